@@ -1,0 +1,1 @@
+"""Arithmetic and cryptography: rings, randomness, shares, masks. No columns, files or sockets."""

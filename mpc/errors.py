@@ -1,0 +1,36 @@
+"""Errors of the protocols: each blames a party by name and never carries a secret value."""
+
+from __future__ import annotations
+
+
+class ProtocolError(Exception):
+    """A party did not follow the protocol.
+
+    Parameters
+    ----------
+    party : str
+        The party at fault.
+    reason : str
+        What it did, without any secret value.
+    """
+
+    def __init__(self, party: str, reason: str) -> None:
+        super().__init__(f"{party}: {reason}")
+        self.party = party
+        self.reason = reason
+
+
+class MalformedMessageError(ProtocolError):
+    """A message that cannot be read: cut short, of a wrong shape or an unknown kind."""
+
+
+class UnexpectedMessageError(ProtocolError):
+    """A readable message that has no place here: another kind, session or query."""
+
+
+class ReplayedMessageError(ProtocolError):
+    """A message that was delivered before."""
+
+
+class DealReusedError(Exception):
+    """One mask was about to hide two different values."""

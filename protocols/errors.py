@@ -1,0 +1,32 @@
+"""Errors of sites, sessions and transports, beside those of `mpc.errors`."""
+
+from __future__ import annotations
+
+
+class DataError(ValueError):
+    """A site's data cannot be used; the message names the file or site, the column and the row."""
+
+
+class QueryRefusedError(Exception):
+    """A site does not answer a query.
+
+    Parameters
+    ----------
+    site : str
+        Who refuses.
+    reason : str
+        Why, in a sentence that the analyst may read.
+    """
+
+    def __init__(self, site: str, reason: str) -> None:
+        super().__init__(f"{site} refuses: {reason}")
+        self.site = site
+        self.reason = reason
+
+
+class TransportError(Exception):
+    """Messages cannot be moved: the session is over, or a peer is gone."""
+
+
+class PeerTimeoutError(TransportError):
+    """A peer did not answer in time."""

@@ -1,0 +1,104 @@
+"""A whole federation in one process: sites, a dealer and a session for the analyst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mpc.randomness import KeyPair, Randomness, SystemRandomness
+from mpc.rounds import Party
+from protocols.parties import serve
+from protocols.policy import Policy
+from protocols.queries import CONVERSATIONS
+from protocols.roles import GIBIBYTE, AnalystRole, DealerRole, SiteRole, check_apart
+from protocols.session import Session
+from protocols.site.data import SiteData
+from protocols.site.memory import SiteMemory
+from protocols.transports.local import LocalTransport, Traffic
+
+ANALYST: Party = "analyst"
+DEALER: Party = "dealer"
+
+
+class Federation(NamedTuple):
+    """A session, and what one process can see of it.
+
+    Attributes
+    ----------
+    session : Session
+    sites : tuple of Party
+    dealer : Party
+    traffic : Traffic
+    roles : dict of Party to SiteRole
+    """
+
+    session: Session
+    sites: tuple[Party, ...]
+    dealer: Party
+    traffic: Traffic
+    roles: dict[Party, SiteRole]
+
+    def __enter__(self) -> Federation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.session.close()
+
+
+def federate(
+    data: Mapping[Party, SiteData],
+    *,
+    policy: Policy | None = None,
+    memories: Mapping[Party, SiteMemory] | None = None,
+    memory_budget: int = GIBIBYTE,
+    randomness: Randomness | None = None,
+) -> Federation:
+    """Start a party for each site's data, and a dealer, in this process.
+
+    Parameters
+    ----------
+    data : mapping of Party to SiteData
+        The sites by name; "dealer" and "analyst" are taken.
+    policy : Policy, optional
+        Of all sites; the default one if None.
+    memories : mapping of Party to SiteMemory, optional
+        What sites remember of earlier sessions; nothing if None.
+    memory_budget : int, default=2**30
+        Bytes that all sites together keep of the others' columns in memory.
+    randomness : Randomness, optional
+        The operating system's if None; a test may inject another.
+
+    Raises
+    ------
+    ValueError
+        If a site has a name that is taken, or there is none.
+    """
+    if not data:
+        raise ValueError("at least one site is wanted")
+    if {DEALER, ANALYST} & set(data):
+        raise ValueError(f"a site cannot be named {DEALER!r} or {ANALYST!r}")
+    check_apart(DEALER, ANALYST, tuple(data))
+    source = randomness or SystemRandomness()
+    keys = {party: KeyPair.generate(source) for party in (*data, DEALER)}
+    public = {party: pair.public for party, pair in keys.items()}
+    roles = {
+        site: SiteRole(
+            site,
+            columns,
+            keys[site],
+            {party: key for party, key in public.items() if party != site},
+            DEALER,
+            ANALYST,
+            policy or Policy(),
+            (memories or {}).get(site) or SiteMemory(randomness=source),
+            source,
+            memory_budget // (4 * len(data)),
+        )
+        for site, columns in data.items()
+    }
+    dealer = DealerRole(DEALER, keys[DEALER], {site: public[site] for site in data})
+    programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}
+    programs[DEALER] = serve(dealer, ANALYST, CONVERSATIONS)
+    transport = LocalTransport(ANALYST, programs, source)
+    session = Session(AnalystRole(ANALYST), transport, CONVERSATIONS)
+    return Federation(session, tuple(data), DEALER, transport.traffic, roles)

@@ -1,0 +1,67 @@
+"""What a site answers: its variables, the size of tables, the number of records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from protocols.errors import QueryRefusedError
+from protocols.variables import Rows
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A site's rules; a query that breaks one is refused with a reason.
+
+    Parameters
+    ----------
+    variables : collection of str, optional
+        The variables that it shows; all of its data if None.
+    most_variables : int, default=8
+        In one table.
+    fewest_records : int, default=10
+        A table counts at least so many records, and leaves out none or at least so many; two
+        record sets that are answered for differ in none or at least so many.
+    most_row_sets : int, default=50
+        Different choices of records in one study.
+
+    Raises
+    ------
+    ValueError
+        If a number is below 1.
+    """
+
+    variables: Collection[str] | None = None
+    most_variables: int = 8
+    fewest_records: int = 10
+    most_row_sets: int = 50
+
+    def __post_init__(self) -> None:
+        if min(self.most_variables, self.fewest_records, self.most_row_sets) < 1:
+            raise ValueError("a policy's numbers are at least 1")
+
+    def shows(self, variable: str) -> bool:
+        """Whether a variable is shown."""
+        return self.variables is None or variable in self.variables
+
+    def check_table(self, site: str, variables: int) -> None:
+        """Refuse a table of too many variables."""
+        if variables > self.most_variables:
+            reason = f"a table of {variables} variables, at most {self.most_variables} are allowed"
+            raise QueryRefusedError(site, reason)
+
+    def check_records(self, site: str, rows: Rows, records: int) -> None:
+        """Refuse tables over too few records, or over all but too few."""
+        try:
+            chosen = rows.count(records)
+        except ValueError as error:
+            raise QueryRefusedError(site, str(error)) from None
+        if chosen < self.fewest_records:
+            reason = f"tables over {chosen} records, at least {self.fewest_records} are wanted"
+            raise QueryRefusedError(site, reason)
+        if 0 < records - chosen < self.fewest_records:
+            reason = (
+                f"tables over {chosen} of {records} records: they would leave out "
+                f"{records - chosen}, and at least {self.fewest_records} are wanted"
+            )
+            raise QueryRefusedError(site, reason)

@@ -1,0 +1,10 @@
+"""The kinds of queries: names, policy and ledger over the generators of `mpc`."""
+
+from protocols.queries.commit import COMMIT, Commit
+from protocols.queries.describe import DESCRIBE, Describe, Description
+from protocols.queries.tables import TABLES, Tables
+from protocols.session import Conversations
+
+CONVERSATIONS: Conversations = {Describe: DESCRIBE, Commit: COMMIT, Tables: TABLES}
+
+__all__ = ["CONVERSATIONS", "Commit", "Describe", "Description", "Tables"]

@@ -1,0 +1,245 @@
+"""Commit: each site masks its columns once, for all tables of the study.
+
+    site -> sites, dealer    Joining: ids of its columns, its part of the common seed
+    site -> sites            its columns under their masks, block by block   (mpc.masked_tables)
+    site -> analyst          Committed
+
+The common seed, from which samples and splits of the records are drawn, is the sum of all sites'
+parts: no site chooses it, and the analyst does not learn it.
+
+Security: as `mpc.masked_tables`. A site that has committed a column in this study with other data
+refuses (`SiteMemory.commit`); ids are on its disk before they leave.
+Leakage: names, states, holders and record count to all sites and the dealer. Cost: a round, one
+more for each block; n x columns ring elements from each site to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from mpc.errors import DealReusedError, MalformedMessageError
+from mpc.masked_tables import Commitments, Dealer, Holder, Operand, commit
+from mpc.randomness import KEY_BYTES, StreamKey, label
+from mpc.ring import Ring
+from mpc.rounds import Expect, Message, Party, Program, Round
+from protocols.errors import QueryRefusedError
+from protocols.roles import (
+    MASKS,
+    ZEROS,
+    AnalystRole,
+    DealerRole,
+    Joined,
+    SiteRole,
+    Study,
+    check_apart,
+)
+from protocols.session import Conversation, Part, Query
+from protocols.site.memory import ID_BYTES
+from protocols.site.storage import BlockFile
+from protocols.variables import Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Query):
+    """Ask sites to commit the variables of a study: for each its name, states, gaps, holders."""
+
+    kind: ClassVar[str] = "commit"
+    study: bytes
+    dealer: str
+    records: int
+    block_rows: int
+    variables: tuple[tuple[str, tuple[str, ...], bool, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(cls, study: Study) -> Commit:
+        """Return the query for a study."""
+        variables = tuple(
+            (v.name, v.states, v.missing, study.holders[v.name]) for v in study.variables.values()
+        )
+        parties = (*study.sites, study.dealer)
+        return cls(parties, study.id, study.dealer, study.records, study.block_rows, variables)
+
+    def as_study(self) -> Study:
+        """Return the study.
+
+        Raises
+        ------
+        ValueError
+            If a variable stands twice, has fewer than two codes or no holder.
+        """
+        variables = {name: Variable(name, states, m) for name, states, m, _ in self.variables}
+        holders = {name: tuple(sorted(sites)) for name, _, _, sites in self.variables}
+        if len(variables) < len(self.variables) or not variables:
+            raise ValueError("a study without variables, or with one twice")
+        if any(v.codes < 2 or not holders[name] for name, v in variables.items()):
+            raise ValueError("a variable of one state, or without a holder")
+        study = Study(self.study, variables, holders, self.records, self.dealer, self.block_rows)
+        if set(self.parties) != {*study.sites, self.dealer}:
+            raise ValueError("the parties are not the holders and the dealer")
+        return study
+
+
+@dataclass(frozen=True, slots=True)
+class Joining(Message):
+    """The ids of a site's commitments, in the study's order, and its part of the common seed."""
+
+    kind: ClassVar[str] = "joining"
+    ids: tuple[bytes, ...]
+    seed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed(Message):
+    """A site holds all columns of the study, under their masks."""
+
+    kind: ClassVar[str] = "committed"
+
+
+def _study(party: Party, query: Commit) -> Study:
+    try:
+        study = query.as_study()
+        check_apart(study.dealer, "", study.sites)
+    except ValueError as error:
+        raise QueryRefusedError(party, str(error)) from None
+    if study.dealer in study.sites:
+        raise QueryRefusedError(party, f"the dealer {study.dealer} would hold data")
+    return study
+
+
+def _consider_at_site(site: SiteRole, query: Commit) -> None:
+    study = _study(site.party, query)
+    strangers = set(query.parties) - set(site.public_keys) - {site.party}
+    if study.dealer != site.dealer or strangers:
+        known = ", ".join(sorted((site.dealer, *site.public_keys)))
+        reason = f"the dealer is {site.dealer} here and the parties known are {known}"
+        raise QueryRefusedError(site.party, reason)
+    if study.records != site.data.records:
+        reason = f"it holds {site.data.records} records, the study has {study.records}"
+        raise QueryRefusedError(site.party, reason)
+    mine = {name: v for name, v in study.variables.items() if site.party in study.holders[name]}
+    for name, variable in mine.items():
+        if site.shown.get(name) != variable:
+            raise QueryRefusedError(site.party, f"it shows no variable {name!r} with these states")
+    try:
+        site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
+    except DealReusedError as error:
+        raise QueryRefusedError(site.party, str(error)) from None
+    others = tuple(party for party in query.parties if party != site.party)
+    site.ledger.note("record count, names and states of variables", site.party, others)
+
+
+def _consider_at_dealer(dealer: DealerRole, query: Commit) -> None:
+    study = _study(dealer.party, query)
+    unknown = set(study.sites) - set(dealer.public_keys)
+    if study.dealer != dealer.party or unknown:
+        reason = f"it is not the dealer, or does not know {', '.join(sorted(unknown))}"
+        raise QueryRefusedError(dealer.party, reason)
+
+
+def _site(site: SiteRole, query: Commit) -> Program[None]:
+    study = query.as_study()
+    mine = [name for name in study.variables if site.party in study.holders[name]]
+    ids = site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
+    ours = Joining(tuple(ids[name] for name in mine), site.randomness.bytes(KEY_BYTES))
+    others = [party for party in study.sites if party != site.party]
+    outbox: dict[Party, Message] = dict.fromkeys((*others, study.dealer), ours)
+    inbox = yield Round(outbox, _expect(study, others))
+    site.joined = _join(study, {**inbox, site.party: ours})
+    site.holder = _holder(site, site.joined)
+    yield from commit(site.holder)
+    yield Round({site.analyst: Committed()}, {})
+
+
+def _holder(site: SiteRole, joined: Joined) -> Holder:
+    study, commitments = joined.study, joined.commitments
+    codes = {
+        study.place(name): site.data.codes[name]
+        for name, sites in study.holders.items()
+        if site.party in sites
+    }
+    peers = {
+        other: site.keys.agree(site.public_keys[other], ZEROS)
+        for other in study.sites
+        if other != site.party
+    }
+    masks = site.keys.agree(site.public_keys[study.dealer], MASKS)
+    holder = Holder(site.party, commitments, codes, masks, peers)
+    size = int(commitments.offsets[-1]) * commitments.ring.dtype.itemsize * study.records
+    if size > site.memory_budget:
+        holder.masked = BlockFile()
+    return holder
+
+
+def _dealer(dealer: DealerRole, query: Commit) -> Program[None]:
+    study = query.as_study()
+    inbox = yield Round({}, _expect(study, study.sites))
+    dealer.joined = _join(study, inbox)
+    keys = {site: dealer.keys.agree(dealer.public_keys[site], MASKS) for site in study.sites}
+    dealer.dealer = Dealer(dealer.joined.commitments, keys)
+
+
+def _expect(study: Study, sites: tuple[Party, ...] | list[Party]) -> dict[Party, Expect]:
+    cells = KEY_BYTES + len(study.variables) * (ID_BYTES + 1) + 1
+    return dict.fromkeys(sites, Expect(Joining, cells))
+
+
+def _join(study: Study, joinings: Mapping[Party, Message]) -> Joined:
+    """Make the commitments from the sites' ids, and the common seed from their parts.
+
+    Raises
+    ------
+    MalformedMessageError
+        If a site's ids or its part of the seed are not of the number and length wanted.
+    """
+    ids: dict[str, list[bytes]] = {name: [] for name in study.variables}
+    seeds: list[bytes] = []
+    for site in study.sites:
+        joining = joinings[site]
+        assert isinstance(joining, Joining)  # the transport has checked the kind
+        mine = [name for name in study.variables if site in study.holders[name]]
+        lengths = {len(found) for found in joining.ids}
+        if len(joining.ids) != len(mine) or lengths != {ID_BYTES} or len(joining.seed) != KEY_BYTES:
+            raise MalformedMessageError(site, "ids or seed of a wrong number or length")
+        for name, found in zip(mine, joining.ids, strict=True):
+            ids[name].append(found)
+        seeds.append(joining.seed)
+    return Joined(study, commitments_of(study, ids), StreamKey(label("common seed", *seeds)))
+
+
+def commitments_of(study: Study, ids: dict[str, list[bytes]]) -> Commitments:
+    """Return the public commitments of a study whose holders drew these ids."""
+    operands = [
+        Operand(
+            label("id", name, *variable.states, *ids[name]),
+            variable.codes - 1,
+            study.holders[name],
+            variable.missing,
+        )
+        for name, variable in study.variables.items()
+    ]
+    ring = Ring.holding(study.records)
+    block = -(-study.block_rows // 16) * 16
+    return Commitments(study.id, ring, study.records, tuple(operands), study.dealer, block)
+
+
+def _analyst(analyst: AnalystRole, query: Commit) -> Program[Study]:
+    study = query.as_study()
+    yield Round({}, dict.fromkeys(study.sites, Expect(Committed)))
+    # The analyst opens sums; the ids, which only masks need, stay with sites and dealer.
+    ids = {name: [name.encode()] for name in study.variables}
+    analyst.joined = Joined(study, commitments_of(study, ids), StreamKey(bytes(KEY_BYTES)))
+    for site in study.sites:
+        others = tuple(party for party in query.parties if party != site)
+        analyst.ledger.note("record count, names and states of variables", site, others)
+    return study
+
+
+COMMIT: Conversation[Study] = Conversation(
+    {
+        SiteRole: Part(_consider_at_site, _site),
+        DealerRole: Part(_consider_at_dealer, _dealer),
+    },
+    _analyst,
+)

@@ -1,0 +1,80 @@
+"""Describe: the variables that a site shows, and the number of records that it holds.
+
+    site -> analyst    Description
+
+Leakage: record count, names, states (bins by their edges) and whether values are missing, of the
+variables that the site's policy shows, to the analyst. Cost: 1 round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mpc.errors import MalformedMessageError
+from mpc.rounds import Expect, Message, Party, Program, Round
+from protocols.roles import AnalystRole, SiteRole
+from protocols.session import Conversation, Part, Query
+from protocols.variables import Variable
+
+DESCRIPTION_CELLS = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Describe(Query):
+    """Ask sites for what they show."""
+
+    kind: ClassVar[str] = "describe"
+
+
+@dataclass(frozen=True, slots=True)
+class Description(Message):
+    """What a site shows: for each variable its name, its states, and whether values are missing."""
+
+    kind: ClassVar[str] = "description"
+    records: int
+    variables: tuple[tuple[str, tuple[str, ...], bool], ...]
+
+    def named(self) -> dict[str, Variable]:
+        """Return the variables by name, in the site's order.
+
+        Raises
+        ------
+        ValueError
+            If a state, or a variable, stands twice.
+        """
+        found = {name: Variable(name, states, gaps) for name, states, gaps in self.variables}
+        if len(found) < len(self.variables):
+            raise ValueError("a variable stands twice")
+        return found
+
+
+def _consider(site: SiteRole, query: Describe) -> None:
+    del query
+    site.ledger.note("record count, names and states of variables", site.party, (site.analyst,))
+
+
+def _site(site: SiteRole, query: Describe) -> Program[None]:
+    del query
+    variables = tuple((v.name, v.states, v.missing) for v in site.shown.values())
+    yield Round({site.analyst: Description(site.data.records, variables)}, {})
+
+
+def _analyst(analyst: AnalystRole, query: Describe) -> Program[dict[Party, Description]]:
+    expect = {party: Expect(Description, DESCRIPTION_CELLS) for party in query.parties}
+    inbox = yield Round({}, expect)
+    found: dict[Party, Description] = {}
+    for party, message in inbox.items():
+        assert isinstance(message, Description)  # the transport has checked the kind
+        try:
+            message.named()
+        except ValueError as error:
+            raise MalformedMessageError(party, str(error)) from None
+        analyst.ledger.note("record count, names and states of variables", party, (analyst.party,))
+        found[party] = message
+    return found
+
+
+DESCRIBE: Conversation[dict[Party, Description]] = Conversation(
+    {SiteRole: Part(_consider, _site)}, _analyst
+)

@@ -1,0 +1,219 @@
+"""Tables: open the contingency tables of groups of families, over all records or some.
+
+Figure, security and cost are those of `mpc.masked_tables`, whose generators this wraps: a site
+first holds the query against its policy and its memory of record sets, and notes it.
+
+Leakage: the tables, cell by cell, to the analyst; which are asked, over which records, to the
+sites concerned and the dealer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.masked_tables import Group, Plan, Selection, count_tables, deal_tables, open_tables
+from mpc.rounds import Party, Program
+from protocols.errors import QueryRefusedError
+from protocols.ledger import Ledger, OpenedTable
+from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
+from protocols.session import Conversation, Part, Query
+from protocols.variables import Family, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Tables(Query):
+    """Ask for tables.
+
+    Parameters
+    ----------
+    study : bytes
+    variables : tuple of str
+        Those of the tables.
+    prefixes, lasts : tuple of ndarray, dtype uint32
+        For each group the places in `variables` of a child with parents, and of the last parents;
+        no last parent opens the child alone.
+    missing : bool
+        Whether missing is a state.
+    seed, first, last : int
+        The records (`Rows`); last = -1 for all from the first on.
+    """
+
+    kind: ClassVar[str] = "tables"
+    study: bytes
+    variables: tuple[str, ...]
+    prefixes: tuple[NDArray[np.uint32], ...]
+    lasts: tuple[NDArray[np.uint32], ...]
+    missing: bool
+    seed: int
+    first: int
+    last: int
+
+    @property
+    def rows(self) -> Rows:
+        """The records."""
+        return Rows(self.seed, self.first, None if self.last < 0 else self.last)
+
+    @property
+    def groups(self) -> list[tuple[list[str], list[str]]]:
+        """The groups, by names."""
+        names = self.variables
+        return [
+            ([names[i] for i in prefix], [names[i] for i in lasts])
+            for prefix, lasts in zip(self.prefixes, self.lasts, strict=True)
+        ]
+
+
+def ask_tables(
+    study: Study, families: Sequence[Family], missing: bool, rows: Rows
+) -> tuple[Tables, list[int]]:
+    """Return the query for the tables of families, and each family's place in its result.
+
+    Families that agree in all but the last parent become one group.
+    """
+    names = {
+        name: i for i, name in enumerate(dict.fromkeys(n for f in families for n in f.members))
+    }
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for i, family in enumerate(families):
+        groups.setdefault(_prefix(family), []).append(i)
+    order = [i for members in groups.values() for i in members]
+    where = {i: place for place, i in enumerate(order)}
+    sites = {site for name in names for site in study.holders[name]}
+    query = Tables(
+        parties=(*sorted(sites), study.dealer),
+        study=study.id,
+        variables=tuple(names),
+        prefixes=tuple(np.array([names[n] for n in p if n], np.uint32) for p in groups),
+        lasts=tuple(
+            np.array([names[families[i].parents[-1]] for i in m if families[i].parents], np.uint32)
+            for m in groups.values()
+        ),
+        missing=missing,
+        seed=rows.seed,
+        first=rows.first,
+        last=-1 if rows.last is None else rows.last,
+    )
+    return query, [where[i] for i in range(len(families))]
+
+
+def _prefix(family: Family) -> tuple[str, ...]:
+    """Return all members but the last parent; a child alone is apart from it as a prefix."""
+    return family.members[:-1] if family.parents else (family.child, "")
+
+
+def _plan(joined: Joined, query: Tables) -> Plan:
+    """Make the plan of a query.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown or stands twice, or the records are not there.
+    """
+    for name in query.variables:
+        if name not in joined.study.variables:
+            raise ValueError(f"the study has no variable {name!r}")
+    places = [joined.study.place(name) for name in query.variables]
+    if len(query.prefixes) != len(query.lasts):
+        raise ValueError("a group without its last parents")
+    found = []
+    for prefix, lasts in zip(query.prefixes, query.lasts, strict=True):
+        if not all((part < len(places)).all() for part in (prefix, lasts)):
+            raise ValueError("a place beyond the variables")
+        found.append(Group(tuple(places[i] for i in prefix), tuple(places[i] for i in lasts)))
+    selection: Selection = joined.selection(query.rows)
+    return Plan(joined.commitments, tuple(found), selection, query.missing)
+
+
+def _check_study(party: Party, joined: Joined | None, query: Tables) -> Plan:
+    if joined is None or joined.study.id != query.study:
+        raise QueryRefusedError(party, "it has committed nothing in this study")
+    try:
+        plan = _plan(joined, query)
+    except ValueError as error:
+        raise QueryRefusedError(party, str(error)) from None
+    if set(query.parties) != {*plan.parties, joined.study.dealer}:
+        raise QueryRefusedError(party, "the parties are not the holders and the dealer")
+    return plan
+
+
+def _consider_at_site(site: SiteRole, query: Tables) -> None:
+    joined = site.joined
+    if joined is not None and joined.study.id == query.study:
+        site.policy.check_records(site.party, query.rows, joined.study.records)
+    plan = _check_study(site.party, joined, query)
+    for prefix, lasts in query.groups:
+        site.policy.check_table(site.party, len(prefix) + bool(lasts))
+    _check_record_set(site, plan.selection, query)
+    _note(site.ledger, plan, query, site.analyst)
+
+
+def _check_record_set(site: SiteRole, selection: Selection, query: Tables) -> None:
+    """Refuse a record set that differs in a few records from an earlier one, or one too many."""
+    known = site.memory.row_sets(query.study)
+    if query.rows in known:
+        return
+    if len(known) >= site.policy.most_row_sets:
+        reason = f"{len(known)} choices of records were answered for, no more are allowed"
+        raise QueryRefusedError(site.party, reason)
+    everything = site.record_digests
+    chosen = everything if selection.indices is None else everything[selection.indices]
+    difference = site.memory.differs_by(chosen, site.policy.fewest_records)
+    if difference is not None:
+        reason = (
+            f"these records differ in {difference} from a set that was answered for; "
+            f"in none or at least {site.policy.fewest_records} is wanted"
+        )
+        raise QueryRefusedError(site.party, reason)
+    site.memory.answer(query.study, query.rows, chosen)
+
+
+def _note(ledger: Ledger, plan: Plan, query: Tables, analyst: Party) -> None:
+    for (prefix, lasts), group in zip(query.groups, plan.groups, strict=True):
+        cells = int(np.prod([plan.states(i) for i in group.prefix]))
+        for last, z in zip(lasts, group.lasts, strict=True):
+            variables = (*prefix, last)
+            ledger.tables.append(
+                OpenedTable(variables, cells * plan.states(z), analyst, query.rows)
+            )
+        if not lasts:
+            ledger.tables.append(OpenedTable(tuple(prefix), cells, analyst, query.rows))
+
+
+def _site(site: SiteRole, query: Tables) -> Program[None]:
+    assert site.joined is not None and site.holder is not None  # considered
+    yield from count_tables(site.holder, _plan(site.joined, query), site.analyst)
+
+
+def _consider_at_dealer(dealer: DealerRole, query: Tables) -> None:
+    _check_study(dealer.party, dealer.joined, query)
+
+
+def _dealer(dealer: DealerRole, query: Tables) -> Program[None]:
+    assert dealer.joined is not None and dealer.dealer is not None  # considered
+    yield from deal_tables(dealer.dealer, _plan(dealer.joined, query))
+
+
+def _analyst(analyst: AnalystRole, query: Tables) -> Program[list[NDArray[np.int64]]]:
+    if analyst.joined is None:
+        raise ValueError("tables are asked before a study is committed")
+    plan = _plan(analyst.joined, query)
+    tables = yield from open_tables(plan)
+    _note(analyst.ledger, plan, query, analyst.party)
+    what = "which tables are asked, over which records"
+    for party in query.parties:
+        analyst.ledger.note(what, analyst.party, (party,))
+    return tables
+
+
+TABLES: Conversation[Any] = Conversation(
+    {
+        SiteRole: Part(_consider_at_site, _site),
+        DealerRole: Part(_consider_at_dealer, _dealer),
+    },
+    _analyst,
+)

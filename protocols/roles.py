@@ -1,0 +1,182 @@
+"""The parties' states: site, dealer, analyst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from mpc.masked_tables import Commitments, Dealer, Holder, Selection
+from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
+from mpc.rounds import Party
+from protocols.ledger import Ledger
+from protocols.policy import Policy
+from protocols.site.data import SiteData
+from protocols.site.memory import Digests, SiteMemory
+from protocols.variables import Rows, Variable
+
+MASKS = "masks of a site, shared with the dealer"
+ZEROS = "zero shares between two sites"
+
+GIBIBYTE = 1 << 30
+
+
+@dataclass(frozen=True)
+class Study:
+    """What all parties of a study know: its variables and where they are.
+
+    Parameters
+    ----------
+    id : bytes
+        Names the study in every label; 16 random bytes.
+    variables : mapping of str to Variable
+        In the study's order.
+    holders : mapping of str to tuple of Party
+    records : int
+    dealer : Party
+    block_rows : int
+    """
+
+    id: bytes
+    variables: Mapping[str, Variable]
+    holders: Mapping[str, tuple[Party, ...]]
+    records: int
+    dealer: Party
+    block_rows: int
+
+    def place(self, variable: str) -> int:
+        """Return a variable's place in the study's order.
+
+        Raises
+        ------
+        KeyError
+            If the study has no such variable.
+        """
+        return self._places[variable]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.variables)}
+
+    @property
+    def sites(self) -> tuple[Party, ...]:
+        """Everyone who holds a variable, sorted."""
+        return tuple(sorted({site for sites in self.holders.values() for site in sites}))
+
+
+@dataclass
+class Joined:
+    """A study that a party has joined: its commitments, and the sites' common seed."""
+
+    study: Study
+    commitments: Commitments
+    seed: StreamKey = field(repr=False)
+
+    def selection(self, rows: Rows) -> Selection:
+        """Return the chosen records: the places of a permutation that no party could steer alone.
+
+        The permutation sorts 64-bit numbers of the stream ``rows.seed`` under the sites' seed.
+        """
+        if rows.count(self.commitments.records) == self.commitments.records:
+            return Selection(self.commitments)
+        name = label("rows", rows.seed)
+        keys = np.frombuffer(self.seed.expand(name, 8 * self.commitments.records), "<u8")
+        chosen = np.argsort(keys, kind="stable")[rows.first : rows.last]
+        which = label("chosen", *(str(part) for part in rows))
+        return Selection(self.commitments, np.sort(chosen), which)
+
+
+@dataclass
+class SiteRole:
+    """A site.
+
+    Parameters
+    ----------
+    party : Party
+    data : SiteData
+    keys : KeyPair
+    public_keys : mapping of Party to bytes
+        Of the dealer and of the other sites, pinned by this site.
+    dealer, analyst : Party
+        Whom it takes for them: never the same, and neither is a site that it knows as another.
+    policy : Policy
+    memory : SiteMemory
+    randomness : Randomness
+    memory_budget : int
+        Bytes of the others' columns that are kept in memory; more are kept in a file.
+    """
+
+    party: Party
+    data: SiteData = field(repr=False)
+    keys: KeyPair
+    public_keys: Mapping[Party, bytes]
+    dealer: Party = "dealer"
+    analyst: Party = "analyst"
+    policy: Policy = field(default_factory=Policy)
+    memory: SiteMemory = field(default_factory=SiteMemory)
+    randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
+    memory_budget: int = GIBIBYTE // 4
+    ledger: Ledger = field(default_factory=Ledger, repr=False)
+    joined: Joined | None = field(default=None, repr=False)
+    holder: Holder | None = field(default=None, repr=False)
+    _digests: Digests | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check_apart(self.dealer, self.analyst, (self.party, *self.public_keys))
+
+    @property
+    def record_digests(self) -> Digests:
+        """A keyed digest of each of its records."""
+        if self._digests is None:
+            self._digests = self.memory.digests(self.data)
+        return self._digests
+
+    @property
+    def shown(self) -> dict[str, Variable]:
+        """The variables that it shows, in the order of its data."""
+        return {name: v for name, v in self.data.variables.items() if self.policy.shows(name)}
+
+
+@dataclass
+class DealerRole:
+    """The dealer: keys, and nothing else.
+
+    Parameters
+    ----------
+    party : Party
+    keys : KeyPair
+    public_keys : mapping of Party to bytes
+        Of all sites.
+    """
+
+    party: Party
+    keys: KeyPair
+    public_keys: Mapping[Party, bytes]
+    ledger: Ledger = field(default_factory=Ledger, repr=False)
+    joined: Joined | None = field(default=None, repr=False)
+    dealer: Dealer | None = field(default=None, repr=False)
+
+
+@dataclass
+class AnalystRole:
+    """The analyst: what was described, committed and opened."""
+
+    party: Party = "analyst"
+    ledger: Ledger = field(default_factory=Ledger, repr=False)
+    joined: Joined | None = field(default=None, repr=False)
+
+
+def check_apart(dealer: Party, analyst: Party, sites: tuple[Party, ...]) -> None:
+    """Refuse a deployment in which the dealer is also the analyst or holds data.
+
+    Raises
+    ------
+    ValueError
+        Either could then read every column of another site.
+    """
+    if dealer == analyst:
+        raise ValueError(f"{dealer} cannot be both the dealer and the analyst")
+    if analyst in sites:
+        raise ValueError(f"{analyst} cannot be both the analyst and a site")

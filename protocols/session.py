@@ -1,0 +1,167 @@
+"""Sessions: an analyst asks queries, sites and the dealer agree or refuse, then all run it.
+
+analyst -> parties    Query              what is asked, in names and never in code
+parties -> analyst    Answer             agreed, or refused with a reason
+analyst -> parties    Go                 true if all agreed
+all                   the query's conversation, one program each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+
+from mpc.rounds import Expect, Message, Party, Program, Round
+from protocols.errors import QueryRefusedError, TransportError
+
+R = TypeVar("R")
+
+QUERY_CELLS = 50_000_000
+REASON_CELLS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Message):
+    """What the analyst asks of `parties`: sites, and the dealer if it is concerned."""
+
+    parties: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Message):
+    """Whether a party agrees to a query; the reason if not."""
+
+    kind: ClassVar[str] = "answer"
+    agreed: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Go(Message):
+    """Whether the query is run, or dropped because a party refused."""
+
+    kind: ClassVar[str] = "go"
+    run: bool
+
+
+class Role(Protocol):
+    """A party's life-long state: keys, commitments, policy, ledger. Programs read and extend it."""
+
+    party: Party
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one role does in a conversation.
+
+    Parameters
+    ----------
+    consider : callable
+        (role, query) -> None. Agrees and notes the query durably, before the first byte leaves, or
+        raises QueryRefusedError.
+    program : callable
+        (role, query) -> program.
+    """
+
+    consider: Callable[[Any, Any], None]
+    program: Callable[[Any, Any], Program[None]]
+
+
+@dataclass(frozen=True)
+class Conversation(Generic[R]):
+    """One kind of query.
+
+    Parameters
+    ----------
+    parts : mapping of role class to Part
+        What sites and dealer do.
+    analyst : callable
+        (analyst's role, query) -> program; its return value is the query's result.
+    """
+
+    parts: Mapping[type[Any], Part]
+    analyst: Callable[[Any, Any], Program[R]]
+
+
+Conversations: TypeAlias = Mapping[type[Query], Conversation[Any]]
+
+
+def ask(role: Any, query: Query, conversation: Conversation[R]) -> Program[R]:
+    """Put a query to its parties and run it: the analyst's side.
+
+    Raises
+    ------
+    QueryRefusedError
+        If a party refuses; the others drop the query, and the session goes on.
+    """
+    expect = {party: Expect(Answer, REASON_CELLS) for party in query.parties}
+    answers = yield Round(dict.fromkeys(query.parties, query), expect)
+    refusals = [(p, a.reason) for p, a in answers.items() if isinstance(a, Answer) and not a.agreed]
+    yield Round(dict.fromkeys(query.parties, Go(not refusals)), {})
+    if refusals:
+        raise QueryRefusedError(*refusals[0])
+    return (yield from conversation.analyst(role, query))
+
+
+class Transport(Protocol):
+    """Where the analyst's programs run."""
+
+    def run(self, program: Program[R]) -> R:
+        """Run a program to its end, moving its messages."""
+        ...
+
+    def close(self) -> None:
+        """End the session: let go of what it holds."""
+        ...
+
+
+class Session:
+    """The analyst's end, synchronous.
+
+    Parameters
+    ----------
+    role : object
+        The analyst's state.
+    transport : Transport
+    conversations : mapping of query class to Conversation
+    """
+
+    def __init__(self, role: Any, transport: Transport, conversations: Conversations) -> None:
+        self.role = role
+        self.transport = transport
+        self.conversations = conversations
+        self._over = False
+
+    def ask(self, query: Query) -> Any:
+        """Ask a query and return its result.
+
+        Raises
+        ------
+        QueryRefusedError
+            If a party refuses; the session goes on.
+        ProtocolError
+            If a party does not follow the protocol; the session is over.
+        TransportError
+            If the session is over.
+        """
+        if self._over:
+            raise TransportError("the session is over")
+        try:
+            return self.transport.run(ask(self.role, query, self.conversations[type(query)]))
+        except QueryRefusedError:
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the session."""
+        self._over = True
+        self.transport.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

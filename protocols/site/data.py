@@ -1,0 +1,74 @@
+"""A site's data: its variables and the codes of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.errors import DataError
+from protocols.site.encoding import Encoding, encode
+from protocols.site.text import TextColumn, same_length
+from protocols.variables import Variable
+
+
+@dataclass(frozen=True)
+class SiteData:
+    """Encoded columns.
+
+    Parameters
+    ----------
+    variables : mapping of str to Variable
+    codes : mapping of str to ndarray of shape (n,), dtype uint8 or uint16
+        Of each variable: 0 .. ``variable.codes - 1``.
+    ids : TextColumn, optional
+        The records' identifiers: they tell record sets apart, and never leave the site.
+
+    Raises
+    ------
+    DataError
+        If codes are lacking, of different lengths, or no codes of their variable.
+    """
+
+    variables: Mapping[str, Variable]
+    codes: Mapping[str, NDArray[np.unsignedinteger]] = field(repr=False)
+    ids: TextColumn | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.variables or set(self.variables) != set(self.codes):
+            raise DataError("codes of each variable are wanted, and at least one variable")
+        lengths = {len(codes) for codes in self.codes.values()}
+        if self.ids is not None:
+            lengths.add(len(self.ids))
+        if len(lengths) > 1:
+            raise DataError("columns of equal length are wanted")
+        for name, codes in self.codes.items():
+            if len(codes) and int(codes.max()) >= self.variables[name].codes:
+                raise DataError(f"{name}: a code beyond its {self.variables[name].codes}")
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return len(next(iter(self.codes.values())))
+
+    @classmethod
+    def from_text(
+        cls,
+        site: str,
+        columns: Mapping[str, TextColumn],
+        encoding: Encoding,
+        ids: TextColumn | None = None,
+    ) -> SiteData:
+        """Encode a site's columns of text.
+
+        Raises
+        ------
+        DataError
+            If a column cannot be encoded: it names the site and the column.
+        """
+        same_length(site, columns)
+        encoded = [encode(site, name, column, encoding) for name, column in columns.items()]
+        variables = {found.variable.name: found.variable for found in encoded}
+        return cls(variables, {found.variable.name: found.codes for found in encoded}, ids)

@@ -1,0 +1,166 @@
+"""From a column of text to a variable and its codes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.errors import DataError
+from protocols.site.binning import bin_edges, bin_names, bin_of
+from protocols.site.text import TextColumn
+from protocols.variables import Variable
+
+MOST_NUMBERS = 16  # more distinct numbers than these are binned
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a site encodes its columns.
+
+    Parameters
+    ----------
+    missing_codes : collection of str
+        What says that a value is missing, beside the empty text.
+    states : mapping of str to sequence of str
+        Declared states, in order, of some columns; the others' are found.
+    bins : float, default=0.1
+        The smallest share of the records in a bin of a numeric column.
+    most_states : int, default=100
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+    """
+
+    missing_codes: Collection[str] = ()
+    states: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    bins: float = 0.1
+    most_states: int = 100
+
+    def __post_init__(self) -> None:
+        if not 0 < self.bins <= 0.5:
+            raise ValueError(
+                f"bins of {self.bins} of the records: more than 0, at most 0.5 is wanted"
+            )
+        if not 2 <= self.most_states <= 65_000:
+            raise ValueError(f"at most {self.most_states} states: from 2 to 65000 is wanted")
+
+
+class Encoded(NamedTuple):
+    """A variable, and for each record its code: shape (n,), dtype uint8 or uint16."""
+
+    variable: Variable
+    codes: NDArray[np.unsignedinteger]
+
+
+def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
+    """Encode a column.
+
+    Without declared states, text and up to 16 distinct numbers are their own states (numbers in
+    their order, text in that of its characters); more numbers are binned.
+
+    Raises
+    ------
+    DataError
+        If it has no values, one state, more states than allowed, an undeclared state, or is an
+        identifier: it names the site, the column and, where one is at fault, the record.
+    """
+    where = f"{site}: the column {name!r}"
+    used = np.bincount(column.places, minlength=len(column.texts))
+    texts = [
+        text
+        for text, count in zip(column.texts, used, strict=True)
+        if count and not is_missing(text, encoding)
+    ]
+    if not texts:
+        raise DataError(f"{where} has no values; leave it out with --exclude {name}")
+    if name in encoding.states:
+        states = tuple(encoding.states[name])
+        code_of = _declared(where, column, texts, states)
+    else:
+        states, code_of = _found(where, column, texts, used, encoding)
+    if len(states) < 2:
+        raise DataError(f"{where} has one state, {states[0]!r}; leave it out with --exclude {name}")
+    if len(states) > encoding.most_states:
+        raise DataError(
+            f"{where} has {len(states)} states, at most {encoding.most_states} are allowed; raise "
+            f"--max-states, or leave it out with --exclude {name}"
+        )
+    return _codes(name, column, states, code_of)
+
+
+def is_missing(text: str, encoding: Encoding) -> bool:
+    """Whether a text says that the value is missing."""
+    return not text.strip() or text in encoding.missing_codes
+
+
+def number(text: str) -> Decimal | None:
+    """Return the number that a text is, None if it is none."""
+    try:
+        value = Decimal(text.strip())
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None
+
+
+def _declared(
+    where: str, column: TextColumn, texts: Sequence[str], states: tuple[str, ...]
+) -> dict[str, int]:
+    code_of = {state: code for code, state in enumerate(states)}
+    for text in texts:
+        if text not in code_of:
+            record = int(np.argmax(column.places == column.texts.index(text))) + 1
+            raise DataError(f"{where}, record {record}: {text!r} is none of its declared states")
+    return {text: code_of[text] for text in texts}
+
+
+def _found(
+    where: str,
+    column: TextColumn,
+    texts: Sequence[str],
+    used: NDArray[np.integer],
+    encoding: Encoding,
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    numbers = {text: number(text) for text in texts}
+    values = {value for value in numbers.values() if value is not None}
+    numeric = all(value is not None for value in numbers.values())
+    different = len(values) if numeric else len(texts)
+    fractions = numeric and any(value % 1 for value in values)
+    if different == len(column) > 2 and not fractions:
+        raise DataError(
+            f"{where} is different in every record: if it identifies records, name it with "
+            "--id-column, else leave it out with --exclude"
+        )
+    if numeric and len(values) > MOST_NUMBERS:
+        counts = dict(zip(column.texts, used.tolist(), strict=True))
+        return _binned(counts, numbers, encoding.bins)
+    order = sorted(texts, key=lambda text: (numbers[text], text) if numeric else (Decimal(0), text))
+    return tuple(order), {text: code for code, text in enumerate(order)}
+
+
+def _binned(
+    counts: Mapping[str, int], numbers: Mapping[str, Decimal | None], share: float
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    records: dict[Decimal, int] = {}
+    known = {text: value for text, value in numbers.items() if value is not None}
+    for text, value in known.items():
+        records[value] = records.get(value, 0) + counts[text]
+    values = sorted(records)
+    edges = bin_edges(values, [records[value] for value in values], share)
+    return bin_names(edges), {text: bin_of(value, edges) for text, value in known.items()}
+
+
+def _codes(
+    name: str, column: TextColumn, states: tuple[str, ...], code_of: Mapping[str, int]
+) -> Encoded:
+    dtype = np.uint8 if len(states) < 256 else np.uint16
+    table = np.array([code_of.get(text, len(states)) for text in column.texts], dtype)
+    codes = table[column.places]
+    missing = bool((codes == len(states)).any())
+    return Encoded(Variable(name, states, missing), codes)

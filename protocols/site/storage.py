@@ -1,0 +1,54 @@
+"""Where a site keeps the others' masked columns: in memory while they are few, else in a file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from mpc.ring import Elements
+
+
+class BlockFile(MutableMapping[int, Elements]):
+    """Blocks of columns in an unnamed temporary file, gone with this object.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where the file lies; the system's temporary folder by default.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._file = cast("BinaryIO", tempfile.TemporaryFile(dir=folder))  # noqa: SIM115 (lives with this)
+        self._places: dict[int, tuple[int, tuple[int, ...], np.dtype[np.unsignedinteger]]] = {}
+        self._end = 0
+
+    def __setitem__(self, block: int, columns: Elements) -> None:
+        at = self._places[block][0] if block in self._places else self._end
+        self._file.seek(at)
+        self._file.write(np.ascontiguousarray(columns).data)
+        self._places[block] = at, columns.shape, columns.dtype
+        self._end = max(self._end, at + columns.nbytes)
+
+    def __getitem__(self, block: int) -> Elements:
+        at, shape, dtype = self._places[block]
+        self._file.seek(at)
+        count = int(np.prod(shape))
+        data = self._file.read(count * dtype.itemsize)
+        return np.frombuffer(data, dtype, count).reshape(shape)
+
+    def __delitem__(self, block: int) -> None:
+        del self._places[block]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()

@@ -1,0 +1,140 @@
+"""Columns of text: read from CSV files, checked, each distinct text kept once."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.errors import DataError
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text.
+
+    Parameters
+    ----------
+    texts : tuple of str
+        The distinct texts, in the order of their first record.
+    places : ndarray of shape (n,), dtype int
+        For each record the place of its text in `texts`.
+    """
+
+    texts: tuple[str, ...]
+    places: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, values: Iterable[object]) -> TextColumn:
+        """Make a column of any values: None and NaN become empty, all else its `str`."""
+        seen: dict[str, int] = {}
+        places = array("q")
+        for value in values:
+            text = "" if value is None or value != value else str(value)
+            places.append(seen.setdefault(text, len(seen)))
+        return cls(tuple(seen), np.array(places, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def take(self, order: NDArray[np.integer]) -> TextColumn:
+        """Return the column with its records in another order, or some of them."""
+        return TextColumn(self.texts, self.places[order])
+
+
+def read_columns(path: str | Path) -> dict[str, TextColumn]:
+    """Read a CSV file, gzipped if its name ends in ``.gz``: a header, then records of text.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, it is empty, has no records, a column twice or without a name, or
+        a record with more or fewer fields than the header; it names the file and the line.
+    """
+    path = Path(path)
+    try:
+        with _open(path) as lines:
+            return _columns(path, csv.reader(lines, strict=True))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: a folder, not a file") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text ({error.reason})") from None
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from None
+
+
+def _open(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _columns(path: Path, reader: Iterator[list[str]]) -> dict[str, TextColumn]:
+    numbered = _numbered(path, reader)
+    _, header = next(numbered, (0, []))
+    if not header:
+        raise DataError(f"{path}: the file is empty")
+    check_names(str(path), header)
+    seen: list[dict[str, int]] = [{} for _ in header]
+    places = [array("i") for _ in header]
+    for line, fields in numbered:
+        if len(fields) != len(header):
+            raise DataError(
+                f"{path}, line {line}: {len(fields)} fields, the header has {len(header)}"
+            )
+        for texts, column, field in zip(seen, places, fields, strict=True):
+            column.append(texts.setdefault(field, len(texts)))
+    if not places[0]:
+        raise DataError(f"{path}: a header and no records")
+    columns = zip(header, seen, places, strict=True)
+    return {name: TextColumn(tuple(t), np.array(p, np.int32)) for name, t, p in columns}
+
+
+def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """Return the records with their lines; blank lines are passed over."""
+    line = 0
+    try:
+        for fields in reader:
+            line = int(getattr(reader, "line_num", line + 1))
+            if fields:
+                yield line, fields
+    except csv.Error as error:
+        raise DataError(f"{path}, line {line + 1}: {error}") from None
+
+
+def check_names(source: str, names: Sequence[str]) -> None:
+    """Refuse columns without a name or with one name.
+
+    Raises
+    ------
+    DataError
+        It names the source and the column.
+    """
+    for place, name in enumerate(names):
+        if not name.strip():
+            raise DataError(f"{source}: column {place + 1} has no name")
+        if name in names[:place]:
+            raise DataError(f"{source}: the column {name!r} stands twice")
+
+
+def same_length(source: str, columns: Mapping[str, TextColumn]) -> int:
+    """Return the number of records of columns.
+
+    Raises
+    ------
+    DataError
+        If they differ, or there is none.
+    """
+    lengths = {name: len(column) for name, column in columns.items()}
+    if not lengths or min(lengths.values()) != max(lengths.values()):
+        raise DataError(f"{source}: columns of equal length are wanted, at least one")
+    return next(iter(lengths.values()))

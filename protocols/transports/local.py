@@ -1,0 +1,124 @@
+"""All parties in one process: the default, for trying, for tests and for one machine.
+
+Every message is encoded, sealed in an envelope, counted and decoded, as between machines; the
+other parties are stepped while the analyst waits. No threads, no clock: a run is deterministic in
+its data and its randomness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mpc.randomness import Randomness, SystemRandomness
+from mpc.rounds import Expect, Message, Party, Program
+from mpc.scheduler import Scheduler, Sent
+from protocols import wire
+
+R = TypeVar("R")
+
+
+@dataclass
+class Traffic:
+    """What travelled.
+
+    Attributes
+    ----------
+    bytes_sent : dict of (Party, Party) to int
+        By sender and receiver, envelopes included.
+    messages : int
+    rounds : int
+        The longest chain of messages, each an answer to the one before.
+    """
+
+    bytes_sent: dict[tuple[Party, Party], int] = field(default_factory=dict)
+    messages: int = 0
+    rounds: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """All bytes."""
+        return sum(self.bytes_sent.values())
+
+
+class SealedPackets:
+    """A carrier that encodes messages, puts them into envelopes, and counts them.
+
+    Parameters
+    ----------
+    session : bytes of length 16
+    traffic : Traffic
+    """
+
+    def __init__(self, session: bytes, traffic: Traffic) -> None:
+        self.session = session
+        self.traffic = traffic
+        self._sent: dict[tuple[Party, Party], int] = {}
+        self._taken: dict[tuple[Party, Party], int] = {}
+        self._last: tuple[Message, bytes] | None = None
+
+    def pack(self, sent: Sent) -> tuple[bytes, bytes]:
+        """Return a message's header and body."""
+        link = sent.sender, sent.receiver
+        counter = self._sent.get(link, 0)
+        self._sent[link] = counter + 1
+        body = self._encode(sent.message)
+        envelope = wire.Envelope(self.session, *link, counter, sent.depth)
+        header = wire.seal(envelope, body)
+        traffic = self.traffic
+        traffic.bytes_sent[link] = traffic.bytes_sent.get(link, 0) + len(header) + len(body)
+        traffic.messages += 1
+        return header, body
+
+    def _encode(self, message: Message) -> bytes:
+        """Encode a message, once if it goes to several receivers in turn."""
+        if self._last is None or self._last[0] is not message:
+            self._last = message, wire.encode(message)
+        return self._last[1]
+
+    def unpack(
+        self, packet: tuple[bytes, bytes], sender: Party, receiver: Party, expect: Expect
+    ) -> Sent:
+        """Open a packet that must be the next on its link."""
+        link = sender, receiver
+        counter = self._taken.get(link, 0)
+        header, body = packet
+        depth = wire.unseal(header, body, wire.Envelope(self.session, *link, counter, 0))
+        self._taken[link] = counter + 1
+        self.traffic.rounds = max(self.traffic.rounds, depth)
+        return Sent(*link, wire.decode(body, sender, expect), depth)
+
+
+class LocalTransport:
+    """Runs the analyst's programs, and steps those of all other parties meanwhile.
+
+    Parameters
+    ----------
+    analyst : Party
+    programs : mapping of Party to Program
+        What the other parties run for as long as the session lasts.
+    randomness : Randomness
+        Draws the session's name.
+    """
+
+    def __init__(
+        self,
+        analyst: Party,
+        programs: Mapping[Party, Program[Any]],
+        randomness: Randomness | None = None,
+    ) -> None:
+        self.analyst = analyst
+        self.traffic = Traffic()
+        session = (randomness or SystemRandomness()).bytes(16)
+        self._scheduler = Scheduler(SealedPackets(session, self.traffic))
+        for party, program in programs.items():
+            self._scheduler.start(party, program)
+
+    def run(self, program: Program[R]) -> R:
+        """Run an analyst's program to its end."""
+        return self._scheduler.run(self.analyst, program)
+
+    def close(self) -> None:
+        """End all programs."""
+        self._scheduler.close()

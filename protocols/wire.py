@@ -1,0 +1,255 @@
+"""Messages as bytes, and back: fixed-width headers, array buffers, nothing that could be executed.
+
+    packet   = envelope | body
+    envelope = magic, session, sender, receiver, counter, depth, length of body: fixed width
+    body     = kind, head, padding to 64 bytes, the arrays' buffers, each padded to 64 bytes
+    head     = the fields in order, each a tag and its value; an array's tag has its type and shape
+
+Everything is little-endian. Whatever is read is compared with what remains, and with what the
+receiver expects, before anything is allocated; arrays are views of the packet, and read-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import types
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
+from mpc.rounds import Expect, Message, Party
+
+MAGIC = b"VB1\0"
+ALIGN = 64
+DTYPES = tuple(np.dtype(name) for name in ("u1", "<u2", "<u4", "<u8", "<i8", "<f8"))
+DEPTH = 6  # of tuples in tuples
+ENVELOPE = struct.Struct("<4s16s16s16sQLQ")
+_INT, _SIZE, _DIM = struct.Struct("<q"), struct.Struct("<L"), struct.Struct("<Q")
+
+
+class Envelope(NamedTuple):
+    """Whose message it is, its number on its link, and the length of the chain that it ends."""
+
+    session: bytes
+    sender: Party
+    receiver: Party
+    counter: int
+    depth: int
+
+
+def name_digest(party: Party) -> bytes:
+    """Return the 16 bytes that stand for a party's name in an envelope."""
+    return hashlib.sha256(party.encode()).digest()[:16]
+
+
+def seal(envelope: Envelope, body: bytes) -> bytes:
+    """Return the header that goes before a body."""
+    sender, receiver = name_digest(envelope.sender), name_digest(envelope.receiver)
+    numbers = envelope.counter, envelope.depth, len(body)
+    return ENVELOPE.pack(MAGIC, envelope.session, sender, receiver, *numbers)
+
+
+def unseal(header: bytes, body: bytes | memoryview, expected: Envelope) -> int:
+    """Check that a packet is the expected one, whatever its depth; return its depth.
+
+    Raises
+    ------
+    MalformedMessageError
+        If it is cut short or not a packet.
+    UnexpectedMessageError
+        If it is of another session, sender or receiver, or messages before it are lacking.
+    ReplayedMessageError
+        If it was delivered before.
+    """
+    sender = expected.sender
+    if len(header) != ENVELOPE.size:
+        raise MalformedMessageError(sender, f"an envelope of {len(header)} bytes, cut short")
+    magic, session, source, target, counter, depth, length = ENVELOPE.unpack(header)
+    if magic != MAGIC or length != len(body):
+        raise MalformedMessageError(sender, f"a body of {len(body)} bytes, {length} announced")
+    if session != expected.session:
+        raise UnexpectedMessageError(sender, "a message of another session")
+    if (source, target) != (name_digest(sender), name_digest(expected.receiver)):
+        raise UnexpectedMessageError(sender, "a message from or to somebody else")
+    if counter < expected.counter:
+        raise ReplayedMessageError(sender, f"message {counter}, delivered before")
+    if counter > expected.counter:
+        raise UnexpectedMessageError(sender, f"message {counter}, wanted {expected.counter}")
+    return int(depth)
+
+
+# ---- encoding ------------------------------------------------------------------------------------
+
+
+def encode(message: Message) -> bytes:
+    """Encode a message.
+
+    Raises
+    ------
+    TypeError
+        If a field is not an int, bool, str, bytes, ndarray of a known type, or tuple of these.
+    """
+    head, arrays = bytearray(), list[Any]()
+    for item in fields(message):
+        _put(head, arrays, getattr(message, item.name))
+    kind = type(message).kind.encode()
+    start = bytes([len(kind)]) + kind + _SIZE.pack(len(head)) + head
+    pieces = [start, bytes(-len(start) % ALIGN)]
+    for array in arrays:
+        pieces += [array.data.cast("B") if array.size else b"", bytes(-array.nbytes % ALIGN)]
+    return b"".join(pieces)
+
+
+def _put(head: bytearray, arrays: list[Any], value: object) -> None:
+    if isinstance(value, bool):
+        head += b"b" + bytes([value])
+    elif isinstance(value, int):
+        head += b"i" + _INT.pack(value)
+    elif isinstance(value, str):
+        text = value.encode()
+        head += b"s" + _SIZE.pack(len(text)) + text
+    elif isinstance(value, bytes):
+        head += b"y" + _SIZE.pack(len(value)) + value
+    elif isinstance(value, tuple):
+        head += b"t" + _SIZE.pack(len(value))
+        for item in value:
+            _put(head, arrays, item)
+    elif isinstance(value, np.ndarray) and value.dtype in DTYPES:
+        head += b"a" + bytes([DTYPES.index(value.dtype), value.ndim])
+        head += b"".join(map(_DIM.pack, value.shape))
+        arrays.append(np.ascontiguousarray(value))
+    else:
+        raise TypeError(f"{type(value).__name__} cannot be sent")
+
+
+# ---- decoding ------------------------------------------------------------------------------------
+
+
+def decode(body: bytes | memoryview, sender: Party, expect: Expect) -> Message:
+    """Decode a message of the kind and size that its receiver expects.
+
+    Raises
+    ------
+    MalformedMessageError
+        If it is cut short, too large, or its fields are not those of its kind; names the sender.
+    UnexpectedMessageError
+        If it is of another kind.
+    """
+    try:
+        return _decode(memoryview(body), sender, expect)
+    except (struct.error, IndexError, UnicodeDecodeError, ValueError) as error:
+        raise MalformedMessageError(sender, f"a message that cannot be read: {error}") from None
+
+
+def _decode(body: memoryview, sender: Party, expect: Expect) -> Message:
+    name_end = 1 + body[0]
+    kind = bytes(body[1:name_end]).decode("ascii")
+    if kind not in kinds(expect.kind):
+        wanted = " or ".join(sorted(kinds(expect.kind)))
+        raise UnexpectedMessageError(sender, f"a message {kind!r}, wanted {wanted}")
+    cls = kinds(expect.kind)[kind]
+    (head,) = _SIZE.unpack_from(body, name_end)
+    start = name_end + _SIZE.size
+    if head > len(body) - start:
+        raise ValueError("its head is cut short")
+    reader = _Reader(body, start, start + head, expect.cells)
+    values = [reader.value(DEPTH) for _ in fields(cls)]
+    hints = _hints(cls)  # type: ignore[arg-type]  # classes are hashable
+    reader.check_end()
+    for item, value in zip(fields(cls), values, strict=True):
+        if not _fits(value, hints[item.name]):
+            raise ValueError(f"{item.name} is no {hints[item.name]}")
+    return cls(*values)
+
+
+class _Reader:
+    """Reads values from a head, and arrays from behind it; counts down the cells that may come."""
+
+    def __init__(self, body: memoryview, at: int, end: int, cells: int) -> None:
+        self.body, self.at, self.end, self.cells = body, at, end, cells
+        self.array_at = end + -end % ALIGN
+
+    def take(self, count: int) -> memoryview:
+        if count > self.end - self.at:
+            raise ValueError("its head is cut short")
+        self.at += count
+        return self.body[self.at - count : self.at]
+
+    def spend(self, cells: int) -> int:
+        self.cells -= cells
+        if self.cells < 0:
+            raise ValueError(f"{-self.cells} cells more than may come")
+        return cells
+
+    def size(self) -> int:
+        return self.spend(int(_SIZE.unpack(self.take(_SIZE.size))[0]))
+
+    def value(self, depth: int) -> Any:
+        tag = bytes(self.take(1))
+        if tag == b"b":
+            return bool(self.take(1)[0])
+        if tag == b"i":
+            return _INT.unpack(self.take(_INT.size))[0]
+        if tag == b"s":
+            return bytes(self.take(self.size())).decode()
+        if tag == b"y":
+            return bytes(self.take(self.size()))
+        if tag == b"t" and depth:
+            return tuple(self.value(depth - 1) for _ in range(self.size()))
+        if tag == b"a":
+            return self.array()
+        raise ValueError(f"an unknown tag {tag!r}, or tuples too deep")
+
+    def array(self) -> np.ndarray[Any, Any]:
+        code, ndim = self.take(2)
+        if ndim > 32:
+            raise ValueError(f"an array of {ndim} axes")
+        shape = tuple(int(_DIM.unpack(self.take(_DIM.size))[0]) for _ in range(ndim))
+        count = self.spend(math.prod(shape))
+        data = np.frombuffer(self.body, DTYPES[code], count, self.array_at) if count else None
+        self.array_at += count * DTYPES[code].itemsize
+        self.array_at += -self.array_at % ALIGN
+        return np.zeros(shape, DTYPES[code]) if data is None else data.reshape(shape)
+
+    def check_end(self) -> None:
+        if self.at != self.end or self.array_at != len(self.body):
+            raise ValueError("bytes too many or too few")
+
+
+def kinds(base: type[Message]) -> dict[str, type[Message]]:
+    """Return all kinds of messages below a class, by their names on the wire."""
+    found = {cls.kind: cls for cls in _subclasses(base) if "kind" in vars(cls)}
+    return {kind: cls for kind, cls in found.items() if kind}
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _subclasses(base: type[Message]) -> Iterator[type[Message]]:
+    yield base
+    for cls in base.__subclasses__():
+        yield from _subclasses(cls)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a decoded value is of a field's declared type."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, arg) for arg in args)
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if len(args) == 2 and args[1] is Ellipsis:
+            return all(_fits(item, args[0]) for item in value)
+        return len(value) == len(args) and all(map(_fits, value, args))
+    return type(value) is hint

@@ -1,0 +1,61 @@
+"""Bayesian networks from data whose columns lie in different organizations."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from protocols.federation import federate
+    from protocols.site.data import SiteData
+    from protocols.variables import Family, Rows, Variable
+    from vertibayes.bif import read_bif, write_bif
+    from vertibayes.counting import Counter, PlainCounter, SecureCounter
+    from vertibayes.network import Network, Structure
+    from vertibayes.parameters.cpt import fit_cpts, scores
+    from vertibayes.structure.k2 import k2
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Counter": "vertibayes.counting",
+    "Family": "protocols.variables",
+    "Network": "vertibayes.network",
+    "PlainCounter": "vertibayes.counting",
+    "Rows": "protocols.variables",
+    "SecureCounter": "vertibayes.counting",
+    "SiteData": "protocols.site.data",
+    "Structure": "vertibayes.network",
+    "Variable": "protocols.variables",
+    "federate": "protocols.federation",
+    "fit_cpts": "vertibayes.parameters.cpt",
+    "k2": "vertibayes.structure.k2",
+    "read_bif": "vertibayes.bif",
+    "scores": "vertibayes.parameters.cpt",
+    "write_bif": "vertibayes.bif",
+}
+
+__all__ = [
+    "Counter",
+    "Family",
+    "Network",
+    "PlainCounter",
+    "Rows",
+    "SecureCounter",
+    "SiteData",
+    "Structure",
+    "Variable",
+    "federate",
+    "fit_cpts",
+    "k2",
+    "read_bif",
+    "scores",
+    "write_bif",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used: the command line starts without numpy."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

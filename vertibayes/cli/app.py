@@ -1,0 +1,139 @@
+"""Commands and their options. Whatever is heavy is imported by the command that needs it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Bayesian networks from data whose columns lie in different organizations.",
+)
+
+SEVERAL = ("--exclude", "--missing-codes")  # options that take several values in a row
+
+
+@app.callback()
+def _callback() -> None:
+    """Bayesian networks from data whose columns lie in different organizations."""
+
+
+@app.command("learn")
+def _learn(
+    data: Annotated[
+        list[str],
+        typer.Option(help="FILE.csv[.gz] to be split over --sites; or NAME=FILE, once a site."),
+    ],
+    out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
+    sites: Annotated[int | None, typer.Option(help="How many sites to split FILE over.")] = None,
+    partition: Annotated[
+        Path | None, typer.Option(help='JSON {"site": ["column", ...]}: who holds what.')
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="Identifies records; matches them between files.")
+    ] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Columns to leave out.")] = None,
+    missing_codes: Annotated[
+        list[str] | None, typer.Option(help="What says missing, beside the empty field.")
+    ] = None,
+    ordering: Annotated[
+        Path | None, typer.Option(help="JSON list of all variables; default: as in the data.")
+    ] = None,
+    structure: Annotated[
+        Path | None,
+        typer.Option(help='JSON {"nodes": [...], "edges": [[parent, child], ...]}: CPTs only.'),
+    ] = None,
+    max_parents: Annotated[int, typer.Option(help="Of each node, in K2.")] = 3,
+    missing: Annotated[
+        str, typer.Option(help="available: count complete families; state: missing is a state.")
+    ] = "available",
+    pseudo_count: Annotated[float, typer.Option(help="Added to each cell of the CPTs.")] = 0.0,
+    bins: Annotated[float, typer.Option(help="Smallest share of the records in a bin.")] = 0.1,
+    max_states: Annotated[int, typer.Option(help="Most states of a variable.")] = 100,
+    structure_records: Annotated[
+        int | None, typer.Option(help="Learn the structure on a sample of so many records.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the random split of columns.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")] = False,
+) -> None:
+    """Learn a Bayesian network from columns held by several sites."""
+    from vertibayes.cli.inputs import Source
+    from vertibayes.cli.learn import run_learn
+
+    source = Source(
+        tuple(data),
+        sites,
+        partition,
+        id_column,
+        tuple(exclude or ()),
+        tuple(missing_codes or ()),
+        bins,
+        max_states,
+        seed,
+    )
+    run_learn(
+        source,
+        out,
+        ordering=ordering,
+        structure=structure,
+        max_parents=max_parents,
+        missing=missing,
+        pseudo_count=pseudo_count,
+        structure_records=structure_records,
+        quiet=quiet,
+    )
+
+
+@app.command("demo")
+def _demo(
+    out: Annotated[
+        Path | None, typer.Option(help="A folder, new or empty, for the results.")
+    ] = None,
+    records: Annotated[int, typer.Option(help="How many to draw from ALARM.")] = 10_000,
+    sites: Annotated[int, typer.Option(help="How many sites hold the columns.")] = 3,
+    seed: Annotated[int, typer.Option(help="Of the records and the split.")] = 0,
+) -> None:
+    """Learn the ALARM network over three sites, and compare it with the truth."""
+    from vertibayes.cli.demo import run_demo
+
+    run_demo(out, records, sites, seed)
+
+
+def several_values(arguments: Sequence[str]) -> list[str]:
+    """Repeat an option before each of its values: ``-x A B`` as ``-x A -x B``, for `SEVERAL`."""
+    expanded: list[str] = []
+    option = None
+    for argument in arguments:
+        is_option = argument.startswith("-") and not re.fullmatch(r"-\d.*", argument)
+        if option is not None and not is_option and expanded[-1] != option:
+            expanded.append(option)
+        if is_option:
+            option = argument if argument in SEVERAL else None
+        expanded.append(argument)
+    return expanded
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; exit with 2 and one sentence on standard error if it cannot."""
+    from mpc.errors import ProtocolError
+    from protocols.errors import QueryRefusedError, TransportError
+
+    given = several_values(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(given, standalone_mode=True)
+    except (ValueError, OSError, ProtocolError, QueryRefusedError, TransportError) as error:
+        sys.stderr.write(f"vertibayes: {error}\n")
+        sys.exit(2)
+    except MemoryError:
+        sys.stderr.write("vertibayes: not enough memory; fewer records or parents are wanted\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("vertibayes: stopped\n")
+        sys.exit(130)

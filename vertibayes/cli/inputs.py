@@ -1,0 +1,300 @@
+"""From files and options to sites: read, split by column or match by record, encode."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from protocols.errors import DataError
+from protocols.site.data import SiteData
+from protocols.site.encoding import Encoding
+from protocols.site.text import TextColumn, read_columns
+from vertibayes.network import Structure
+
+Columns = dict[str, TextColumn]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the data are and how they are read; as the options of ``vertibayes learn``."""
+
+    data: tuple[str, ...]
+    sites: int | None = None
+    partition: Path | None = None
+    id_column: str | None = None
+    exclude: tuple[str, ...] = ()
+    missing_codes: tuple[str, ...] = ()
+    bins: float = 0.1
+    max_states: int = 100
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Sites:
+    """The sites' data, and the order of all variables."""
+
+    data: Mapping[str, SiteData]
+    order: tuple[str, ...]
+
+
+class Held(NamedTuple):
+    """What one site holds: columns of text, the records' identifiers, what was left out."""
+
+    columns: Columns
+    ids: TextColumn | None
+    excluded: frozenset[str] = frozenset()
+
+
+def read_sites(source: Source) -> Sites:
+    """Read the data of all sites.
+
+    Raises
+    ------
+    DataError, ValueError
+        If a file or an option is at fault: it names it, with the column and the line or record.
+    """
+    encoding = Encoding(source.missing_codes, {}, source.bins, source.max_states)
+    named = [_named(text) for text in source.data]
+    if all(name is None for name, _ in named) and len(named) == 1:
+        held, order = _split_file(source, named[0][1])
+    elif all(name is not None for name, _ in named):
+        held = _file_a_site(source, [(name or "", path) for name, path in named])
+        order = [name for site in held.values() for name in site.columns]
+    else:
+        raise ValueError("--data is one FILE to be split, or NAME=FILE once for each site")
+    data = {
+        site: SiteData.from_text(site, columns, encoding, ids)
+        for site, (columns, ids, _) in held.items()
+    }
+    return Sites(data, tuple(order))
+
+
+def _named(text: str) -> tuple[str | None, Path]:
+    """Tell NAME=FILE from FILE, whose name may have an equals sign."""
+    name, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        return None, Path(text)
+    if not name or not path:
+        raise ValueError(f"--data {text}: NAME=FILE is wanted")
+    return name, Path(path)
+
+
+def _take(source: Source, path: Path) -> Held:
+    """Read a file and set apart its identifiers and what is excluded."""
+    columns = read_columns(path)
+    ids = None
+    if source.id_column is not None:
+        if source.id_column not in columns:
+            raise DataError(f"{path}: no column {source.id_column!r} (--id-column)")
+        ids = columns.pop(source.id_column)
+        _check_ids(path, source.id_column, ids)
+    excluded = frozenset(name for name in source.exclude if columns.pop(name, None) is not None)
+    if not columns:
+        raise DataError(f"{path}: no columns are left")
+    return Held(columns, ids, excluded)
+
+
+def _check_ids(path: Path, column: str, ids: TextColumn) -> None:
+    """Refuse identifiers that are lacking or stand twice."""
+    counts = np.bincount(ids.places)
+    if counts.max() > 1:
+        text = ids.texts[int(counts.argmax())]
+        raise DataError(f"{path}: {text!r} stands twice in {column!r} (--id-column)")
+    if "" in ids.texts:
+        record = int(np.argmax(ids.places == ids.texts.index(""))) + 1
+        raise DataError(f"{path}, record {record}: no identifier in {column!r} (--id-column)")
+
+
+def _check_excluded(source: Source, held: Collection[Held]) -> None:
+    """Refuse a name to be left out that no site has."""
+    for name in source.exclude:
+        if not any(name in site.excluded for site in held):
+            there = ", ".join(column for site in held for column in site.columns)
+            raise DataError(f"no column {name!r} (--exclude); there are {there}")
+
+
+# ---- one file ------------------------------------------------------------------------------------
+
+
+def _split_file(source: Source, path: Path) -> tuple[dict[str, Held], list[str]]:
+    """Split a file's columns over sites."""
+    found = _take(source, path)
+    _check_excluded(source, [found])
+    columns, ids, _ = found
+    order = list(columns)
+    if source.partition is not None:
+        if source.sites is not None:
+            raise ValueError("--sites and --partition both say who holds what: one is wanted")
+        parts = read_partition(source.partition, order)
+    else:
+        parts = deal_columns(order, source.sites, source.seed)
+    held = {
+        site: Held({name: columns[name] for name in names}, ids) for site, names in parts.items()
+    }
+    return held, order
+
+
+def deal_columns(names: Sequence[str], sites: int | None, seed: int) -> dict[str, list[str]]:
+    """Deal columns to sites at random, each site as many as another or one more.
+
+    Raises
+    ------
+    ValueError
+        If there are more sites than columns, or none.
+    """
+    if sites is None:
+        raise ValueError(
+            "--sites K or --partition FILE is wanted, or --data NAME=FILE for each site"
+        )
+    if not 1 <= sites <= len(names):
+        raise ValueError(
+            f"--sites {sites}: from 1 to {len(names)}, the number of columns, is wanted"
+        )
+    order = np.random.default_rng(seed).permutation(len(names))
+    return {
+        f"site-{k + 1}": [names[i] for i in sorted(order[k::sites].tolist())] for k in range(sites)
+    }
+
+
+def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Read who holds what.
+
+    Raises
+    ------
+    ValueError
+        If the file is no object of lists, or a column is unknown, at two sites or at none.
+    """
+    parts = read_json(path)
+    if not isinstance(parts, dict) or not all(_is_names(columns) for columns in parts.values()):
+        raise ValueError(f'{path}: {{"site": ["column", ...]}} is wanted')
+    holder: dict[str, str] = {}
+    for site, columns in parts.items():
+        if not columns:
+            raise ValueError(f"{path}: the site {site!r} holds no column")
+        for name in columns:
+            if name not in names:
+                raise ValueError(f"{path}: the site {site!r} holds {name!r}, which is no column")
+            if name in holder:
+                raise ValueError(
+                    f"{path}: the column {name!r} is at two sites, {holder[name]} and {site}"
+                )
+            holder[name] = site
+    lacking = [name for name in names if name not in holder]
+    if lacking:
+        raise ValueError(f"{path}: at no site: {', '.join(lacking)}; leave them out with --exclude")
+    return {str(site): list(columns) for site, columns in parts.items()}
+
+
+# ---- a file a site -------------------------------------------------------------------------------
+
+
+def _file_a_site(source: Source, files: Sequence[tuple[str, Path]]) -> dict[str, Held]:
+    """Read a file a site, and bring the records into one order."""
+    if source.sites is not None or source.partition is not None:
+        raise ValueError("--sites and --partition split one file; here each site has its own")
+    held: dict[str, Held] = {}
+    holder: dict[str, str] = {}
+    for site, path in files:
+        if site in held:
+            raise ValueError(f"--data names the site {site!r} twice")
+        held[site] = _take(source, path)
+        for name in held[site].columns:
+            if name in holder:
+                raise DataError(f"the column {name!r} is at two sites, {holder[name]} and {site}")
+            holder[name] = site
+    _check_excluded(source, held.values())
+    return _matched(held)
+
+
+def _matched(held: Mapping[str, Held]) -> dict[str, Held]:
+    """Sort all sites' records by their identifiers, which must be the same."""
+    counts = {site: len(next(iter(found.columns.values()))) for site, found in held.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{site} {count}" for site, count in counts.items())
+        raise DataError(f"the sites hold different numbers of records: {told}")
+    first = next(iter(held))
+    matched: dict[str, Held] = {}
+    for site, (columns, ids, _) in held.items():
+        if ids is None:
+            matched[site] = Held(columns, None)
+            continue
+        _check_same_ids(first, held[first].ids, site, ids)
+        rank = np.argsort(np.argsort(np.array(ids.texts, object)))[ids.places]
+        order = np.argsort(rank, kind="stable")
+        taken = {name: column.take(order) for name, column in columns.items()}
+        matched[site] = Held(taken, ids.take(order))
+    return matched
+
+
+def _check_same_ids(first: str, wanted: TextColumn | None, site: str, ids: TextColumn) -> None:
+    lacking = set(wanted.texts if wanted is not None else ()) - set(ids.texts)
+    if lacking:
+        raise DataError(
+            f"the sites hold different records: {min(lacking)!r} and {len(lacking) - 1} more "
+            f"are at {first} and not at {site}"
+        )
+
+
+# ---- JSON files ----------------------------------------------------------------------------------
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file or it is no JSON: it names the file and the line.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {error.lineno}: no JSON ({error.msg})") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: cannot be read ({error})") from None
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def read_ordering(path: Path | None) -> list[str] | None:
+    """Read an ordering: a JSON list of names, or of ``{"nodes": [...]}``."""
+    if path is None:
+        return None
+    found = read_json(path)
+    if isinstance(found, dict) and "edges" not in found:
+        found = found.get("nodes")
+    if not _is_names(found):
+        raise ValueError(f"{path}: a JSON list of the variables' names is wanted")
+    names: list[str] = found
+    return names
+
+
+def read_structure(path: Path | None) -> Structure | None:
+    """Read a structure.
+
+    Raises
+    ------
+    ValueError
+        If the file is no structure, has an unknown node or a cycle: it names the file.
+    """
+    if path is None:
+        return None
+    found = read_json(path)
+    if not isinstance(found, dict) or not _is_names(found.get("nodes")):
+        raise ValueError(f'{path}: {{"nodes": [...], "edges": [[parent, child], ...]}} is wanted')
+    edges = found.get("edges")
+    if not isinstance(edges, list) or not all(_is_names(e) and len(e) == 2 for e in edges):
+        raise ValueError(f"{path}: edges are wanted as [[parent, child], ...]")
+    try:
+        return Structure.of(found["nodes"], edges)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None

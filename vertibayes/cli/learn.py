@@ -1,0 +1,120 @@
+"""``vertibayes learn``: read, federate, learn, write."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from protocols.federation import federate
+from vertibayes.cli.inputs import Sites, Source, read_ordering, read_sites, read_structure
+from vertibayes.cli.outputs import check_folder, summarize, write_results
+from vertibayes.counting import SecureCounter
+from vertibayes.learning import Learned, Options, learn
+from vertibayes.report.disclosure import disclosure
+
+MISSING = ("available", "state")
+
+Progress = Callable[[int, int], None]
+
+
+def run_learn(
+    source: Source,
+    out: Path,
+    *,
+    ordering: Path | None,
+    structure: Path | None,
+    max_parents: int,
+    missing: str,
+    pseudo_count: float,
+    structure_records: int | None,
+    quiet: bool,
+) -> None:
+    """Run the command; see its help.
+
+    Raises
+    ------
+    ValueError
+        If an input is at fault. Nothing is then written.
+    """
+    check_folder(out)
+    if missing not in MISSING:
+        raise ValueError(f"--missing {missing}: one of {', '.join(MISSING)} is wanted")
+    if ordering is not None and structure is not None:
+        raise ValueError("--structure needs no --ordering: its CPTs only are learned")
+    options = Options(
+        read_ordering(ordering),
+        read_structure(structure),
+        max_parents,
+        missing == "state",
+        pseudo_count,
+        structure_records,
+    )
+    learned, summary = learn_from(read_sites(source), options, out, quiet)
+    if not quiet:
+        sys.stdout.write(told(learned, summary))
+        sys.stdout.write(f"Written: {out}\n")
+
+
+def learn_from(
+    sites: Sites, options: Options, out: Path | None, quiet: bool
+) -> tuple[Learned, dict[str, Any]]:
+    """Learn over sites in this process; write the results if a folder is named.
+
+    Warns on standard error of records that the opened tables single out, and of parent
+    configurations without a record.
+    """
+    start = perf_counter()
+    with federate(sites.data) as federation:
+        counter = SecureCounter.of(federation, order=sites.order)
+        commit_seconds = perf_counter() - start
+        with _progress(quiet) as progress:
+            learned = learn(counter, options, progress)
+        found = disclosure(counter.opened_tables, counter.records)
+        summary = summarize(learned, counter, federation, commit_seconds, found)
+        if found.cells:
+            sys.stderr.write(f"warning: {found.sentence()}\n")
+        unseen = sum(learned.network.unseen.values())
+        if unseen:
+            sys.stderr.write(
+                f"warning: {unseen} parent configurations have no record; their CPT columns are "
+                "uniform (summary.json: unseen_parent_configurations)\n"
+            )
+        if out is not None:
+            write_results(out, learned, federation, summary)
+    return learned, summary
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Progress | None]:
+    """Show a bar on a terminal, nothing in a pipe."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("K2")
+        yield lambda done, steps: bar.update(task, completed=done, total=max(steps, 1))
+
+
+def told(learned: Learned, summary: dict[str, Any]) -> str:
+    """Return a run in a few lines."""
+    seconds, opened = summary["seconds"], summary["opened"]
+    scores, found = learned.scores, learned.network.structure
+    lines = [
+        f"{summary['records']} records, {summary['variables']} variables at "
+        f"{len(summary['sites'])} sites",
+        f"structure: {len(found.edges)} edges; K2 score {scores.k2:.3f}, BIC {scores.bic:.3f}, "
+        f"AIC {scores.aic:.3f} nats",
+        f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
+        f"parameters {seconds['parameters']:.3f}",
+        f"sent: {summary['bytes']['total'] / 1e6:.1f} MB in {summary['rounds']} rounds",
+        f"opened to the analyst: {opened['tables']} tables, {opened['cells']} cells, and nothing "
+        "else of the records",
+    ]
+    return "\n".join(lines) + "\n"

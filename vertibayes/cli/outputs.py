@@ -1,0 +1,114 @@
+"""The files of a run: all of them, or none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mpc.rounds import Party
+from protocols.federation import Federation
+from vertibayes.bif import write_bif
+from vertibayes.counting import SecureCounter
+from vertibayes.learning import Learned
+from vertibayes.report.disclosure import Disclosure
+from vertibayes.report.drawing import draw
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that is not new or empty.
+
+    Raises
+    ------
+    ValueError
+        It names the folder.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"--out {folder}: a new or empty folder is wanted")
+
+
+def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
+    """Fill a folder beside its place and move it there when it is whole."""
+    check_folder(folder)
+    folder = folder.absolute()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        write(part)
+        part.chmod(0o755)
+        if folder.exists():
+            folder.rmdir()
+        part.replace(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def write_results(
+    folder: Path, learned: Learned, federation: Federation, summary: Mapping[str, Any]
+) -> None:
+    """Write structure, model, drawing, summary and ledger of a run."""
+    structure = learned.network.structure
+    counter_ledger = federation.session.role.ledger
+
+    def write(part: Path) -> None:
+        nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
+        _write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
+        (part / "model.bif").write_text(write_bif(learned.network), encoding="utf-8")
+        holders = {name: site for site, role in federation.roles.items() for name in role.shown}
+        (part / "structure.svg").write_text(draw(structure, holders), encoding="utf-8")
+        _write_json(part / "summary.json", summary)
+        _write_json(part / "ledger.json", counter_ledger.as_json())
+
+    write_folder(folder, write)
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def summarize(
+    learned: Learned,
+    counter: SecureCounter,
+    federation: Federation,
+    commit_seconds: float,
+    found: Disclosure,
+) -> dict[str, Any]:
+    """Return the summary of a run as JSON data."""
+    traffic = federation.traffic
+    seconds = {
+        "commit": commit_seconds,
+        "structure": learned.structure_seconds,
+        "parameters": learned.parameters_seconds,
+    }
+    seconds["total"] = sum(seconds.values())
+    return {
+        "records": counter.records,
+        "sites": {site: list(role.shown) for site, role in federation.roles.items()},
+        "variables": len(counter.variables),
+        "edges": len(learned.network.structure.edges),
+        "scores": learned.scores.as_json(),
+        "unseen_parent_configurations": {
+            node: count for node, count in learned.network.unseen.items() if count
+        },
+        "seconds": {name: round(value, 4) for name, value in seconds.items()},
+        "rounds": traffic.rounds,
+        "calls": counter.calls,
+        "groups": counter.groups,
+        "bytes": {
+            "total": traffic.bytes,
+            "links": {_link(link): count for link, count in sorted(traffic.bytes_sent.items())},
+        },
+        "opened": {
+            "tables": len(counter.ledger.tables),
+            "cells": counter.ledger.cells,
+            "single_record": found._asdict(),
+        },
+    }
+
+
+def _link(link: tuple[Party, Party]) -> str:
+    return f"{link[0]} -> {link[1]}"

@@ -1,0 +1,294 @@
+"""Counters: who asks for contingency tables does not know who counts, or how.
+
+`PlainCounter` counts pooled data and is the oracle of every test; `SecureCounter` asks a federation
+and gives identical tables. Learners are written against `Counter` and ask many families at once: a
+call is a few rounds on the network, a family in it is almost free.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.masked_tables.commitments import BLOCK_ROWS
+from protocols.federation import Federation
+from protocols.ledger import Ledger
+from protocols.queries import Commit, Describe, Description
+from protocols.queries.tables import ask_tables
+from protocols.roles import GIBIBYTE, Study
+from protocols.session import Session
+from protocols.site.data import SiteData
+from protocols.variables import Family, Rows, Variable
+from vertibayes.batches import batches
+
+Table: TypeAlias = NDArray[np.int64]
+
+MOST_CELLS = 10_000_000
+
+
+class Counter(Protocol):
+    """Counts over all records."""
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables, in the study's order."""
+        ...
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        ...
+
+    def tables(
+        self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
+    ) -> list[Table]:
+        """Count families.
+
+        Parameters
+        ----------
+        families : sequence of Family
+        missing : bool, default=False
+            False counts the records that are complete in the family. True appends a last index,
+            "missing", to each axis whose variable has missing cells.
+        rows : Rows, default=Rows()
+            Over which records; all by default.
+
+        Returns
+        -------
+        tables : list of ndarray, dtype int64, C-contiguous
+            One a family, in order; axis 0 the child, then the parents as given, each axis in the
+            order of `Variable.states`.
+
+        Raises
+        ------
+        ValueError
+            If a variable is unknown or stands twice in a family, or a table has too many cells.
+        """
+        ...
+
+
+def check_families(
+    variables: Mapping[str, Variable], families: Sequence[Family], missing: bool
+) -> None:
+    """Refuse families that cannot be counted.
+
+    Raises
+    ------
+    ValueError
+        It names the variable, or the family whose table is too large.
+    """
+    for family in families:
+        for name in family.members:
+            if name not in variables:
+                raise ValueError(f"no variable {name!r}; known are {', '.join(variables)}")
+        if len(set(family.members)) < len(family.members):
+            raise ValueError(f"a variable stands twice in the family {family.members}")
+        cells = 1
+        for name in family.members:
+            variable = variables[name]
+            cells *= variable.codes if missing else len(variable.states)
+        if cells > MOST_CELLS:
+            members = ", ".join(family.members)
+            raise ValueError(
+                f"the table of {members} has {cells} cells, at most {MOST_CELLS} can be held: "
+                "fewer parents are wanted (--max-parents)"
+            )
+
+
+class PlainCounter:
+    """Counts pooled data.
+
+    Parameters
+    ----------
+    data : SiteData
+        All columns.
+    seed : int, default=0
+        Of the permutations that `Rows` choose from; a federation draws its own.
+    """
+
+    def __init__(self, data: SiteData, *, seed: int = 0) -> None:
+        self._data = data
+        self._seed = seed
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables, in the order of the data."""
+        return self._data.variables
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self._data.records
+
+    def tables(
+        self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
+    ) -> list[Table]:
+        """Count families; see `Counter.tables`."""
+        check_families(self.variables, families, missing)
+        chosen = self._chosen(rows)
+        return [self._table(family, missing, chosen) for family in families]
+
+    def _chosen(self, rows: Rows) -> NDArray[np.intp] | None:
+        if rows.count(self.records) == self.records:
+            return None
+        order = np.random.default_rng((self._seed, rows.seed)).permutation(self.records)
+        return np.sort(order[rows.first : rows.last])
+
+    def _table(self, family: Family, missing: bool, chosen: NDArray[np.intp] | None) -> Table:
+        members = [self.variables[name] for name in family.members]
+        shape = tuple(variable.codes for variable in members)
+        flat = np.zeros(self.records if chosen is None else len(chosen), np.int64)
+        for variable in members:
+            codes = self._data.codes[variable.name]
+            flat *= variable.codes
+            flat += codes if chosen is None else codes[chosen]
+        counts = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
+        if not missing:
+            counts = counts[tuple(slice(len(variable.states)) for variable in members)]
+        return np.ascontiguousarray(counts, np.int64)
+
+
+class SecureCounter:
+    """Counts over a federation, opening to the analyst the tables asked for and nothing else.
+
+    Asks the sites what they show, has them commit it, and then asks for tables; a table that was
+    opened is not asked again.
+
+    Parameters
+    ----------
+    session : Session
+    sites : sequence of Party
+    dealer : Party
+    order : sequence of str, optional
+        The study's order of variables; site after site if None.
+    memory_budget : int, default=2**30
+        Bytes that extensions may take in one process; more are asked for in several groups.
+    block_rows : int, optional
+        Rows that are masked and sent at a time.
+
+    Raises
+    ------
+    ValueError
+        If two sites show one variable, record counts differ, or the order does not fit.
+    QueryRefusedError, ProtocolError
+        As `Session.ask`.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        sites: Sequence[str],
+        dealer: str,
+        *,
+        order: Sequence[str] | None = None,
+        memory_budget: int = GIBIBYTE,
+        block_rows: int = BLOCK_ROWS,
+    ) -> None:
+        self._session = session
+        self._budget = memory_budget
+        described = session.ask(Describe(tuple(sites)))
+        self.study = study_of(described, dealer, order, block_rows)
+        session.ask(Commit.of(self.study))
+        self.calls = 0
+        self.groups = 0
+        self._opened: dict[tuple[frozenset[str], bool, Rows], tuple[Family, Table]] = {}
+
+    @classmethod
+    def of(cls, federation: Federation, **options: Any) -> SecureCounter:
+        """Return the counter of a federation in this process; `options` as for the class."""
+        return cls(federation.session, federation.sites, federation.dealer, **options)
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables, in the study's order."""
+        return self.study.variables
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self.study.records
+
+    @property
+    def opened_tables(self) -> list[Table]:
+        """All tables that were opened."""
+        return [table for _, table in self._opened.values()]
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was revealed."""
+        ledger: Ledger = self._session.role.ledger
+        return ledger
+
+    def tables(
+        self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
+    ) -> list[Table]:
+        """Count families; see `Counter.tables`.
+
+        Raises
+        ------
+        QueryRefusedError, ProtocolError
+            As `Session.ask`.
+        """
+        families = [Family(family.child, tuple(family.parents)) for family in families]
+        check_families(self.variables, families, missing)
+        rows.count(self.records)
+        keys = [(frozenset(family.members), missing, rows) for family in families]
+        new = {key: f for key, f in zip(keys, families, strict=True) if key not in self._opened}
+        if new:
+            self.calls += 1
+            self._ask(list(new.values()), missing, rows)
+        return [self._as_asked(key, family) for key, family in zip(keys, families, strict=True)]
+
+    def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
+        for batch in batches(self.study, families, rows.count(self.records), self._budget):
+            self.groups += 1
+            query, places = ask_tables(self.study, batch, missing, rows)
+            tables = self._session.ask(query)
+            for family, place in zip(batch, places, strict=True):
+                key = frozenset(family.members), missing, rows
+                self._opened[key] = family, tables[place]
+
+    def _as_asked(self, key: tuple[frozenset[str], bool, Rows], family: Family) -> Table:
+        """Return an opened table with its axes in the order asked for."""
+        opened, table = self._opened[key]
+        axes = [opened.members.index(name) for name in family.members]
+        return np.ascontiguousarray(table.transpose(axes)).copy()
+
+
+def study_of(
+    described: Mapping[str, Description],
+    dealer: str,
+    order: Sequence[str] | None,
+    block_rows: int = BLOCK_ROWS,
+) -> Study:
+    """Put together what the sites describe.
+
+    Raises
+    ------
+    ValueError
+        If two sites show one variable, record counts differ, or the order does not fit.
+    """
+    counts = {site: description.records for site, description in described.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{site} {count}" for site, count in counts.items())
+        raise ValueError(f"the sites hold different numbers of records: {told}")
+    variables: dict[str, Variable] = {}
+    holders: dict[str, tuple[str, ...]] = {}
+    for site, description in described.items():
+        for name, variable in description.named().items():
+            if name in variables:
+                raise ValueError(
+                    f"the column {name!r} is at two sites, {holders[name][0]} and {site}"
+                )
+            variables[name], holders[name] = variable, (site,)
+    names = list(variables) if order is None else list(order)
+    if sorted(names) != sorted(variables):
+        wrong = sorted(set(names) ^ set(variables)) or "a name twice"
+        raise ValueError(f"the order does not fit the variables shown: {wrong}")
+    in_order = {name: variables[name] for name in names}
+    records = next(iter(counts.values()))
+    return Study(secrets.token_bytes(16), in_order, holders, records, dealer, block_rows)

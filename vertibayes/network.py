@@ -1,0 +1,169 @@
+"""Structures and networks: a graph, its CPTs, and the way to pgmpy's objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.variables import Family, Variable
+
+if TYPE_CHECKING:
+    from pgmpy.models import DiscreteBayesianNetwork
+
+Edge: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A directed acyclic graph.
+
+    Parameters
+    ----------
+    parents : mapping of str to tuple of str
+        Of each node, in order.
+
+    Raises
+    ------
+    ValueError
+        If a parent is no node or stands twice, or there is a cycle: it names the nodes.
+    """
+
+    parents: Mapping[str, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        for child, parents in self.parents.items():
+            for parent in parents:
+                if parent not in self.parents:
+                    raise ValueError(f"the edge {parent} -> {child} has an unknown node")
+            if len(set(parents)) < len(parents):
+                raise ValueError(f"{child} has a parent twice")
+        try:
+            TopologicalSorter(self.parents).prepare()
+        except CycleError as error:
+            raise ValueError(f"a cycle: {' -> '.join(error.args[1][::-1])}") from None
+
+    @classmethod
+    def of(cls, nodes: Sequence[str], edges: Iterable[Sequence[str]]) -> Structure:
+        """Make a structure from nodes and (parent, child) edges.
+
+        Raises
+        ------
+        ValueError
+            As the class; also if a node stands twice.
+        """
+        if len(set(nodes)) < len(nodes):
+            raise ValueError("a node stands twice")
+        parents: dict[str, tuple[str, ...]] = dict.fromkeys(nodes, ())
+        for parent, child in edges:
+            if child not in parents:
+                raise ValueError(f"the edge {parent} -> {child} has an unknown node")
+            parents[child] += (parent,)
+        return cls(parents)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes."""
+        return tuple(self.parents)
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges, (parent, child), child after child."""
+        return tuple((p, child) for child, parents in self.parents.items() for p in parents)
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The families."""
+        return tuple(Family(child, parents) for child, parents in self.parents.items())
+
+    def order(self) -> list[str]:
+        """Return the nodes, parents before children."""
+        return list(TopologicalSorter(self.parents).static_order())
+
+    def hamming_distance(self, other: Structure) -> int:
+        """Return the structural Hamming distance: edges lacking, too many or turned round.
+
+        Raises
+        ------
+        ValueError
+            If the nodes differ.
+        """
+        if set(self.nodes) != set(other.nodes):
+            differing = ", ".join(sorted(set(self.nodes) ^ set(other.nodes)))
+            raise ValueError(f"structures over different nodes: {differing}")
+        ours, theirs = set(self.edges), set(other.edges)
+        return len({frozenset(edge) for edge in ours ^ theirs})
+
+
+@dataclass(frozen=True)
+class Network:
+    """A Bayesian network of discrete variables.
+
+    Parameters
+    ----------
+    structure : Structure
+    variables : mapping of str to Variable
+    cpts : mapping of str to ndarray
+        Of each node: axis 0 its states, then its parents' in order; axis 0 sums to 1.
+    unseen : mapping of str to int
+        Of each node, the parent configurations without a record, which are uniform.
+
+    Raises
+    ------
+    ValueError
+        If a CPT has a wrong shape or its columns do not sum to 1: it names the node.
+    """
+
+    structure: Structure
+    variables: Mapping[str, Variable]
+    cpts: Mapping[str, NDArray[np.float64]] = field(repr=False)
+    unseen: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for node in self.structure.nodes:
+            family = (node, *self.structure.parents[node])
+            shape = tuple(len(self.variables[name].states) for name in family)
+            cpt = self.cpts[node]
+            if cpt.shape != shape:
+                raise ValueError(f"the CPT of {node} has the shape {cpt.shape}, {shape} is wanted")
+            if not (cpt >= 0).all() or not np.allclose(cpt.sum(axis=0), 1, atol=1e-9):
+                raise ValueError(f"a column of the CPT of {node} is no distribution")
+
+    def to_pgmpy(self) -> DiscreteBayesianNetwork:
+        """Return the network as pgmpy's object, checked by its `check_model`."""
+        from pgmpy.factors.discrete import TabularCPD
+        from pgmpy.models import DiscreteBayesianNetwork
+
+        model = DiscreteBayesianNetwork()
+        model.add_nodes_from(self.structure.nodes)
+        model.add_edges_from(self.structure.edges)
+        for node in self.structure.nodes:
+            parents = self.structure.parents[node]
+            cpt = self.cpts[node]
+            names = {name: list(self.variables[name].states) for name in (node, *parents)}
+            cards = [len(names[parent]) for parent in parents]
+            values = cpt.reshape(cpt.shape[0], -1)
+            more: dict[str, Any] = {"evidence": list(parents), "evidence_card": cards}
+            model.add_cpds(
+                TabularCPD(
+                    node, cpt.shape[0], values, state_names=names, **(more if parents else {})
+                )
+            )
+        model.check_model()
+        return model
+
+
+def from_pgmpy(model: DiscreteBayesianNetwork) -> Network:
+    """Return a pgmpy network as ours."""
+    cpds = {cpd.variable: cpd for cpd in model.get_cpds()}
+    parents = {node: tuple(cpds[node].variables[1:]) for node in model.nodes()}
+    variables = {
+        node: Variable(node, tuple(str(s) for s in cpds[node].state_names[node]))
+        for node in parents
+    }
+    cpts = {node: np.asarray(cpds[node].values, float) for node in parents}
+    return Network(Structure(parents), variables, cpts)

@@ -1,0 +1,1 @@
+"""Parameters: conditional probability tables from counts."""

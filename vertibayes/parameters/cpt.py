@@ -1,0 +1,118 @@
+"""Conditional probability tables by maximum likelihood, and the scores of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.variables import Rows, Variable
+from vertibayes.counting import Counter, Table
+from vertibayes.network import Network, Structure
+from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihood
+
+MISSING_STATE = "missing"
+
+
+def fit_cpts(
+    counter: Counter,
+    structure: Structure,
+    *,
+    pseudo_count: float = 0.0,
+    missing: bool = False,
+    rows: Rows = Rows(),
+) -> Network:
+    """Fit the CPTs of a structure by maximum likelihood: one call.
+
+    Parameters
+    ----------
+    counter : Counter
+    structure : Structure
+    pseudo_count : float, default=0
+        Added to each cell.
+    missing : bool, default=False
+        Whether missing is a state, named "missing"; else a family counts the records that are
+        complete in it.
+    rows : Rows
+        The records to learn from; all by default.
+
+    Returns
+    -------
+    network : Network
+        Parent configurations without a record are uniform; `Network.unseen` counts them.
+
+    Raises
+    ------
+    ValueError
+        If the pseudo-count is negative or not finite, or a node is unknown.
+    """
+    if not 0 <= pseudo_count < np.inf:
+        raise ValueError(f"a pseudo-count of {pseudo_count}: a finite number from 0 on is wanted")
+    tables = counter.tables(structure.families, missing=missing, rows=rows)
+    cpts: dict[str, NDArray[np.float64]] = {}
+    unseen: dict[str, int] = {}
+    for node, table in zip(structure.nodes, tables, strict=True):
+        cpts[node] = conditional(table, pseudo_count)
+        unseen[node] = int((table.sum(axis=0) == 0).sum())
+    variables = {node: counter.variables[node] for node in structure.nodes}
+    if missing:
+        variables = {node: with_missing_state(v) for node, v in variables.items()}
+    return Network(structure, variables, cpts, unseen)
+
+
+def conditional(table: Table, pseudo_count: float) -> NDArray[np.float64]:
+    """Return P(child | parents) from counts; columns of zeros become uniform."""
+    counts = table + float(pseudo_count)
+    totals = counts.sum(axis=0, keepdims=True)
+    uniform = np.full_like(counts, 1 / counts.shape[0])
+    return np.asarray(np.divide(counts, totals, out=uniform, where=totals > 0))
+
+
+def with_missing_state(variable: Variable) -> Variable:
+    """Return a variable whose missing cells are a state of their own."""
+    if not variable.missing:
+        return variable
+    name = MISSING_STATE
+    while name in variable.states:
+        name += "_"
+    return Variable(variable.name, (*variable.states, name))
+
+
+class Scores(NamedTuple):
+    """Scores of a structure with its maximum-likelihood CPTs, in nats; higher is better.
+
+    AIC and BIC are on the scale of the log-likelihood: less the number of free parameters, and
+    less half of it times ln n.
+    """
+
+    log_likelihood: float
+    k2: float
+    aic: float
+    bic: float
+    free_parameters: int
+
+    def as_json(self) -> Mapping[str, float]:
+        """Return the scores as JSON data."""
+        return self._asdict()
+
+
+def scores(
+    counter: Counter, structure: Structure, *, missing: bool = False, rows: Rows = Rows()
+) -> Scores:
+    """Score a structure from the tables of its families, which CPTs need anyway.
+
+    With missing cells each family is scored over the records that are complete in it.
+    """
+    tables = counter.tables(structure.families, missing=missing, rows=rows)
+    likelihood = sum(map(log_likelihood, tables))
+    parameters = sum(free_parameters(table.shape) for table in tables)
+    records = max(rows.count(counter.records), 1)
+    return Scores(
+        likelihood,
+        sum(k2_scores(tables)),
+        likelihood - parameters,
+        likelihood - parameters * float(np.log(records)) / 2,
+        parameters,
+    )

@@ -1,0 +1,1 @@
+"""Structures: scores, and searches that maximize them."""

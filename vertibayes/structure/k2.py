@@ -1,0 +1,159 @@
+"""K2: greedy search for parents, given an ordering (Cooper and Herskovits 1992, fig. "K2")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from protocols.variables import Family, Rows
+from vertibayes.counting import Counter, Table
+from vertibayes.network import Edge, Structure
+from vertibayes.structure.scores import k2_scores
+
+MOST_PARENTS = 20
+
+
+@dataclass
+class _Search:
+    """One node's search: its parents so far, and who may become one."""
+
+    child: str
+    parents: list[str]
+    candidates: list[str]
+    done: bool = field(default=False)
+
+    def families(self) -> list[Family]:
+        """Return the families of the parents with each candidate."""
+        return [Family(self.child, (*self.parents, candidate)) for candidate in self.candidates]
+
+    def choose(self, gains: Sequence[float]) -> None:
+        """Add the candidate with the highest gain, the earliest of equals, if it is positive."""
+        best = max(range(len(gains)), key=gains.__getitem__)  # max takes the first
+        if gains[best] > 0:
+            self.parents.append(self.candidates.pop(best))
+        else:
+            self.done = True
+
+
+def k2(
+    counter: Counter,
+    *,
+    ordering: Sequence[str] | None = None,
+    max_parents: int = 3,
+    required: Collection[Edge] = (),
+    forbidden: Collection[Edge] = (),
+    start: Structure | None = None,
+    missing: bool = False,
+    rows: Rows = Rows(),
+    progress: Callable[[int, int], None] | None = None,
+) -> Structure:
+    """Learn a structure.
+
+    For each node, starting from the parents given, the predecessor with the highest gain in K2
+    score is added while the gain is strictly positive and there are fewer than `max_parents`. A
+    candidate's gain is the score of the table of child, parents and candidate less that of the same
+    table summed over the candidate: on complete data the difference of K2 scores, and with missing
+    cells a comparison over the same records. Given an ordering the nodes are independent: each step
+    asks for the tables of all candidates of all nodes in one call.
+
+    Parameters
+    ----------
+    counter : Counter
+    ordering : sequence of str, optional
+        All variables, each before those that it may be a parent of; the study's order if None.
+    max_parents : int, default=3
+    required : collection of (parent, child)
+        Edges that the structure has in any case.
+    forbidden : collection of (parent, child)
+        Edges that it has in no case.
+    start : Structure, optional
+        Where the search starts: its edges are kept.
+    missing : bool, default=False
+        Whether missing is a state.
+    rows : Rows
+        The records to learn from; all by default.
+    progress : callable, optional
+        Called with (step, steps).
+
+    Returns
+    -------
+    structure : Structure
+        Parents in the order in which they were added.
+
+    Raises
+    ------
+    ValueError
+        If the ordering or an edge does not fit: it names the variables.
+    """
+    order = check_ordering(counter, ordering)
+    if not 0 <= max_parents <= MOST_PARENTS:
+        raise ValueError(f"max_parents of {max_parents}: from 0 to {MOST_PARENTS} is wanted")
+    searches = _searches(order, max_parents, required, forbidden, start)
+    for step in range(max_parents):
+        if progress is not None:
+            progress(step, max_parents)
+        open_ = [s for s in searches if s.candidates and len(s.parents) < max_parents]
+        open_ = [s for s in open_ if not s.done]
+        if not open_:
+            break
+        families = [family for search in open_ for family in search.families()]
+        gains = iter(_gains(counter.tables(families, missing=missing, rows=rows)))
+        for search in open_:
+            search.choose([next(gains) for _ in search.candidates])
+    if progress is not None:
+        progress(max_parents, max_parents)
+    return Structure({search.child: tuple(search.parents) for search in searches})
+
+
+def _gains(tables: Sequence[Table]) -> list[float]:
+    """Return what the last parent of each table adds to the score, over the table's records."""
+    scores = k2_scores([*tables, *(table.sum(axis=-1) for table in tables)])
+    return [a - b for a, b in zip(scores, scores[len(tables) :], strict=False)]
+
+
+def check_ordering(counter: Counter, ordering: Sequence[str] | None) -> list[str]:
+    """Return an ordering of all variables.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown, lacking or stands twice.
+    """
+    if ordering is None:
+        return list(counter.variables)
+    unknown = [name for name in ordering if name not in counter.variables]
+    lacking = [name for name in counter.variables if name not in ordering]
+    twice = sorted({name for name in ordering if list(ordering).count(name) > 1})
+    for what, names in (("unknown", unknown), ("lacking", lacking), ("twice", twice)):
+        if names:
+            raise ValueError(f"the ordering has variables {what}: {', '.join(names)}")
+    return list(ordering)
+
+
+def _searches(
+    order: list[str],
+    max_parents: int,
+    required: Collection[Edge],
+    forbidden: Collection[Edge],
+    start: Structure | None,
+) -> list[_Search]:
+    given = [*(start.edges if start is not None else ()), *required]
+    place = {name: i for i, name in enumerate(order)}
+    for parent, child in [*given, *forbidden]:
+        if parent not in place or child not in place:
+            raise ValueError(f"the edge {parent} -> {child} has an unknown variable")
+    for parent, child in given:
+        if place[parent] >= place[child]:
+            raise ValueError(f"the given edge {parent} -> {child} runs against the ordering")
+        if (parent, child) in forbidden:
+            raise ValueError(f"the edge {parent} -> {child} is both given and forbidden")
+    searches = []
+    for child in order:
+        parents = list(dict.fromkeys(p for p, c in given if c == child))
+        if len(parents) > max_parents:
+            raise ValueError(
+                f"{child} has {len(parents)} given parents, at most {max_parents} allowed"
+            )
+        may = [p for p in order[: place[child]] if p not in parents and (p, child) not in forbidden]
+        searches.append(_Search(child, parents, may))
+    return searches

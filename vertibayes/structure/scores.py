@@ -1,0 +1,55 @@
+"""Scores of families, in nats, from contingency tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import fsum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
+
+Table = NDArray[np.int64]
+
+
+def k2_scores(tables: Sequence[Table]) -> list[float]:
+    """Return the K2 score of each table.
+
+    The sum over parent configurations j of ln G(r) - ln G(N_j + r) + sum_k ln G(a_jk + 1), r the
+    states of the child; an absent configuration adds zero (Cooper and Herskovits 1992, eq. 8).
+
+    Parameters
+    ----------
+    tables : sequence of ndarray, dtype int64
+        Axis 0 the child.
+
+    Returns
+    -------
+    scores : list of float
+        In nats. Each is the exact sum of its terms, rounded once, so that tables that differ in the
+        order of their cells alone have equal scores.
+    """
+    if not tables:
+        return []
+    flat = [table.reshape(table.shape[0], -1) for table in tables]
+    states = [table.shape[0] for table in flat]
+    cells = gammaln(np.concatenate([table.ravel() for table in flat]) + 1.0)
+    totals = np.concatenate([table.sum(axis=0) for table in flat])
+    r = np.repeat(np.array(states, float), [table.shape[1] for table in flat])
+    configurations = gammaln(r) - gammaln(totals + r)
+    cell_ends = np.cumsum([table.size for table in flat])[:-1]
+    ends = np.cumsum([table.shape[1] for table in flat])[:-1]
+    parts = zip(np.split(cells, cell_ends), np.split(configurations, ends), strict=True)
+    return [fsum([*found.tolist(), *config.tolist()]) for found, config in parts]
+
+
+def log_likelihood(table: Table) -> float:
+    """Return the largest log-likelihood of a child given its parents, in nats."""
+    flat = table.reshape(table.shape[0], -1).astype(float)
+    totals = flat.sum(axis=0)
+    return fsum(xlogy(flat, flat).ravel().tolist()) - fsum(xlogy(totals, totals).tolist())
+
+
+def free_parameters(shape: Sequence[int]) -> int:
+    """Return the free parameters of a family: configurations times (states - 1)."""
+    return (shape[0] - 1) * int(np.prod(shape[1:], dtype=np.int64))
