@@ -65,7 +65,7 @@ class Ring:
     def kron(self, left: Elements, right: Elements) -> Elements:
         """Multiply each row of `left` (p, m) with each of `right` (q, m): shape (p * q, m)."""
         product = left[:, None, :] * right[None, :, :]
-        return self.reduce(product.reshape(-1, left.shape[1]))
+        return self.reduce(product.reshape(len(left) * len(right), left.shape[1]))
 
     def dot(self, left: Elements, right: Elements, *, bits: int | None = None) -> Elements:
         """Take the inner products of the rows of two matrices, modulo the ring.

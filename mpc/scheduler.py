@@ -103,8 +103,11 @@ class Scheduler:
         while party in self._programs:
             ready = next((p for p in self._programs if self._is_ready(p)), None)
             if ready is None:
-                missing = [s for s in self._waiting[party].expect if not self._mail.get((s, party))]
-                raise ProtocolError(", ".join(missing), f"no message to {party}, who waits for it")
+                step = self._waiting[party]
+                missing = [s for s in step.expect if not self._mail.get((s, party))]
+                raise ProtocolError(
+                    ", ".join(missing or step.outbox), f"does not go on; {party} waits for it"
+                )
             self._advance(ready, self._take(ready))
         return self._outputs.pop(party)
 
@@ -116,7 +119,14 @@ class Scheduler:
         self._mail.clear()
 
     def _is_ready(self, party: Party) -> bool:
-        return all(self._mail.get((sender, party)) for sender in self._waiting[party].expect)
+        """Whether all it waits for has come; who waits for nothing, waits to be read.
+
+        So nobody runs ahead of the others by more than a message, and mail boxes stay small.
+        """
+        step = self._waiting[party]
+        if not step.expect:
+            return not any(self._mail[party, receiver] for receiver in step.outbox)
+        return all(self._mail.get((sender, party)) for sender in step.expect)
 
     def _take(self, party: Party) -> Mapping[Party, Message]:
         inbox = {}
@@ -133,9 +143,6 @@ class Scheduler:
         try:
             step = next(program) if inbox is None else program.send(inbox)
             self._post(party, step)
-            while not step.expect:
-                step = program.send({})
-                self._post(party, step)
             self._waiting[party] = step
         except StopIteration as stop:
             del self._programs[party]

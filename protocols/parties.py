@@ -18,6 +18,13 @@ def serve(role: Role, analyst: Party, conversations: Conversations) -> Program[N
     conversations : mapping of query class to Conversation
         The kinds of queries that are answered at all.
     """
+    try:
+        yield from _serve(role, analyst, conversations)
+    finally:
+        role.leave()
+
+
+def _serve(role: Role, analyst: Party, conversations: Conversations) -> Program[None]:
     while True:
         query = (yield Round({}, {analyst: Expect(Query, QUERY_CELLS)}, idle=True))[analyst]
         assert isinstance(query, Query)  # the transport has checked the kind

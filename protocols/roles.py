@@ -15,6 +15,7 @@ from protocols.ledger import Ledger
 from protocols.policy import Policy
 from protocols.site.data import SiteData
 from protocols.site.memory import Digests, SiteMemory
+from protocols.site.storage import BlockFile
 from protocols.variables import Rows, Variable
 
 MASKS = "masks of a site, shared with the dealer"
@@ -126,6 +127,12 @@ class SiteRole:
     def __post_init__(self) -> None:
         check_apart(self.dealer, self.analyst, (self.party, *self.public_keys))
 
+    def leave(self) -> None:
+        """Let go of the study that it has joined, and of the others' columns."""
+        if self.holder is not None and isinstance(self.holder.masked, BlockFile):
+            self.holder.masked.close()
+        self.joined = self.holder = None
+
     @property
     def record_digests(self) -> Digests:
         """A keyed digest of each of its records."""
@@ -157,6 +164,10 @@ class DealerRole:
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
     dealer: Dealer | None = field(default=None, repr=False)
+
+    def leave(self) -> None:
+        """Let go of the study that it has joined."""
+        self.joined = self.dealer = None
 
 
 @dataclass

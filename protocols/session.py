@@ -50,6 +50,10 @@ class Role(Protocol):
 
     party: Party
 
+    def leave(self) -> None:
+        """Let go of what it holds for a study; a session is over, or another study begins."""
+        ...
+
 
 @dataclass(frozen=True)
 class Part:

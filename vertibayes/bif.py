@@ -1,14 +1,16 @@
 """BIF files that pgmpy and pyAgrum read back to the same model, whatever the names.
 
 Every byte of a name's UTF-8 outside ``[A-Za-z0-9_]`` is written ``%HH``; a name that then does not
-begin with a letter, or is a keyword of the format, gets a leading ``_``. The mapping is injective,
-and `read_bif` takes it back. Probabilities are written with all their digits.
+begin with a letter, or is a keyword of the format, gets a leading ``_``. Names of nodes that differ
+in case alone, which pgmpy's reader would take for one, have their capitals written ``%HH`` too. The
+mapping is injective, and `read_bif` takes it back. Probabilities are written with all their digits.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 
@@ -22,17 +24,28 @@ KEYWORDS = frozenset(
     ["network", "variable", "probability", "property", "type", "discrete", "default", "table"]
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_]")
+_NO_CAPITALS = re.compile(r"[a-z0-9_]")
 _ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 
 
-def encode_name(name: str) -> str:
+def encode_name(name: str, *, plain: re.Pattern[str] = _PLAIN) -> str:
     """Write a name in the letters that every reader takes."""
     letters = (
-        chr(byte) if byte < 128 and _PLAIN.match(chr(byte)) else f"%{byte:02X}"
+        chr(byte) if byte < 128 and plain.match(chr(byte)) else f"%{byte:02X}"
         for byte in name.encode()
     )
     text = "".join(letters)
     return text if text[:1].isalpha() and text.lower() not in KEYWORDS else "_" + text
+
+
+def encode_nodes(names: Iterable[str]) -> dict[str, str]:
+    """Write the names of nodes, so that no two differ in case alone."""
+    codes = {name: encode_name(name) for name in names}
+    alike = Counter(code.lower() for code in codes.values())
+    return {
+        name: code if alike[code.lower()] == 1 else encode_name(name, plain=_NO_CAPITALS)
+        for name, code in codes.items()
+    }
 
 
 def decode_name(text: str) -> str:
@@ -53,15 +66,16 @@ def write_bif(network: Network) -> str:
 
 
 def _lines(network: Network) -> Iterator[str]:
+    codes = encode_nodes(network.structure.nodes)
     yield "network unknown {\n}"
     for node in network.structure.nodes:
         states = ", ".join(map(encode_name, network.variables[node].states))
         count = len(network.variables[node].states)
-        yield f"variable {encode_name(node)} {{"
+        yield f"variable {codes[node]} {{"
         yield f"  type discrete [ {count} ] {{ {states} }};\n}}"
     for node, parents in network.structure.parents.items():
-        given = " | " + ", ".join(map(encode_name, parents)) if parents else ""
-        yield f"probability ( {encode_name(node)}{given} ) {{"
+        given = " | " + ", ".join(codes[parent] for parent in parents) if parents else ""
+        yield f"probability ( {codes[node]}{given} ) {{"
         yield from _rows(network, parents, network.cpts[node])
         yield "}"
 
@@ -154,6 +168,10 @@ def _cpt(
         given, values = ([], row[1:]) if not parents else (row[: len(parents)], row[len(parents) :])
         place = [states[p].index(s) for p, s in zip(parents, given, strict=True)]
         column = np.ravel_multi_index(place, cpt.shape[1:]) if place else 0
+        if len(values) != cpt.shape[0]:
+            raise ValueError(
+                f"{len(values)} probabilities for the {cpt.shape[0]} states of {child}"
+            )
         by_column[:, column] = list(map(float, values))
     if np.isnan(cpt).any():
         raise ValueError(f"the table of {child} is not complete")

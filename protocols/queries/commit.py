@@ -146,6 +146,7 @@ def _site(site: SiteRole, query: Commit) -> Program[None]:
     others = [party for party in study.sites if party != site.party]
     outbox: dict[Party, Message] = dict.fromkeys((*others, study.dealer), ours)
     inbox = yield Round(outbox, _expect(study, others))
+    site.leave()
     site.joined = _join(study, {**inbox, site.party: ours})
     site.holder = _holder(site, site.joined)
     yield from commit(site.holder)
@@ -175,6 +176,7 @@ def _holder(site: SiteRole, joined: Joined) -> Holder:
 def _dealer(dealer: DealerRole, query: Commit) -> Program[None]:
     study = query.as_study()
     inbox = yield Round({}, _expect(study, study.sites))
+    dealer.leave()
     dealer.joined = _join(study, inbox)
     keys = {site: dealer.keys.agree(dealer.public_keys[site], MASKS) for site in study.sites}
     dealer.dealer = Dealer(dealer.joined.commitments, keys)

@@ -15,7 +15,7 @@ from vertibayes.network import Structure
 COLOURS = (
     "#8ecae6", "#ffb703", "#95d5b2", "#e5989b", "#cdb4db", "#d9c5a0", "#a8dadc", "#f4a261",
 )  # fmt: skip
-NODE_HEIGHT, LAYER_HEIGHT, GAP, MARGIN, LETTER = 26.0, 76.0, 18.0, 24.0, 7.2
+NODE_HEIGHT, LAYER_HEIGHT, GAP, MARGIN, LETTER = 26.0, 76.0, 18.0, 24.0, 8.0
 SWEEPS = 24
 
 Bend: TypeAlias = tuple[str, str, int]  # an edge's point in a layer
@@ -52,7 +52,7 @@ def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
     right = max(right, MARGIN + sum(30 + LETTER * len(site) for site in names))
     height = MARGIN * 2 + LAYER_HEIGHT * max(len(layout.layers) - 1, 0) + NODE_HEIGHT
     height += 30 if names else 0
-    body = [_edge(edge, structure, layout, level) for edge in structure.edges]
+    body = [_edge(edge, layout, level) for edge in structure.edges]
     for node in structure.nodes:
         fill = colour[sites[node]] if sites else COLOURS[0]
         body.append(_node(node, layout, level[node], fill))
@@ -68,18 +68,23 @@ orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#555"/></marker></defs>
 
 
 def _layout(structure: Structure) -> Layout:
-    level: dict[str, int] = {}
+    level: dict[Item, int] = {}
     for node in structure.order():
         level[node] = max((level[p] + 1 for p in structure.parents[node]), default=0)
+    for node in structure.nodes:
+        children = [level[child] for parent, child in structure.edges if parent == node]
+        if children and not structure.parents[node]:
+            level[node] = min(children) - 1  # a root stands just above its first child
     layers: list[list[Item]] = [[] for _ in range(max(level.values(), default=0) + 1)]
     for node in structure.nodes:
         layers[level[node]].append(node)
     neighbours: dict[Item, list[Item]] = {node: [] for node in structure.nodes}
     for parent, child in structure.edges:
-        chain = _chain(parent, child, level)
-        for item in chain[1:-1]:
-            layers[item[2]].append(item)  # type: ignore[index]
-            neighbours[item] = []
+        bends = _bends(parent, child, level)
+        for bend in bends:
+            layers[bend[2]].append(bend)
+            neighbours[bend] = []
+        chain: list[Item] = [parent, *bends, child]
         for above, below in pairwise(chain):
             neighbours[above].append(below)
             neighbours[below].append(above)
@@ -88,9 +93,9 @@ def _layout(structure: Structure) -> Layout:
     return Layout(layers, x, width)
 
 
-def _chain(parent: str, child: str, level: Mapping[str, int]) -> list[Item]:
-    bends: list[Item] = [(parent, child, at) for at in range(level[parent] + 1, level[child])]
-    return [parent, *bends, child]
+def _bends(parent: str, child: str, level: Mapping[Item, int]) -> list[Bend]:
+    """Return an edge's points in the layers between its ends."""
+    return [(parent, child, at) for at in range(level[parent] + 1, level[child])]
 
 
 def _spread(
@@ -134,13 +139,9 @@ def _y(level: int) -> float:
     return MARGIN + NODE_HEIGHT / 2 + LAYER_HEIGHT * level
 
 
-def _edge(
-    edge: tuple[str, str], structure: Structure, layout: Layout, level: Mapping[Item, int]
-) -> str:
+def _edge(edge: tuple[str, str], layout: Layout, level: Mapping[Item, int]) -> str:
     parent, child = edge
-    del structure
-    items: list[Item] = [parent]
-    items += [(parent, child, at) for at in range(level[parent] + 1, level[child])]
+    items: list[Item] = [parent, *_bends(parent, child, level)]
     points = [(layout.x[item], _y(level[item])) for item in items]
     points[0] = (points[0][0], points[0][1] + NODE_HEIGHT / 2)
     points.append((layout.x[child], _y(level[child]) - NODE_HEIGHT / 2))

@@ -1,0 +1,47 @@
+"""Data that several tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from protocols.site.data import SiteData
+from vertibayes.cli.demo import alarm
+from vertibayes.parameters.synthetic import sample
+
+DATA = os.environ.get("VERTIBAYES_DATA")
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder of reference data; tests that need it are skipped where there is none."""
+    if DATA is None:
+        pytest.skip("VERTIBAYES_DATA names no folder of data")
+    return Path(DATA)
+
+
+@pytest.fixture(scope="session")
+def alarm_network():
+    return alarm()
+
+
+@pytest.fixture(scope="session")
+def alarm_data(alarm_network):
+    return sample(alarm_network, 2000, seed=1)
+
+
+@pytest.fixture(scope="session")
+def gaps(alarm_data):
+    """ALARM's first ten columns, with a tenth of the cells missing in eight of them."""
+    generator = np.random.default_rng(4)
+    variables, codes = {}, {}
+    for place, (name, variable) in enumerate(list(alarm_data.variables.items())[:10]):
+        column = alarm_data.codes[name].copy()
+        if place < 8:
+            column[generator.random(len(column)) < 0.1] = len(variable.states)
+        codes[name] = column
+        variables[name] = type(variable)(name, variable.states, place < 8)
+    return SiteData(variables, codes)

@@ -1,0 +1,227 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpc.errors import MalformedMessageError, ProtocolError
+from mpc.masked_tables import (
+    Commitments,
+    Group,
+    Operand,
+    Plan,
+    Selection,
+    commit,
+    count_tables,
+    deal_tables,
+    open_tables,
+)
+from mpc.masked_tables.site import Correction, Masked, Part
+from mpc.ring import Ring
+from mpc.rounds import Round
+from mpc.scheduler import run_all
+from mpc.sharing import Share
+from tests.worlds import plain_tables, world
+
+
+@st.composite
+def splits(draw):
+    """Columns over sites, some of them held by several, with groups to count."""
+    sites = [f"s{i}" for i in range(draw(st.integers(1, 4)))]
+    records = draw(st.integers(0, 40))
+    seed = draw(st.integers(0, 2**32))
+    generator = np.random.default_rng(seed)
+    columns = []
+    for _ in range(draw(st.integers(1, 6))):
+        width, missing = draw(st.integers(1, 3)), draw(st.booleans())
+        held = draw(st.lists(st.sampled_from(sites), min_size=1, max_size=3, unique=True))
+        codes = generator.integers(0, width + 1, records)
+        whose = generator.integers(0, len(held), records)
+        parts = {s: np.where(whose == j, codes, 0) for j, s in enumerate(held)}
+        columns.append((width, missing, parts))
+    order = st.permutations(range(len(columns)))
+    groups = []
+    for places in draw(st.lists(order, min_size=1, max_size=4)):
+        size = draw(st.integers(0, min(3, len(columns) - 1)))
+        many = draw(st.integers(1, 3))
+        groups.append(Group(tuple(places[:size]), tuple(places[size : size + many])))
+        if not size:
+            groups[-1] = Group((places[0],))
+    chosen = None
+    if draw(st.booleans()):
+        chosen = np.flatnonzero(generator.random(records) < 0.6)
+    return columns, records, groups, chosen
+
+
+@settings(max_examples=150, deadline=None)
+@given(splits(), st.sampled_from([16, 32]), st.booleans())
+def test_opened_tables_equal_pooled_counts(split, bits, missing):
+    columns, records, groups, chosen = split
+    w = world(columns, records, bits)
+    w.commit()
+    plan = w.plan(groups, missing, chosen, b"" if chosen is None else b"sample")
+    tables, transcript = w.count(plan)
+    expected = plain_tables(columns, records, groups, missing, chosen)
+    assert len(tables) == len(expected)
+    for table, wanted in zip(tables, expected, strict=True):
+        assert table.dtype == np.int64 and table.flags.c_contiguous
+        assert np.array_equal(table, wanted)
+    to_analyst = [s for s in transcript if s.receiver == "analyst"]
+    assert sorted(s.sender for s in to_analyst) == list(plan.parties)
+    assert all(type(s.message) is Share for s in to_analyst)
+    assert max(s.depth for s in transcript) <= plan.rounds
+    assert not [s for s in transcript if s.receiver == "dealer"]
+
+
+def three_sites(records=20):
+    generator = np.random.default_rng(5)
+    columns = [(2, False, {s: generator.integers(0, 3, records)}) for s in "abc"]
+    w = world(columns, records)
+    return w, w.commit()
+
+
+def test_the_messages_of_a_commitment():
+    w, transcript = three_sites()
+    assert len(w.commitments.sites) == 3
+    links = Counter((s.sender, s.receiver) for s in transcript)
+    assert links == {(p, q): 2 for p in "abc" for q in "abc" if p != q}  # two blocks of rows
+    assert {type(s.message) for s in transcript} == {Masked}
+
+
+def test_the_messages_of_a_pair_table_are_none_of_record_length():
+    w, _ = three_sites()
+    _, transcript = w.count(w.plan([Group((0,), (1,))]))
+    sent = [(s.sender, s.receiver, type(s.message), s.message.values.size) for s in transcript]
+    assert sorted(sent, key=str) == [
+        ("a", "analyst", Share, 9),
+        ("b", "analyst", Share, 9),
+        ("dealer", "b", Correction, 4),
+    ]
+
+
+def test_the_messages_of_an_extension():
+    w, _ = three_sites()
+    plan = w.plan([Group((0, 1), (2,))])
+    _, transcript = w.count(plan)
+    assert Counter((s.sender, s.receiver, type(s.message)) for s in transcript) == {
+        ("a", "b", Part): 2,  # a's part of the product of a and b, for each block of rows
+        ("dealer", "b", Part): 2,
+        ("b", "c", Masked): 2,
+        ("dealer", "c", Correction): 1,
+        **{(site, "analyst", Share): 1 for site in "abc"},
+    }
+    assert plan.rounds == 2 * 2 + 1 + 1  # a bound: blocks, and parties, overlap
+    assert max(s.depth for s in transcript) <= plan.rounds
+
+
+def test_rounds_do_not_depend_on_the_number_of_tables():
+    generator = np.random.default_rng(5)
+    columns = [(2, False, {"abc"[i % 3]: generator.integers(0, 3, 16)}) for i in range(12)]
+    w = world(columns, 16)
+    few = w.plan([Group((0, 1), (2,))])
+    many = w.plan([Group((i, j), (k,)) for i in range(12) for j in range(i) for k in range(j)])
+    assert few.rounds == 4
+    assert many.rounds == 5  # some have two columns of one site, multiplied there and sent
+
+
+def test_columns_of_one_site_are_multiplied_there():
+    generator = np.random.default_rng(5)
+    columns = [(1, False, {site: generator.integers(0, 2, 16)}) for site in "aab"]
+    w = world(columns, 16)
+    w.commit()
+    _, transcript = w.count(w.plan([Group((0, 1), (2,))]))
+    assert not [s for s in transcript if type(s.message) is Part]
+
+
+def test_a_query_asked_again_gives_equal_messages():
+    w, _ = three_sites()
+    plan = w.plan([Group((0, 1), (2,))])
+    first, again = (w.count(plan)[1] for _ in range(2))
+    key = lambda s: (s.sender, s.receiver, s.depth)  # noqa: E731
+    for a, b in zip(sorted(first, key=key), sorted(again, key=key), strict=True):
+        assert np.array_equal(a.message.values, b.message.values)
+
+
+@pytest.mark.parametrize("kind", [Part, Masked, Correction, Share])
+def test_a_message_of_a_wrong_shape_names_its_sender(kind):
+    """One cell too many in the first message of a kind."""
+    w, _ = three_sites()
+    plan = w.plan([Group((0, 1), (2,))])
+    blamed = []
+
+    def tampered(program):
+        inbox = None
+        while True:
+            try:
+                step = next(program) if inbox is None else program.send(inbox)
+            except StopIteration as stop:
+                return stop.value
+            for receiver, message in dict(step.outbox).items():
+                if type(message) is kind and not blamed:
+                    longer = np.append(message.values.ravel(), np.zeros(1, message.values.dtype))
+                    step = Round({**step.outbox, receiver: kind(longer)}, step.expect)
+                    blamed.append(message)
+            inbox = yield step
+
+    programs = {s: tampered(count_tables(w.holders[s], plan, "analyst")) for s in plan.parties}
+    programs["dealer"] = tampered(deal_tables(w.dealer, plan))
+    programs["analyst"] = open_tables(plan)
+    with pytest.raises(MalformedMessageError, match="wanted") as caught:
+        run_all(programs)
+    assert blamed and caught.value.party in {"a", "b", "c", "dealer"}
+
+
+def test_a_site_that_is_waited_for_is_named():
+    w, _ = three_sites()
+    plan = w.plan([Group((0,), (1,))])
+    with pytest.raises(ProtocolError, match="a, b: does not go on; analyst waits"):
+        run_all({"analyst": open_tables(plan)})
+
+
+def test_commitments_of_a_wrong_shape_name_the_site():
+    w, _ = three_sites()
+    other = world([(1, False, {s: np.zeros(20)}) for s in "abc"], 20)
+    programs = {s: commit(w.holders[s]) for s in "ab"} | {"c": commit(other.holders["c"])}
+    with pytest.raises(MalformedMessageError) as caught:
+        run_all(programs)
+    assert "c" in {caught.value.party} or caught.value.party in "ab"
+
+
+@pytest.mark.parametrize(
+    ("groups", "reason"),
+    [
+        ([Group((0, 0), (1,))], "twice"),
+        ([Group((0,), (0,))], "twice"),
+        ([Group((0,), (1, 1))], "twice"),
+        ([Group((), (1,))], "none"),
+        ([Group((0, 1))], "last one"),
+        ([Group((0,), (9,))], "not committed"),
+    ],
+)
+def test_impossible_groups(groups, reason):
+    w, _ = three_sites()
+    with pytest.raises(ValueError, match=reason):
+        w.plan(groups)
+
+
+@pytest.mark.parametrize(
+    ("operands", "more", "reason"),
+    [
+        ([Operand(b"1", 0, ("a",))], {}, "without columns"),
+        ([Operand(b"1", 1, ())], {}, "without columns or holders"),
+        ([Operand(b"1", 1, ("a",))] * 2, {}, "one id"),
+        ([Operand(b"1", 1, ("dealer",))], {}, "is the dealer"),
+        ([Operand(b"1", 1, ("a",))], {"block_rows": 10}, "multiple of 16"),
+    ],
+)
+def test_impossible_commitments(operands, more, reason):
+    with pytest.raises(ValueError, match=reason):
+        Commitments(b"s", Ring(16), 5, tuple(operands), **more)
+
+
+def test_blocks_cover_all_records_and_no_more():
+    w, _ = three_sites(records=33)
+    selection = Selection(w.commitments)
+    assert [selection.rows(b) for b in selection.blocks] == [16, 16, 1]
+    assert Plan(w.commitments, (Group((0,)),), selection).rounds == 1

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc.ring import TILE, Ring
+
+
+def elements(ring, generator, *shape):
+    return generator.integers(0, 2**ring.bits, shape, np.uint64).astype(ring.dtype)
+
+
+@given(
+    st.sampled_from([1, 2, 3, 8, 16, 32]),
+    st.tuples(*(st.integers(0, 5),) * 3),
+    st.integers(0, 2**32),
+)
+def test_dot_kron_and_sums_equal_those_of_integers(bits, sizes, seed):
+    ring, generator = Ring(bits), np.random.default_rng(seed)
+    p, q, m = sizes
+    a, b = elements(ring, generator, p, m), elements(ring, generator, q, m)
+    wide_a, wide_b = a.astype(object), b.astype(object)
+    modulus = 2**bits
+    assert np.array_equal(ring.dot(a, b), (wide_a @ wide_b.T).astype(object) % modulus)
+    assert np.array_equal(ring.row_sums(a), wide_a.sum(axis=1) % modulus)
+    product = (wide_a[:, None] * wide_b[None]).reshape(p * q, m) % modulus
+    assert np.array_equal(ring.kron(a, b), product)
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+def test_dot_is_exact_with_the_largest_elements_over_many_tiles(bits):
+    ring, rows = Ring(bits), 3 * TILE + 5
+    largest = np.full((1, rows), 2**bits - 1, ring.dtype)
+    assert int(ring.dot(largest, largest)[0, 0]) == rows % 2**bits  # (-1)(-1) each
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+def test_dot_with_indicators_may_say_so(bits):
+    ring, generator = Ring(bits), np.random.default_rng(1)
+    a = elements(ring, generator, 4, 9000)
+    b = generator.integers(0, 2, (3, 9000)).astype(ring.dtype)
+    assert np.array_equal(ring.dot(a, b, bits=1), ring.dot(a, b))
+
+
+@pytest.mark.parametrize(("records", "bits"), [(0, 16), (65_535, 16), (65_536, 32), (10**9, 32)])
+def test_the_smallest_ring_that_tells_counts_apart(records, bits):
+    assert Ring.holding(records).bits == bits
+
+
+def test_no_ring():
+    with pytest.raises(ValueError, match="64 bits"):
+        Ring(64)
+    with pytest.raises(ValueError, match="4294967296 records"):
+        Ring.holding(2**32)

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc.errors import MalformedMessageError, UnexpectedMessageError
+from mpc.ring import Ring
+from mpc.rounds import Elements, Round
+from mpc.scheduler import run_all
+from mpc.sharing import Share, open_sum, send_share, zero_share
+from tests.randomness import HashStream
+
+RING = Ring(16)
+
+
+def keys_of(parties):
+    return {
+        p: {q: HashStream(min(p, q).encode() + max(p, q).encode()) for q in parties if q != p}
+        for p in parties
+    }
+
+
+@given(st.integers(1, 6), st.integers(0, 9))
+def test_zero_shares_add_up_to_zero(count, length):
+    keys = keys_of([f"p{i}" for i in range(count)])
+    shares = [zero_share(p, peers, RING, b"name", length) for p, peers in keys.items()]
+    assert not np.sum(shares, axis=0, dtype=np.uint16).any()
+    if count > 1 and length > 4:
+        assert all(share.any() for share in shares)
+
+
+def test_another_name_gives_other_shares():
+    keys = keys_of(["p", "q"])
+    a, b = (zero_share("p", keys["p"], RING, name, 8) for name in (b"1", b"2"))
+    assert not np.array_equal(a, b)
+
+
+def test_a_sum_is_opened_in_one_round():
+    values = {"p": np.array([1, 65_535], np.uint16), "q": np.array([2, 3], np.uint16)}
+    programs = {p: send_share(v, "analyst") for p, v in values.items()}
+    outputs, transcript = run_all({**programs, "analyst": open_sum(["p", "q"], RING, 2)})
+    assert outputs["analyst"].tolist() == [3, 2]
+    assert [(type(s.message), s.depth) for s in transcript] == [(Share, 1), (Share, 1)]
+
+
+@pytest.mark.parametrize("bad", [np.zeros(3, np.uint16), np.zeros(2, np.uint32)])
+def test_a_share_of_a_wrong_shape_or_type_names_its_sender(bad):
+    programs = {"q": send_share(bad, "analyst"), "analyst": open_sum(["q"], RING, 2)}
+    with pytest.raises(MalformedMessageError) as caught:
+        run_all(programs)
+    assert caught.value.party == "q"
+
+
+def test_a_message_of_another_kind_names_its_sender():
+    def wrong():
+        yield Round({"analyst": Elements(np.zeros(2, np.uint16))}, {})
+
+    with pytest.raises(UnexpectedMessageError) as caught:
+        run_all({"q": wrong(), "analyst": open_sum(["q"], RING, 2)})
+    assert caught.value.party == "q"
+
+
+def test_no_value_in_a_repr():
+    assert "123" not in repr(Share(np.array([123], np.uint16)))

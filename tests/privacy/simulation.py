@@ -1,0 +1,95 @@
+"""Whether what a coalition sees can be simulated from the opened tables: by enumeration.
+
+The coalition is the analyst and all sites but one, the honest site. Its view is every message that
+it is sent by the honest site and by the dealer. The honest site's secrets are its data and the
+streams that it shares with the dealer; everything else the coalition knows, and is fixed. If for
+all data of the honest site that open the same tables the view has the same distribution over the
+streams, a simulator that knows the tables alone can draw it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+
+from tests.randomness import HashStream, TableStream
+from tests.worlds import World, world
+
+PROBES = 6  # random settings at which an element is tried for its influence
+
+
+def distributions(columns, records, bits, honest, ask, limit=None, salt=""):
+    """Return {opened tables: [distribution of the view, one for each data of the honest site]}.
+
+    columns: as `tests.worlds.world`; the honest site's codes are replaced by all in turn, where
+    they are not 0. ask: World -> (tables, messages). limit: how many values an element of a stream
+    takes; all of the ring by default. salt: chooses the streams that the coalition knows.
+    """
+    found = defaultdict(list)
+    for data in data_of(columns, records, honest):
+        tables, view = view_of(data, records, bits, honest, ask, limit, salt)
+        found[tables].append(view)
+    return found
+
+
+def data_of(columns, records, honest):
+    """Return the columns with all codes that the honest site may hold."""
+    mine = [i for i, (_, _, held) in enumerate(columns) if honest in held]
+    cells = [(i, r) for i in mine for r in range(records) if columns[i][2][honest][r]]
+    for codes in product(*(range(columns[i][0] + 1) for i, _ in cells)):
+        changed = [(w, m, {s: np.array(c) for s, c in held.items()}) for w, m, held in columns]
+        for (i, r), code in zip(cells, codes, strict=True):
+            changed[i][2][honest][r] = code
+        yield changed
+
+
+def view_of(columns, records, bits, honest, ask: Callable, limit, salt):
+    """Return the opened tables and the distribution of the coalition's view of them."""
+    secret = TableStream(limit)
+
+    def stream(a, b):
+        return secret if {a, b} == {honest, "dealer"} else HashStream(f"{a} {b} {salt}".encode())
+
+    def run():
+        w: World = world(columns, records, bits, stream=stream)
+        tables, messages = ask(w)
+        seen = [m for m in messages if m.sender in (honest, "dealer") and m.receiver != honest]
+        seen.sort(key=lambda m: (m.sender, m.receiver, m.depth, type(m.message).__name__))
+        view = tuple(m.message.values.tobytes() for m in seen)
+        return tuple(t.tobytes() for t in tables), view
+
+    ring = world(columns, records, bits).commitments.ring
+    tables, _ = run()
+    places = influential(secret, run, limit or 2**bits)
+    views = Counter(run()[1] for _ in secret.assignments(ring, places))
+    return tables, views
+
+
+def influential(secret, run, values):
+    """Return the places whose elements change the view; the others need no enumeration."""
+    generator = np.random.default_rng(7)
+    asked = list(secret.values)
+    found = []
+    for place in asked:
+        for _ in range(PROBES):
+            secret.values.update({p: int(generator.integers(values)) for p in asked})
+            before = run()[1]
+            secret.values[place] = (secret.values[place] + 1) % values
+            if run()[1] != before:
+                found.append(place)
+                break
+    secret.values.update(dict.fromkeys(asked, 0))
+    return found
+
+
+def is_simulatable(found):
+    """Whether data that open the same tables have views of the same distribution."""
+    return all(view == views[0] for views in found.values() for view in views)
+
+
+def has_choices(found):
+    """Whether some tables leave the honest site's data open: else there is nothing to test."""
+    return any(len(views) > 1 for views in found.values())

@@ -1,0 +1,194 @@
+"""Exhaustively, on tiny rings: every coalition of the analyst and all sites but one.
+
+Beside it the unsafe variants, which the same test must reject.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import mpc.masked_tables.masks
+import mpc.masked_tables.site
+from mpc.masked_tables import Group
+from mpc.randomness import label
+from mpc.ring import Ring
+from mpc.scheduler import run_all
+from mpc.sharing import open_sum, send_share, zero_share
+from tests.privacy.simulation import distributions, has_choices, is_simulatable
+from tests.randomness import TableStream
+
+
+def asking(*queries, missing=False):
+    """Commit, then ask each query: a list of groups."""
+
+    def ask(w):
+        messages = w.commit()
+        opened = []
+        for groups in queries:
+            tables, sent = w.count(w.plan(groups, missing))
+            opened += tables
+            messages = messages + sent
+        return opened, messages
+
+    return ask
+
+
+def columns_of(*holders, records=2, width=1, missing=()):
+    """Columns of one site each. All others' records are alike, so that tables leave data open."""
+    return [(width, i in missing, {site: [1] * records}) for i, site in enumerate(holders)]
+
+
+WORLDS = {
+    "a pair": (columns_of("a", "b", records=3), 2, asking([Group((0,), (1,))])),
+    "a pair and its margins": (
+        columns_of("a", "b", records=3),
+        2,
+        asking([Group((0,)), Group((1,)), Group((0,), (1,))]),
+    ),
+    "three sites": (columns_of("a", "b", "c"), 1, asking([Group((0, 1), (2,))])),
+    "overlapping holders": (columns_of("a", "b", "a"), 1, asking([Group((0, 1), (2,))])),
+    "two columns of one site": (columns_of("a", "a", "b"), 1, asking([Group((0, 1), (2,))])),
+    "repeated and permuted": (
+        columns_of("a", "b"),
+        2,
+        asking([Group((0,), (1,))], [Group((1,), (0,))], [Group((0,), (1,))]),
+    ),
+    "families that share a prefix": (
+        columns_of("a", "b", "c", "b"),
+        1,
+        asking([Group((0, 2), (1, 3))]),
+    ),
+    "missing cells hidden": (
+        columns_of("a", "b", records=3, missing=[0]),
+        2,
+        asking([Group((0,), (1,))]),
+    ),
+    "a missing cell of the last hidden": (
+        columns_of("a", "b", records=3, missing=[1]),
+        2,
+        asking([Group((0,), (1,))]),
+    ),
+    "three states": (
+        columns_of("a", "b", width=2),
+        1,
+        asking([Group((0,), (1,))]),
+    ),
+}
+
+
+def cases():
+    for name, (columns, bits, ask) in WORLDS.items():
+        for honest in sorted({s for _, _, held in columns for s in held}):
+            yield pytest.param(columns, bits, ask, honest, id=f"{name}, {honest} honest")
+
+
+@pytest.mark.parametrize(("columns", "bits", "ask", "honest"), list(cases()))
+def test_a_view_is_simulated_from_the_opened_tables(columns, bits, ask, honest):
+    records = len(next(iter(columns[0][2].values())))
+    found = distributions(columns, records, bits, honest, ask, salt="1")
+    assert has_choices(found)
+    assert is_simulatable(found)
+
+
+# A column held by a in the first two records and by b in the last two.
+HYBRID = [(1, False, {"a": [1, 1, 0, 0], "b": [0, 0, 1, 1]}), (1, False, {"c": [1, 1, 1, 1]})]
+
+
+@pytest.mark.parametrize("honest", ["a", "b", "c"])
+@pytest.mark.parametrize("group", [Group((0,), (1,)), Group((1,), (0,)), Group((0,))], ids=str)
+def test_a_view_of_a_hybrid_column_is_simulated(group, honest):
+    if honest == "c" and group == Group((0,)):
+        pytest.skip("c takes no part")
+    found = distributions(HYBRID, 4, 1, honest, asking([group]))
+    assert has_choices(found)
+    assert is_simulatable(found)
+
+
+# ---- unsafe variants, which must be rejected -----------------------------------------------------
+
+
+def is_rejected(columns, ask):
+    """Whether the view of some coalition, with some streams of its own, is not simulatable."""
+    salts = map(str, range(4))
+    return any(not is_simulatable(distributions(columns, 2, 1, "a", ask, salt=s)) for s in salts)
+
+
+def test_small_masks_are_rejected():
+    columns = columns_of("a", "b", records=3)
+    found = distributions(columns, 3, 2, "a", asking([Group((0,), (1,))]), limit=2)
+    assert has_choices(found) and not is_simulatable(found)
+
+
+def test_one_mask_for_two_commitments_is_rejected(monkeypatch):
+    def without_id(purpose, *parts):
+        return label(purpose, *(parts[:1] if purpose == "commit" else parts))
+
+    monkeypatch.setattr(mpc.masked_tables.masks, "label", without_id)
+    ask = asking([Group((0,), (2,)), Group((1,), (2,))])
+    columns = columns_of("a", "a", "b")
+    assert is_rejected(columns, ask)
+
+
+def test_one_correction_for_two_tables_is_rejected(monkeypatch):
+    """The coalition has the sums of a and b, less the same corrections, from both tables."""
+
+    def without_term(purpose, *parts):
+        return label(purpose, *(parts[:2] if purpose == "table" else parts))
+
+    monkeypatch.setattr(mpc.masked_tables.masks, "label", without_term)
+    monkeypatch.setattr(mpc.masked_tables.site, "zero_share", no_zero_share)
+    columns = columns_of("a", "a", "b")
+    ask = asking([Group((0,), (2,)), Group((1,), (2,))])
+    assert is_rejected(columns, ask)
+
+
+def test_extensions_without_a_new_mask_are_rejected(monkeypatch):
+    """The product of a and b under the same stream as its correction: the two cancel."""
+
+    def one_stream(purpose, *parts):
+        return label("remask" if purpose == "extend" else purpose, *parts)
+
+    monkeypatch.setattr(mpc.masked_tables.masks, "label", one_stream)
+    assert is_rejected(columns_of("a", "b", "c"), asking([Group((0, 1), (2,))]))
+
+
+def no_zero_share(party, peers, ring, name, count):
+    return np.zeros(count, ring.dtype)
+
+
+# ---- the analyst alone: what the holders' shares of a sum say ------------------------------------
+
+
+def views_of_the_analyst(zero_share):
+    """Return the distributions of the shares that two holders send, for two data with one sum."""
+    ring, views = Ring(2), []
+    for counts in ({"a": 2, "b": 1}, {"a": 0, "b": 3}):
+        key, seen = TableStream(), Counter()
+        zero_share("a", {"b": key}, ring, b"sum", 1)  # asks for the elements
+        for _ in key.assignments(ring, list(key.values)):
+            shares = {
+                party: ring.reduce(
+                    np.array([count], np.uint8) + zero_share(party, {peer: key}, ring, b"sum", 1)
+                )
+                for (party, count), peer in zip(counts.items(), "ba", strict=True)
+            }
+            assert run_all({
+                **{p: send_share(share, "analyst") for p, share in shares.items()},
+                "analyst": open_sum("ab", ring, 1),
+            })[0]["analyst"] == 3  # fmt: skip
+            seen[shares["a"].tobytes(), shares["b"].tobytes()] += 1
+        views.append(seen)
+    return views
+
+
+def test_the_analyst_learns_the_sum_of_the_holders_alone():
+    one, other = views_of_the_analyst(zero_share)
+    assert one == other
+
+
+def test_holders_sums_without_zero_shares_are_rejected():
+    one, other = views_of_the_analyst(no_zero_share)
+    assert one != other

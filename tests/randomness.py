@@ -1,0 +1,57 @@
+"""Randomness for tests alone: repeatable, or enumerated."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+
+import numpy as np
+
+from mpc.randomness import label
+from mpc.ring import Ring
+
+
+class SeededRandomness:
+    """A repeatable source of bytes."""
+
+    def __init__(self, seed: bytes = b"test"):
+        self.seed = seed
+        self.drawn = 0
+
+    def bytes(self, count):
+        self.drawn += 1
+        return hashlib.shake_256(self.seed + self.drawn.to_bytes(8, "big")).digest(count)
+
+
+class TableStream:
+    """A stream whose elements are looked up: each (label, place) has a value that the test sets."""
+
+    def __init__(self, limit=None):
+        self.values = {}
+        self.limit = limit
+
+    def elements(self, ring: Ring, name: bytes, shape, start=0):
+        count = int(np.prod(shape))
+        keys = [(name, place) for place in range(start, start + count)]
+        values = [self.values.setdefault(key, 0) for key in keys]
+        return np.array(values, ring.dtype).reshape(shape)
+
+    def assignments(self, ring: Ring, places):
+        """Set the elements at `places` to all values in turn; the others stay 0."""
+        for values in itertools.product(range(self.limit or 2**ring.bits), repeat=len(places)):
+            self.values.update(zip(places, values, strict=True))
+            yield
+
+
+class HashStream:
+    """A repeatable stream that asks nothing of a cipher: for small worlds."""
+
+    def __init__(self, seed: bytes):
+        self.seed = seed
+
+    def elements(self, ring: Ring, name: bytes, shape, start=0):
+        count = int(np.prod(shape))
+        size = ring.dtype.itemsize
+        digest = hashlib.shake_256(label("stream", self.seed, name))
+        stream = digest.digest((start + count) * size)[start * size :]
+        return ring.reduce(np.frombuffer(stream, ring.dtype).reshape(shape))

@@ -1,0 +1,186 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.federation import federate
+from protocols.site.data import SiteData
+from protocols.variables import Family, Rows, Variable
+from tests.splitting import split, take
+from vertibayes.counting import PlainCounter, SecureCounter
+
+
+@st.composite
+def data_and_families(draw):
+    records = draw(st.integers(10, 60))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    variables, codes = {}, {}
+    for i in range(draw(st.integers(2, 6))):
+        states = tuple(f"s{k}" for k in range(draw(st.integers(2, 4))))
+        variable = Variable(f"v{i}", states, draw(st.booleans()))
+        variables[variable.name] = variable
+        codes[variable.name] = generator.integers(0, variable.codes, records).astype(np.uint8)
+    names = list(variables)
+    families = []
+    for order in draw(st.lists(st.permutations(names), min_size=1, max_size=5)):
+        size = draw(st.integers(1, min(4, len(names))))
+        families.append(Family(order[0], tuple(order[1:size])))
+    return SiteData(variables, codes), families
+
+
+@settings(max_examples=60, deadline=None)
+@given(data_and_families(), st.integers(1, 3), st.booleans())
+def test_secure_tables_equal_plain_ones(found, sites, missing):
+    data, families = found
+    plain = PlainCounter(data)
+    with federate(split(data, min(sites, len(data.variables)))) as federation:
+        secure = SecureCounter.of(federation, order=list(data.variables))
+        assert list(secure.variables.items()) == list(plain.variables.items())
+        assert secure.records == plain.records
+        wanted = plain.tables(families, missing=missing)
+        got = secure.tables(families, missing=missing)
+    assert len(got) == len(wanted)
+    for ours, theirs in zip(got, wanted, strict=True):
+        assert ours.dtype == theirs.dtype == np.int64
+        assert ours.flags.c_contiguous and theirs.flags.c_contiguous
+        assert np.array_equal(ours, theirs)
+
+
+@pytest.fixture
+def pair(alarm_data):
+    """A plain and a secure counter of five columns."""
+    data = take(alarm_data, list(alarm_data.variables)[:5])
+    with federate(split(data, 2)) as federation:
+        yield (
+            PlainCounter(data),
+            SecureCounter.of(federation, order=list(data.variables)),
+            federation,
+        )
+
+
+def test_an_opened_table_is_not_asked_again(pair):
+    _, secure, federation = pair
+    a, b, c, *_ = secure.variables
+    first = secure.tables([Family(a, (b, c))])[0]
+    rounds = federation.traffic.rounds
+    again = secure.tables([Family(c, (a, b)), Family(a, (b, c))])
+    assert federation.traffic.rounds == rounds and secure.calls == 1
+    assert np.array_equal(again[0], first.transpose(2, 0, 1))
+    first[:] = 0
+    assert again[1].any(), "a caller's changes do not reach the counter"
+
+
+def test_one_call_for_many_families(pair):
+    plain, secure, _ = pair
+    families = [Family(a, (b,)) for a in secure.variables for b in secure.variables if a != b]
+    got = secure.tables(families)
+    assert secure.calls == secure.groups == 1
+    for table, wanted in zip(got, plain.tables(families), strict=True):
+        assert np.array_equal(table, wanted)
+
+
+def test_no_families_no_rounds(pair):
+    _, secure, federation = pair
+    rounds = federation.traffic.rounds
+    assert secure.tables([]) == []
+    assert federation.traffic.rounds == rounds
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize(
+    ("family", "reason"),
+    [
+        (Family("nobody"), "no variable 'nobody'"),
+        (Family("CVP", ("nobody",)), "no variable 'nobody'"),
+        (Family("CVP", ("CVP",)), "twice"),
+        (Family("CVP", ("PCWP", "PCWP")), "twice"),
+    ],
+)
+def test_impossible_families(pair, which, family, reason):
+    names = {"CVP": list(pair[0].variables)[0], "PCWP": list(pair[0].variables)[1]}
+    family = Family(
+        names.get(family.child, family.child), tuple(names.get(p, p) for p in family.parents)
+    )
+    with pytest.raises(ValueError, match=reason):
+        pair[which].tables([family])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_rows_beyond_the_records(pair, which):
+    with pytest.raises(ValueError, match="2000 records"):
+        pair[which].tables([Family(next(iter(pair[0].variables)))], rows=Rows(0, 0, 2001))
+
+
+def test_a_table_too_large_is_named():
+    states = tuple(map(str, range(60)))
+    data = SiteData(
+        {f"v{i}": Variable(f"v{i}", states) for i in range(4)},
+        {f"v{i}": np.zeros(20, np.uint8) for i in range(4)},
+    )
+    with pytest.raises(ValueError, match="v0, v1, v2, v3 has 12960000 cells"):
+        PlainCounter(data).tables([Family("v0", ("v1", "v2", "v3"))])
+
+
+def test_rows_are_chosen_by_the_sites(alarm_data):
+    """Two federations draw other samples; the parts of a split add up to the whole."""
+    data = take(alarm_data, list(alarm_data.variables)[:6])
+    first, second = list(data.variables)[:2]
+    family = Family(first, (second,))
+    samples = []
+    for _ in range(2):
+        with federate(split(data, 3)) as federation:
+            counter = SecureCounter.of(federation, order=list(data.variables), block_rows=256)
+            halves = [
+                counter.tables([family], rows=Rows(0, *r))[0] for r in ((0, 900), (900, None))
+            ]
+            other = counter.tables([family], rows=Rows(1, 0, 900))[0]
+            whole = counter.tables([family])[0]
+        assert halves[0].sum() == 900 and np.array_equal(sum(halves), whole)
+        assert not np.array_equal(other, halves[0])
+        samples.append(halves[0])
+    assert not np.array_equal(*samples)
+    plain = PlainCounter(data)
+    halves = [plain.tables([family], rows=Rows(0, *r))[0] for r in ((0, 900), (900, None))]
+    assert np.array_equal(sum(halves), plain.tables([family])[0])
+
+
+def test_extensions_over_a_sample(alarm_data):
+    """All families of four columns over a sample; their margins agree with the sample's pairs."""
+    data = take(alarm_data, list(alarm_data.variables)[:4])
+    a, b, c, d = data.variables
+    with federate(split(data, 3)) as federation:
+        counter = SecureCounter.of(federation, block_rows=128)
+        rows = Rows(0, 0, 1000)
+        whole, part = counter.tables([Family(a, (b, c, d)), Family(a, (b,))], rows=rows)
+    assert whole.sum() == 1000
+    assert np.array_equal(whole.sum(axis=(2, 3)), part)
+
+
+def test_a_small_budget_asks_in_groups_and_finds_the_same(alarm_data):
+    data = take(alarm_data, list(alarm_data.variables)[:8])
+    names = list(data.variables)
+    families = [Family(a, (b, c)) for a, b, c in zip(names, names[1:], names[2:], strict=False)]
+    with federate(split(data, 3), memory_budget=1) as federation:  # masked columns in a file, too
+        counter = SecureCounter.of(federation, memory_budget=300_000)
+        got = counter.tables(families)
+    assert 1 < counter.groups <= len(families) and counter.calls == 1
+    for table, wanted in zip(got, PlainCounter(data).tables(families), strict=True):
+        assert np.array_equal(table, wanted)
+
+
+def test_sites_that_do_not_fit_together(alarm_data):
+    names = list(alarm_data.variables)
+    a, b = take(alarm_data, names[:2]), take(alarm_data, names[1:3])
+    with (
+        federate({"a": a, "b": b}) as federation,
+        pytest.raises(ValueError, match="at two sites, a and b"),
+    ):
+        SecureCounter.of(federation)
+    shorter = SiteData(
+        {names[2]: alarm_data.variables[names[2]]}, {names[2]: alarm_data.codes[names[2]][:-1]}
+    )
+    with federate({"a": a, "c": shorter}) as federation:
+        with pytest.raises(ValueError, match="a 2000, c 1999"):
+            SecureCounter.of(federation)
+    with federate({"a": a}) as federation, pytest.raises(ValueError, match="does not fit"):
+        SecureCounter.of(federation, order=names[:1])

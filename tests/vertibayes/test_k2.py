@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from protocols.site.data import SiteData
+from protocols.variables import Family, Rows, Variable
+from tests.splitting import take
+from vertibayes.counting import PlainCounter
+from vertibayes.network import Structure
+from vertibayes.structure.k2 import k2
+from vertibayes.structure.scores import k2_scores
+
+BITS = ("0", "1")
+
+
+def binary(**columns):
+    codes = {name: np.array(values, np.uint8) for name, values in columns.items()}
+    return PlainCounter(SiteData({name: Variable(name, BITS) for name in codes}, codes))
+
+
+class Counting:
+    """Counts the calls to a counter."""
+
+    def __init__(self, counter):
+        self.counter, self.asked = counter, []
+        self.variables, self.records = counter.variables, counter.records
+
+    def tables(self, families, **options):
+        self.asked.append(list(families))
+        return self.counter.tables(families, **options)
+
+
+def test_one_call_a_step_whatever_the_number_of_nodes(alarm_data):
+    for nodes in (5, 15, 37):
+        counter = Counting(PlainCounter(take(alarm_data, list(alarm_data.variables)[:nodes])))
+        k2(counter, max_parents=3)
+        assert 2 <= len(counter.asked) <= 3
+
+
+def test_greedy_search_equals_that_by_scores(alarm_data):
+    """K2 as printed: the score of each candidate parent set, one by one."""
+    counter = PlainCounter(take(alarm_data, list(alarm_data.variables)[:14]))
+    score = lambda family: k2_scores(counter.tables([family]))[0]  # noqa: E731
+    order, found = list(counter.variables), {}
+    for i, child in enumerate(order):
+        parents, best = (), score(Family(child))
+        while len(parents) < 2:
+            rest = [p for p in order[:i] if p not in parents]
+            scores = [score(Family(child, (*parents, p))) for p in rest]
+            if not rest or max(scores) <= best:
+                break
+            best = max(scores)
+            parents += (rest[scores.index(best)],)
+        found[child] = parents
+    assert k2(counter, max_parents=2) == Structure(found)
+
+
+def test_ties_go_to_the_earliest():
+    copy = [0, 1] * 20
+    counter = binary(a=copy, b=[1, 0] * 20, c=copy)
+    assert k2(counter).parents["c"] == ("a",)
+    assert k2(counter, ordering=["b", "a", "c"]).parents["c"] == ("b",)
+
+
+def test_no_gain_no_parent():
+    counter = binary(a=[0, 0, 1, 1] * 10, b=[0, 1, 0, 1] * 10)
+    assert k2(counter).edges == ()
+
+
+def test_two_parents_where_neither_alone_says_much():
+    """XOR with a little of one parent: the second is worth it once the first is there."""
+    a, b = np.tile([0, 0, 1, 1], 25), np.tile([0, 1, 0, 1], 25)
+    c = a ^ b
+    c[:40] = a[:40]
+    structure = k2(binary(a=a, b=b, c=c))
+    assert set(structure.parents["c"]) == {"a", "b"}
+    assert k2(binary(a=a, b=b, c=c), max_parents=0).edges == ()
+
+
+def test_given_forbidden_and_starting_edges():
+    a = [0, 1] * 20
+    counter = binary(a=a, b=a, c=a)
+    assert k2(counter, forbidden=[("a", "c")]).parents["c"] == ("b",)
+    assert k2(counter, required=[("b", "c")]).parents["c"][0] == "b"
+    start = Structure.of(["a", "b", "c"], [("b", "c")])
+    assert k2(counter, start=start).parents["c"] == ("b",)
+    assert ("b", "c") in k2(counter, start=start, max_parents=1).edges
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"ordering": ["a", "b"]}, "lacking: c"),
+        ({"ordering": ["a", "b", "c", "x"]}, "unknown: x"),
+        ({"ordering": ["a", "b", "c", "a"]}, "twice: a"),
+        ({"max_parents": -1}, "max_parents of -1"),
+        ({"max_parents": 21}, "from 0 to 20"),
+        ({"required": [("c", "a")]}, "c -> a runs against the ordering"),
+        ({"required": [("a", "x")]}, "a -> x has an unknown"),
+        ({"required": [("a", "b")], "forbidden": [("a", "b")]}, "both given and forbidden"),
+        ({"required": [("a", "c"), ("b", "c")], "max_parents": 1}, "c has 2 given parents"),
+    ],
+)
+def test_impossible_options(options, reason):
+    with pytest.raises(ValueError, match=reason):
+        k2(binary(a=[0, 1], b=[0, 1], c=[0, 1]), **options)
+
+
+def test_missing_cells_are_compared_over_the_same_records(gaps):
+    """A parent that is seldom known gains no more than the records where it is known say."""
+    structure = k2(PlainCounter(gaps))
+    complete = k2(PlainCounter(gaps), missing=True)
+    assert structure.edges and complete.edges
+    table = PlainCounter(gaps).tables(
+        [Family(*structure.edges[0][::-1][:1], structure.edges[0][:1])]
+    )[0]
+    gain = np.subtract(*k2_scores([table, table.sum(axis=1)]))
+    assert gain > 0
+
+
+def test_a_sample_of_the_records(alarm_data):
+    counter = Counting(PlainCounter(take(alarm_data, list(alarm_data.variables)[:8])))
+    assert k2(counter, rows=Rows(0, 0, 500)) is not None
+    assert all(t.sum() == 500 for t in counter.tables([Family("CVP")], rows=Rows(0, 0, 500)))
+
+
+def test_progress_is_told(alarm_data):
+    told = []
+    k2(
+        PlainCounter(take(alarm_data, list(alarm_data.variables)[:4])),
+        progress=lambda *at: told.append(at),
+    )
+    assert told[0] == (0, 3) and told[-1] == (3, 3)

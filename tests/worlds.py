@@ -1,0 +1,95 @@
+"""Small federations at the level of mpc: sites with codes, a dealer, an analyst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpc.masked_tables import (
+    Commitments,
+    Dealer,
+    Holder,
+    Operand,
+    Plan,
+    Selection,
+    commit,
+    count_tables,
+    deal_tables,
+    open_tables,
+)
+from mpc.ring import Ring
+from mpc.scheduler import run_all
+from tests.randomness import HashStream
+
+
+@dataclass
+class World:
+    commitments: Commitments
+    holders: dict
+    dealer: Dealer
+
+    def commit(self):
+        """Run the commitments; return the messages."""
+        return run_all({s: commit(self.holders[s]) for s in self.commitments.sites})[1]
+
+    def plan(self, groups, missing=False, indices=None, name=b""):
+        selection = Selection(self.commitments, indices, name)
+        return Plan(self.commitments, tuple(groups), selection, missing)
+
+    def count(self, plan):
+        """Count the tables of a plan; return them and the messages."""
+        programs = {s: count_tables(self.holders[s], plan, "analyst") for s in plan.parties}
+        programs["dealer"] = deal_tables(self.dealer, plan)
+        programs["analyst"] = open_tables(plan)
+        outputs, transcript = run_all(programs)
+        return outputs["analyst"], transcript
+
+
+def world(columns, records, bits=16, block_rows=16, stream=None):
+    """Make a world.
+
+    columns: a list of (width, missing, {site: codes}); codes are 0 where a site does not hold the
+    record. stream: (party, party) -> Stream; repeatable by default.
+    """
+    stream = stream or (lambda a, b: HashStream(f"{a} {b}".encode()))
+    pair = lambda a, b: stream(*sorted((a, b)))  # noqa: E731
+    operands = tuple(
+        Operand(f"id {i}".encode(), width, tuple(sorted(held)), missing)
+        for i, (width, missing, held) in enumerate(columns)
+    )
+    commitments = Commitments(b"study", Ring(bits), records, operands, block_rows=block_rows)
+    holders = {
+        site: Holder(
+            site,
+            commitments,
+            {i: np.array(columns[i][2][site], np.uint8) for i in commitments.held_by(site)},
+            pair(site, "dealer"),
+            {peer: pair(site, peer) for peer in commitments.sites if peer != site},
+        )
+        for site in commitments.sites
+    }
+    dealer = Dealer(commitments, {site: pair(site, "dealer") for site in commitments.sites})
+    return World(commitments, holders, dealer)
+
+
+def pooled(columns, records):
+    """The codes of all columns, put together."""
+    return [
+        sum((np.array(c, np.int64) for c in held.values()), np.zeros(records, np.int64))
+        for _, _, held in columns
+    ]
+
+
+def plain_tables(columns, records, groups, missing=False, indices=None):
+    """Count the tables of groups from pooled codes."""
+    codes = pooled(columns, records)
+    chosen = slice(None) if indices is None else indices
+    tables = []
+    for prefix, lasts in groups:
+        for members in [(*prefix, z) for z in lasts] or [tuple(prefix)]:
+            table = np.zeros([columns[i][0] + 1 for i in members], np.int64)
+            np.add.at(table, tuple(codes[i][chosen] for i in members), 1)
+            hide = [columns[i][1] and not missing for i in members]
+            tables.append(table[tuple(slice(-1) if h else slice(None) for h in hide)])
+    return tables
