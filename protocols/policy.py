@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from protocols.errors import QueryRefusedError
@@ -20,10 +20,12 @@ class Policy:
     most_variables : int, default=8
         In one table.
     fewest_records : int, default=10
-        A table counts at least so many records, and leaves out none or at least so many; two
-        record sets that are answered for differ in none or at least so many.
+        A table counts at least so many records, and leaves out none or at least so many; no sum or
+        difference of the record sets answered for is over fewer.
     most_row_sets : int, default=50
-        Different choices of records in one study.
+        Different record sets, in all studies together.
+    most_cells : int, default=20,000,000
+        In all tables of one query.
 
     Raises
     ------
@@ -35,19 +37,29 @@ class Policy:
     most_variables: int = 8
     fewest_records: int = 10
     most_row_sets: int = 50
+    most_cells: int = 20_000_000
 
     def __post_init__(self) -> None:
-        if min(self.most_variables, self.fewest_records, self.most_row_sets) < 1:
+        numbers = self.most_variables, self.fewest_records, self.most_row_sets, self.most_cells
+        if min(numbers) < 1:
             raise ValueError("a policy's numbers are at least 1")
 
     def shows(self, variable: str) -> bool:
         """Whether a variable is shown."""
         return self.variables is None or variable in self.variables
 
-    def check_table(self, site: str, variables: int) -> None:
-        """Refuse a table of too many variables."""
-        if variables > self.most_variables:
-            reason = f"a table of {variables} variables, at most {self.most_variables} are allowed"
+    def check_tables(self, site: str, tables: Iterable[tuple[int, int]]) -> None:
+        """Refuse tables, each of (variables, cells), that are too wide or too large together."""
+        total = 0
+        for variables, cells in tables:
+            total += cells
+            if variables > self.most_variables:
+                reason = (
+                    f"a table of {variables} variables, at most {self.most_variables} are allowed"
+                )
+                raise QueryRefusedError(site, reason)
+        if total > self.most_cells:
+            reason = f"tables of {total} cells, at most {self.most_cells} are allowed in a query"
             raise QueryRefusedError(site, reason)
 
     def check_records(self, site: str, rows: Rows, records: int) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mpc.masked_tables import Commitments, Dealer, Holder, Selection
+from mpc.masked_tables import Commitments, Dealer, Holder, Plan, Selection
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party
 from protocols.ledger import Ledger
@@ -69,11 +69,12 @@ class Study:
 
 @dataclass
 class Joined:
-    """A study that a party has joined: its commitments, and the sites' common seed."""
+    """A study that a party has joined: its commitments, the sites' common seed, the last plan."""
 
     study: Study
     commitments: Commitments
     seed: StreamKey = field(repr=False)
+    planned: tuple[object, Plan] | None = field(default=None, repr=False)
 
     def selection(self, rows: Rows) -> Selection:
         """Return the chosen records: the places of a permutation that no party could steer alone.
@@ -156,11 +157,14 @@ class DealerRole:
     keys : KeyPair
     public_keys : mapping of Party to bytes
         Of all sites.
+    policy : Policy
+        How large the tables are that it deals for.
     """
 
     party: Party
     keys: KeyPair
     public_keys: Mapping[Party, bytes]
+    policy: Policy = field(default_factory=Policy)
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
     dealer: Dealer | None = field(default=None, repr=False)

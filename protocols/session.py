@@ -17,7 +17,7 @@ from protocols.errors import QueryRefusedError, TransportError
 
 R = TypeVar("R")
 
-QUERY_CELLS = 50_000_000
+QUERY_CELLS = 2_000_000
 REASON_CELLS = 2_000
 
 

@@ -28,6 +28,7 @@ from mpc.rounds import Expect, Message, Party
 MAGIC = b"VB1\0"
 ALIGN = 64
 DTYPES = tuple(np.dtype(name) for name in ("u1", "<u2", "<u4", "<u8", "<i8", "<f8"))
+MOST_DEPTH = 1 << 31
 DEPTH = 6  # of tuples in tuples
 ENVELOPE = struct.Struct("<4s16s16s16sQLQ")
 _INT, _SIZE, _DIM = struct.Struct("<q"), struct.Struct("<L"), struct.Struct("<Q")
@@ -77,6 +78,8 @@ def unseal(header: bytes, body: bytes | memoryview, expected: Envelope) -> int:
         raise UnexpectedMessageError(sender, "a message of another session")
     if (source, target) != (name_digest(sender), name_digest(expected.receiver)):
         raise UnexpectedMessageError(sender, "a message from or to somebody else")
+    if depth > MOST_DEPTH:
+        raise MalformedMessageError(sender, f"a chain of {depth} messages")
     if counter < expected.counter:
         raise ReplayedMessageError(sender, f"message {counter}, delivered before")
     if counter > expected.counter:
@@ -193,7 +196,7 @@ class _Reader:
     def value(self, depth: int) -> Any:
         tag = bytes(self.take(1))
         if tag == b"b":
-            return bool(self.take(1)[0])
+            return (False, True)[self.take(1)[0]]
         if tag == b"i":
             return _INT.unpack(self.take(_INT.size))[0]
         if tag == b"s":
@@ -211,7 +214,8 @@ class _Reader:
         if ndim > 32:
             raise ValueError(f"an array of {ndim} axes")
         shape = tuple(int(_DIM.unpack(self.take(_DIM.size))[0]) for _ in range(ndim))
-        count = self.spend(math.prod(shape))
+        count = math.prod(shape)
+        self.spend(max(count, 1))
         data = np.frombuffer(self.body, DTYPES[code], count, self.array_at) if count else None
         self.array_at += count * DTYPES[code].itemsize
         self.array_at += -self.array_at % ALIGN

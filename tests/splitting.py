@@ -9,7 +9,8 @@ from protocols.site.data import SiteData
 
 def take(data, names):
     """Return some columns of data."""
-    return SiteData({n: data.variables[n] for n in names}, {n: data.codes[n] for n in names})
+    codes = {name: data.codes[name] for name in names}
+    return SiteData({name: data.variables[name] for name in names}, codes, data.ids)
 
 
 def split(data, sites, seed=0):

@@ -84,7 +84,8 @@ class MaskBlock:
             to: ts for (sender, to), ts in step.items() if sender == self.plan.commitments.dealer
         }
         return {
-            to: Part(np.concatenate([self._correction(t) for t in ts])) for to, ts in dealt.items()
+            to: Part(np.concatenate([self._correction(t) for t in ts]), self.plan.name)
+            for to, ts in dealt.items()
         }
 
     def _correction(self, term: Term) -> Elements:
@@ -132,4 +133,4 @@ def _correction(
                 row[:, columns] -= masks[site].table_split(term)[:, columns]
         rows.append(row[:, plan.columns(lasts)])
     values = np.concatenate(rows) if rows else np.zeros((0, 0), products.dtype)
-    return Correction(plan.commitments.ring.reduce(values))
+    return Correction(plan.commitments.ring.reduce(values), plan.name)

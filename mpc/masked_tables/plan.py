@@ -135,31 +135,41 @@ class Plan:
 
     def dealt_to(self, lead: Party) -> list[Term]:
         """Return the left terms whose products at `lead` need a correction from the dealer."""
-        shared = {h for z in self.rights_at(lead) for h in self.commitments.operands[z].holders}
+        shared = self._sharers(lead)
         return [t for t in self.lefts_at(lead) if {*self.commitments.holders(t), *shared} != {lead}]
 
     def rights_at(self, lead: Party) -> list[int]:
         """Return the last operands that `lead` counts with."""
-        return [z for z in self.rights if self.lead_of(z) == lead]
+        return self._rights_by_lead.get(lead, [])
+
+    @cached_property
+    def _rights_by_lead(self) -> dict[Party, list[int]]:
+        found: dict[Party, list[int]] = {}
+        for z in self.rights:
+            found.setdefault(self.lead_of(z), []).append(z)
+        return found
 
     # ---- what is sent ----------------------------------------------------------------------------
 
     @cached_property
     def receivers(self) -> dict[Term, set[Party]]:
         """Who is sent each masked term of several operands, in the order of extension."""
-        needed: dict[Term, set[Party]] = {t: set() for t in self.lefts}
-        for term, leads in self._leads.items():
-            for z in (z for lead in leads for z in self.rights_at(lead)):
-                needed[term] |= self._strangers(term, (z,))
+        needed: dict[Term, set[Party]] = {
+            term: {site for lead in leads for site in self._strangers(term, self._sharers(lead))}
+            for term, leads in self._leads.items()
+        }
         for term in sorted(self.lefts, key=lambda t: -len(t)):
             self._require(term, needed)
         order = sorted(needed, key=lambda t: (self._level(t), len(t), t))
         return {t: needed[t] - {self.commitments.lead(t)} for t in order if len(t) > 1}
 
-    def _strangers(self, term: Term, other: Term) -> set[Party]:
-        """Who must know the masked `term` to multiply it by `other`; none if one has both."""
-        mine, others = self.commitments.holders(term), self.commitments.holders(other)
-        return set() if mine == others and len(mine) == 1 else set(others)
+    def _sharers(self, lead: Party) -> tuple[Party, ...]:
+        """Return all holders of the last operands that `lead` counts with."""
+        return self.commitments.holders(tuple(self.rights_at(lead)))
+
+    def _strangers(self, term: Term, others: tuple[Party, ...]) -> tuple[Party, ...]:
+        """Who must know the masked `term` to multiply it by what `others` hold."""
+        return () if self.commitments.holders(term) == others and len(others) == 1 else others
 
     def _require(self, term: Term, needed: dict[Term, set[Party]]) -> None:
         """Note who needs the two parts that a term is put together from."""
@@ -167,7 +177,8 @@ class Plan:
             return
         left, right = self.commitments.split(term)
         for part, other in ((left, right), (right, left)):
-            needed.setdefault(part, set()).update(self._strangers(part, other))
+            others = self.commitments.holders(other)
+            needed.setdefault(part, set()).update(self._strangers(part, others))
             self._require(part, needed)
 
     def _level(self, term: Term) -> int:

@@ -9,36 +9,51 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.errors import UnexpectedMessageError
 from mpc.masked_tables.basis import indicators, table_shares, tables_of
 from mpc.masked_tables.commitments import Commitments, Selection, Term, committed_rows
 from mpc.masked_tables.masks import Masks
 from mpc.masked_tables.plan import Plan, Step
 from mpc.randomness import Stream
-from mpc.ring import Elements
+from mpc.ring import Elements, Ring
 from mpc.rounds import Elements as ElementsMessage
 from mpc.rounds import Expect, Message, Party, Program, Round
 from mpc.sharing import elements_of, open_sum, send_share, zero_share
 
 
 @dataclass(frozen=True, slots=True)
-class Masked(ElementsMessage):
+class Labelled(ElementsMessage):
+    """Elements for one commitment or query: who runs another does not take them.
+
+    Else an analyst who asks the dealer for one table and the sites for another would have a site
+    subtract two corrections, and read the mask of another site's column.
+    """
+
+    label: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Masked(Labelled):
     """Columns under their masks: commitments, or terms put together."""
 
     kind: ClassVar[str] = "masked"
 
 
 @dataclass(frozen=True, slots=True)
-class Part(ElementsMessage):
+class Part(Labelled):
     """A holder's or the dealer's part of terms that another site puts together."""
 
     kind: ClassVar[str] = "part"
 
 
 @dataclass(frozen=True, slots=True)
-class Correction(ElementsMessage):
+class Correction(Labelled):
     """The dealer's part of the correction of products."""
 
     kind: ClassVar[str] = "correction"
+
+
+LABEL_BYTES = 32
 
 
 @dataclass
@@ -89,13 +104,30 @@ def commit(site: Holder) -> Program[None]:
         columns = [site.clear(i, block) + masks.committed(i, block) for i in own]
         ours = site.commitments.ring.reduce(np.concatenate(columns))
         expect = {peer: Expect(Masked, _cells(site.commitments, peer, block)) for peer in others}
-        inbox = yield Round(dict.fromkeys(others, Masked(ours)), expect)
+        message = Masked(ours, site.commitments.context)
+        inbox = yield Round(dict.fromkeys(others, message), expect)
         site.masked[block] = _sum_of_holders(site, block, {site.party: ours}, inbox)
 
 
 def _cells(commitments: Commitments, peer: Party, block: int) -> int:
     width = sum(commitments.operands[i].width for i in commitments.held_by(peer))
-    return width * committed_rows(commitments, block)
+    return width * committed_rows(commitments, block) + LABEL_BYTES
+
+
+def labelled_elements(
+    message: Message, sender: Party, ring: Ring, shape: tuple[int, ...], label: bytes
+) -> Elements:
+    """Return a message's elements, or blame its sender if they are not for this label.
+
+    Raises
+    ------
+    UnexpectedMessageError, MalformedMessageError
+        If they are for another commitment or query, or of a wrong shape.
+    """
+    assert isinstance(message, Labelled)  # the transport has checked the kind
+    if message.label != label:
+        raise UnexpectedMessageError(sender, f"{type(message).__name__} of another query")
+    return elements_of(message, sender, ring, shape)
 
 
 def _sum_of_holders(
@@ -105,12 +137,15 @@ def _sum_of_holders(
     commitments, rows = site.commitments, committed_rows(site.commitments, block)
     masked = np.zeros((int(commitments.offsets[-1]), rows), commitments.ring.dtype)
     for peer in commitments.sites:
-        shape = (_cells(commitments, peer, block) // rows, rows)
+        held = commitments.held_by(peer)
         theirs = ours.get(peer)
         if theirs is None:
-            theirs = elements_of(inbox[peer], peer, commitments.ring, shape)
+            shape = (sum(commitments.operands[i].width for i in held), rows)
+            theirs = labelled_elements(
+                inbox[peer], peer, commitments.ring, shape, commitments.context
+            )
         at = 0
-        for i in commitments.held_by(peer):
+        for i in held:
             width = commitments.operands[i].width
             masked[commitments.columns(i)] += theirs[at : at + width]
             at += width
@@ -204,10 +239,12 @@ class Block:
             outbox[receiver] = self._message(terms)
         senders = {sender: terms for (sender, to), terms in step.items() if to == me}
         kinds = {sender: self._kind(sender, terms) for sender, terms in senders.items()}
-        cells = {sender: sum(map(sizes, terms)) * rows for sender, terms in senders.items()}
+        widths = {sender: sum(map(sizes, terms)) for sender, terms in senders.items()}
+        cells = {sender: width * rows + LABEL_BYTES for sender, width in widths.items()}
         inbox = yield Round(outbox, {s: Expect(kinds[s], cells[s]) for s in senders})
         for sender, terms in senders.items():
-            values = elements_of(inbox[sender], sender, self.ring, (cells[sender] // rows, rows))
+            shape = (widths[sender], rows)
+            values = labelled_elements(inbox[sender], sender, self.ring, shape, self.plan.name)
             self._keep(sender, terms, values)
 
     def _kind(self, sender: Party, terms: list[Term]) -> type[Masked] | type[Part]:
@@ -215,9 +252,8 @@ class Block:
 
     def _message(self, terms: list[Term]) -> Message:
         kind = self._kind(self.site.party, terms)
-        return kind(
-            np.concatenate([(self.masked if kind is Masked else self.part)(t) for t in terms])
-        )
+        values = [(self.masked if kind is Masked else self.part)(t) for t in terms]
+        return kind(np.concatenate(values), self.plan.name)
 
     def _keep(self, sender: Party, terms: list[Term], values: Elements) -> None:
         at = 0
@@ -316,11 +352,10 @@ def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
     rows = plan.rows_of(plan.dealt_to(site.party))
     columns = plan.columns(plan.rights_at(site.party))
     if rows.size:
-        expect = {site.commitments.dealer: Expect(Correction, rows.size * columns.size)}
-        (message,) = (yield Round({}, expect)).values()
-        dealt = elements_of(
-            message, site.commitments.dealer, site.commitments.ring, (rows.size, columns.size)
-        )
+        dealer, shape = site.commitments.dealer, (rows.size, columns.size)
+        cells = rows.size * columns.size + LABEL_BYTES
+        message = (yield Round({}, {dealer: Expect(Correction, cells)}))[dealer]
+        dealt = labelled_elements(message, dealer, site.commitments.ring, shape, plan.name)
         products[np.ix_(rows, columns)] += dealt
 
 

@@ -4,8 +4,10 @@
     site -> sites            its columns under their masks, block by block   (mpc.masked_tables)
     site -> analyst          Committed
 
-The common seed, from which samples and splits of the records are drawn, is the sum of all sites'
-parts: no site chooses it, and the analyst does not learn it.
+The common seed, from which samples and splits of the records are drawn, is a hash of all sites'
+parts: no site chooses it, and the analyst does not learn it. It names, with the ids, the states and
+the holders, every label of the study: parties that were told of different studies, or that joined
+one again with another seed, take none of each other's messages.
 
 Security: as `mpc.masked_tables`. A site that has committed a column in this study with other data
 refuses (`SiteMemory.commit`); ids are on its disk before they leave.
@@ -40,6 +42,8 @@ from protocols.site.memory import ID_BYTES
 from protocols.site.storage import BlockFile
 from protocols.variables import Variable
 
+MOST_BLOCK_ROWS = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Commit(Query):
@@ -73,8 +77,11 @@ class Commit(Query):
         holders = {name: tuple(sorted(sites)) for name, _, _, sites in self.variables}
         if len(variables) < len(self.variables) or not variables:
             raise ValueError("a study without variables, or with one twice")
-        if any(v.codes < 2 or not holders[name] for name, v in variables.items()):
-            raise ValueError("a variable of one state, or without a holder")
+        if any(v.codes < 2 or len(holders[name]) != 1 for name, v in variables.items()):
+            raise ValueError("a variable of one state, or not of one holder")
+        if not 16 <= self.block_rows <= MOST_BLOCK_ROWS or self.block_rows % 16:
+            raise ValueError(f"blocks of {self.block_rows} rows")
+        Ring.holding(self.records)
         study = Study(self.study, variables, holders, self.records, self.dealer, self.block_rows)
         if set(self.parties) != {*study.sites, self.dealer}:
             raise ValueError("the parties are not the holders and the dealer")
@@ -142,7 +149,7 @@ def _site(site: SiteRole, query: Commit) -> Program[None]:
     study = query.as_study()
     mine = [name for name in study.variables if site.party in study.holders[name]]
     ids = site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
-    ours = Joining(tuple(ids[name] for name in mine), site.randomness.bytes(KEY_BYTES))
+    ours = Joining(tuple(ids[name] for name in mine), site.memory.seed(study.id))
     others = [party for party in study.sites if party != site.party]
     outbox: dict[Party, Message] = dict.fromkeys((*others, study.dealer), ours)
     inbox = yield Round(outbox, _expect(study, others))
@@ -207,11 +214,16 @@ def _join(study: Study, joinings: Mapping[Party, Message]) -> Joined:
         for name, found in zip(mine, joining.ids, strict=True):
             ids[name].append(found)
         seeds.append(joining.seed)
-    return Joined(study, commitments_of(study, ids), StreamKey(label("common seed", *seeds)))
+    seed = label("common seed", *seeds)
+    return Joined(study, commitments_of(study, ids, seed), StreamKey(seed))
 
 
-def commitments_of(study: Study, ids: dict[str, list[bytes]]) -> Commitments:
-    """Return the public commitments of a study whose holders drew these ids."""
+def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Commitments:
+    """Return the public commitments of a study whose holders drew these ids and this seed.
+
+    The seed is in all labels: were it drawn again, equal choices of rows would be other records,
+    and the streams under their labels would hide them a second time.
+    """
     operands = [
         Operand(
             label("id", name, *variable.states, *ids[name]),
@@ -222,8 +234,8 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]]) -> Commitments:
         for name, variable in study.variables.items()
     ]
     ring = Ring.holding(study.records)
-    block = -(-study.block_rows // 16) * 16
-    return Commitments(study.id, ring, study.records, tuple(operands), study.dealer, block)
+    name = label("study", study.id, seed)
+    return Commitments(name, ring, study.records, tuple(operands), study.dealer, study.block_rows)
 
 
 def _analyst(analyst: AnalystRole, query: Commit) -> Program[Study]:
@@ -231,7 +243,8 @@ def _analyst(analyst: AnalystRole, query: Commit) -> Program[Study]:
     yield Round({}, dict.fromkeys(study.sites, Expect(Committed)))
     # The analyst opens sums; the ids, which only masks need, stay with sites and dealer.
     ids = {name: [name.encode()] for name in study.variables}
-    analyst.joined = Joined(study, commitments_of(study, ids), StreamKey(bytes(KEY_BYTES)))
+    unknown = bytes(KEY_BYTES)
+    analyst.joined = Joined(study, commitments_of(study, ids, unknown), StreamKey(unknown))
     for site in study.sites:
         others = tuple(party for party in query.parties if party != site)
         analyst.ledger.note("record count, names and states of variables", site, others)

@@ -17,7 +17,7 @@ from protocols.roles import AnalystRole, SiteRole
 from protocols.session import Conversation, Part, Query
 from protocols.variables import Variable
 
-DESCRIPTION_CELLS = 100_000_000
+DESCRIPTION_CELLS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ sites concerned and the dealer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,8 +21,10 @@ from mpc.masked_tables import Group, Plan, Selection, count_tables, deal_tables,
 from mpc.rounds import Party, Program
 from protocols.errors import QueryRefusedError
 from protocols.ledger import Ledger, OpenedTable
+from protocols.policy import Policy
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
 from protocols.session import Conversation, Part, Query
+from protocols.site.memory import Digests
 from protocols.variables import Family, Rows
 
 
@@ -107,69 +110,92 @@ def _prefix(family: Family) -> tuple[str, ...]:
 
 
 def _plan(joined: Joined, query: Tables) -> Plan:
-    """Make the plan of a query.
+    """Return the plan of a query, made once: a party considers and then runs it.
 
     Raises
     ------
     ValueError
         If a variable is unknown or stands twice, or the records are not there.
     """
+    if joined.planned is None or joined.planned[0] is not query:
+        joined.planned = query, _make_plan(joined, query)
+    plan: Plan = joined.planned[1]
+    return plan
+
+
+def _make_plan(joined: Joined, query: Tables) -> Plan:
+    groups = [
+        Group(*(tuple(joined.study.place(name) for name in names) for names in group))
+        for group in query.groups
+    ]
+    selection: Selection = joined.selection(query.rows)
+    return Plan(joined.commitments, tuple(groups), selection, query.missing)
+
+
+def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
+    """Return (variables, cells with missing ones) of each group's tables together.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown, or an array is not one of places.
+    """
     for name in query.variables:
-        if name not in joined.study.variables:
+        if name not in study.variables:
             raise ValueError(f"the study has no variable {name!r}")
-    places = [joined.study.place(name) for name in query.variables]
     if len(query.prefixes) != len(query.lasts):
         raise ValueError("a group without its last parents")
-    found = []
-    for prefix, lasts in zip(query.prefixes, query.lasts, strict=True):
-        if not all((part < len(places)).all() for part in (prefix, lasts)):
-            raise ValueError("a place beyond the variables")
-        found.append(Group(tuple(places[i] for i in prefix), tuple(places[i] for i in lasts)))
-    selection: Selection = joined.selection(query.rows)
-    return Plan(joined.commitments, tuple(found), selection, query.missing)
+    for places in (*query.prefixes, *query.lasts):
+        if places.ndim != 1 or places.dtype != np.uint32 or (places >= len(query.variables)).any():
+            raise ValueError("a group's places are no places of its variables")
+    for prefix, lasts in query.groups:
+        cells = prod(study.variables[name].codes for name in prefix)
+        columns = sum(study.variables[name].codes for name in lasts)
+        yield len(prefix) + bool(lasts), cells * max(columns, 1)
 
 
-def _check_study(party: Party, joined: Joined | None, query: Tables) -> Plan:
+def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables) -> Plan:
+    """Return the plan of a query, or refuse what is unknown, too large, or not its parties'.
+
+    Sizes come first: planning takes time that doubles with each variable of a table.
+    """
     if joined is None or joined.study.id != query.study:
         raise QueryRefusedError(party, "it has committed nothing in this study")
+    policy.check_records(party, query.rows, joined.study.records)
     try:
+        policy.check_tables(party, _sizes(joined.study, query))
         plan = _plan(joined, query)
     except ValueError as error:
         raise QueryRefusedError(party, str(error)) from None
-    if set(query.parties) != {*plan.parties, joined.study.dealer}:
+    if query.parties != (*plan.parties, joined.study.dealer):
         raise QueryRefusedError(party, "the parties are not the holders and the dealer")
     return plan
 
 
 def _consider_at_site(site: SiteRole, query: Tables) -> None:
-    joined = site.joined
-    if joined is not None and joined.study.id == query.study:
-        site.policy.check_records(site.party, query.rows, joined.study.records)
-    plan = _check_study(site.party, joined, query)
-    for prefix, lasts in query.groups:
-        site.policy.check_table(site.party, len(prefix) + bool(lasts))
-    _check_record_set(site, plan.selection, query)
-    _note(site.ledger, plan, query, site.analyst)
-
-
-def _check_record_set(site: SiteRole, selection: Selection, query: Tables) -> None:
-    """Refuse a record set that differs in a few records from an earlier one, or one too many."""
-    known = site.memory.row_sets(query.study)
-    if query.rows in known:
+    plan = _checked(site.party, site.policy, site.joined, query)
+    records = _records(site, plan)
+    if site.memory.knows(records):
         return
-    if len(known) >= site.policy.most_row_sets:
-        reason = f"{len(known)} choices of records were answered for, no more are allowed"
+    if site.memory.count_sets() >= site.policy.most_row_sets:
+        reason = f"{site.policy.most_row_sets} record sets were answered for, no more are allowed"
         raise QueryRefusedError(site.party, reason)
-    everything = site.record_digests
-    chosen = everything if selection.indices is None else everything[selection.indices]
-    difference = site.memory.differs_by(chosen, site.policy.fewest_records)
-    if difference is not None:
+    if site.memory.smallest_atom(records) < site.policy.fewest_records:
         reason = (
-            f"these records differ in {difference} from a set that was answered for; "
-            f"in none or at least {site.policy.fewest_records} is wanted"
+            "with the record sets that were answered for, these records would single out fewer "
+            f"than {site.policy.fewest_records}"
         )
         raise QueryRefusedError(site.party, reason)
-    site.memory.answer(query.study, query.rows, chosen)
+
+
+def _records(site: SiteRole, plan: Plan) -> Digests:
+    """Return what tells the chosen records apart."""
+    try:
+        everything = site.record_digests
+    except ValueError as error:
+        raise QueryRefusedError(site.party, str(error)) from None
+    chosen = plan.selection.indices
+    return everything if chosen is None else everything[chosen]
 
 
 def _note(ledger: Ledger, plan: Plan, query: Tables, analyst: Party) -> None:
@@ -186,11 +212,14 @@ def _note(ledger: Ledger, plan: Plan, query: Tables, analyst: Party) -> None:
 
 def _site(site: SiteRole, query: Tables) -> Program[None]:
     assert site.joined is not None and site.holder is not None  # considered
-    yield from count_tables(site.holder, _plan(site.joined, query), site.analyst)
+    plan = _plan(site.joined, query)
+    site.memory.answer(_records(site, plan))
+    _note(site.ledger, plan, query, site.analyst)
+    yield from count_tables(site.holder, plan, site.analyst)
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Tables) -> None:
-    _check_study(dealer.party, dealer.joined, query)
+    _checked(dealer.party, dealer.policy, dealer.joined, query)
 
 
 def _dealer(dealer: DealerRole, query: Tables) -> Program[None]:

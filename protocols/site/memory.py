@@ -1,12 +1,14 @@
 """What a site remembers across sessions: commitments it has made, record sets it has answered for.
 
-Two runs over record sets that differ by one person would open that person's whole row, and two
-different columns under one mask would open their difference. A site that remembers refuses both.
-Digests are under a local key and never leave the site: a plain digest of a rare column is guessed.
+Tables over record sets that differ by one person, or whose sums and differences do, would open that
+person's whole row; two different columns under one mask would open their difference. A site that
+remembers refuses both. Digests are under a local key and never leave the site: a plain digest of a
+rare column is guessed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import io
@@ -15,7 +17,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import BinaryIO, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +26,6 @@ from numpy.typing import NDArray
 from mpc.errors import DealReusedError
 from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from protocols.site.data import SiteData
-from protocols.variables import Rows
 
 ID_BYTES = 16
 
@@ -44,7 +46,7 @@ class SiteMemory:
     Raises
     ------
     ValueError
-        If the file is not a site's memory.
+        If the file is not a site's memory, or another process uses it.
     """
 
     path: Path | None = None
@@ -53,8 +55,12 @@ class SiteMemory:
     def __post_init__(self) -> None:
         self._key = self.randomness.bytes(KEY_BYTES)
         self._committed: dict[str, dict[str, list[str]]] = {}  # study -> column -> [id, digest]
-        self._row_sets: dict[str, list[list[int | None]]] = {}  # study -> choices of rows
-        self._answered: list[Digests] = []
+        self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
+        self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
+        self._sets: list[str] = []  # digests of the record sets answered for
+        self._records = np.zeros(0, np.uint64)  # all records in them, ascending
+        self._atoms = np.zeros(0, np.int64)  # of each, which of the sets it is in: a number
+        self._lock = None if self.path is None else _locked(self.path)
         if self.path is not None and self.path.exists():
             self._load(self.path)
 
@@ -83,71 +89,99 @@ class SiteMemory:
         self._save()
         return {name: bytes.fromhex(known[name][0]) for name in codes}
 
+    def seed(self, study: bytes) -> bytes:
+        """Return this site's part of a study's common seed: drawn once."""
+        if study.hex() not in self._seeds:
+            self._seeds[study.hex()] = self.randomness.bytes(KEY_BYTES).hex()
+            self._save()
+        return bytes.fromhex(self._seeds[study.hex()])
+
     def _digest(self, name: str, column: NDArray[np.unsignedinteger]) -> str:
         code = hmac.new(self._key, name.encode() + b"\0", hashlib.sha256)
         code.update(np.ascontiguousarray(column, "<u2").tobytes())
         return code.hexdigest()
 
-    # ---- record sets -----------------------------------------------------------------------------
+    # ---- record sets -------------------------------------------------------------------------
 
     def digests(self, data: SiteData) -> Digests:
-        """Return a keyed digest of each record: of its identifier, or else of its codes.
+        """Return what tells each record apart: a keyed digest of its identifier, or its place.
 
-        The codes' digests are sums of products with secret odd 64-bit numbers, modulo 2^64
-        (multilinear hashing, Carter and Wegman 1979).
+        Raises
+        ------
+        ValueError
+            If the records have no identifiers and are not those of an earlier session.
         """
         if data.ids is not None:
             texts = [self._text_digest(text) for text in data.ids.texts]
             return np.asarray(np.array(texts, np.uint64)[data.ids.places])
-        seed = hmac.digest(self._key, b"records", "sha256")
-        total = np.zeros(data.records, np.uint64)
-        for name in sorted(data.codes):
-            secret = hmac.digest(seed, name.encode(), "sha256")[:8]
-            factor = np.uint64(int.from_bytes(secret, "little") | 1)
-            total += (data.codes[name].astype(np.uint64) + np.uint64(1)) * factor
-        return total
+        for name, column in data.codes.items():
+            digest = self._digest(name, column)
+            if not hmac.compare_digest(self._frame.setdefault(name, digest), digest):
+                raise ValueError(
+                    f"the column {name!r} has changed since records of it were answered for, and "
+                    "they have no identifiers by which to tell them apart"
+                )
+        return np.arange(data.records, dtype=np.uint64)
 
     def _text_digest(self, text: str) -> int:
         digest = hashlib.blake2b(text.encode(), key=self._key, digest_size=8).digest()
         return int.from_bytes(digest, "little")
 
-    def differs_by(self, records: Digests, fewest: int) -> int | None:
-        """Return in how many records a set differs from one answered for, if in 1 .. fewest - 1."""
-        chosen = np.sort(records)
-        for earlier in self._answered:
-            difference = _difference(earlier, chosen)
-            if 0 < difference < fewest:
-                return difference
-        return None
+    def count_sets(self) -> int:
+        """Return the number of record sets that were answered for, in all studies."""
+        return len(self._sets)
 
-    def answer(self, study: bytes, rows: Rows, records: Digests) -> None:
+    def knows(self, records: Digests) -> bool:
+        """Whether a record set was answered for."""
+        return _set_digest(np.sort(records)) in self._sets
+
+    def smallest_atom(self, records: Digests) -> int:
+        """Return in how many records a set, and the earlier ones, would single some out.
+
+        Sums and differences of tables over several sets are sums over their atoms: the records
+        that are in the same of the sets. The smallest of these is what can be opened of them.
+        """
+        _, atoms = self._refined(np.sort(records))
+        return int(np.bincount(atoms).min()) if len(atoms) else 0
+
+    def answer(self, records: Digests) -> None:
         """Remember a record set before it is answered for."""
         chosen = np.sort(records)
-        sets = self._row_sets.setdefault(study.hex(), [])
-        new_rows = list(rows) not in sets
-        new_records = not any(np.array_equal(earlier, chosen) for earlier in self._answered)
-        if new_rows:
-            sets.append(list(rows))
-        if new_records:
-            self._answered.append(chosen)
-        if new_rows or new_records:
+        digest = _set_digest(chosen)
+        if digest not in self._sets:
+            self._records, self._atoms = self._refined(chosen)
+            self._sets.append(digest)
             self._save()
 
-    def row_sets(self, study: bytes) -> list[Rows]:
-        """Return the choices of rows that were answered for in a study."""
-        return [Rows(*rows) for rows in self._row_sets.get(study.hex(), [])]  # type: ignore[arg-type]
+    def _refined(self, chosen: Digests) -> tuple[Digests, NDArray[np.int64]]:
+        """Return all records answered for, and their atoms, if a set were added."""
+        records = np.union1d(self._records, chosen)
+        atoms = np.zeros(len(records), np.int64)  # 0: in no earlier set
+        atoms[np.searchsorted(records, self._records)] = self._atoms + 1
+        atoms = 2 * atoms + np.isin(records, chosen, assume_unique=True)
+        return records, np.unique(atoms, return_inverse=True)[1].astype(np.int64)
 
-    # ---- the file --------------------------------------------------------------------------------
+    # ---- the file ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let another process use the file."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def _save(self) -> None:
         if self.path is None:
             return
         notes = {
-            "key": self._key.hex(), "committed": self._committed, "row_sets": self._row_sets
-        }  # fmt: skip
+            "key": self._key.hex(),
+            "committed": self._committed,
+            "seeds": self._seeds,
+            "frame": self._frame,
+            "sets": self._sets,
+        }
         buffer = io.BytesIO()
-        arrays: dict[str, Any] = {f"set{i}": s for i, s in enumerate(self._answered)}
-        np.savez(buffer, notes=np.frombuffer(json.dumps(notes).encode(), np.uint8), **arrays)
+        encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
+        np.savez(buffer, notes=encoded, records=self._records, atoms=self._atoms)
         part = self.path.with_name(self.path.name + ".part")
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -155,23 +189,39 @@ class SiteMemory:
             file.flush()
             os.fsync(file.fileno())
         part.replace(self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
 
     def _load(self, path: Path) -> None:
         try:
             with np.load(path, allow_pickle=False) as file:
                 notes = json.loads(file["notes"].tobytes())
-                self._answered = [file[f"set{i}"] for i in range(len(file.files) - 1)]
+                self._records, self._atoms = file["records"], file["atoms"]
             self._key = bytes.fromhex(notes["key"])
-            self._committed, self._row_sets = notes["committed"], notes["row_sets"]
-        except (ValueError, KeyError, OSError) as error:
+            self._committed, self._seeds = notes["committed"], notes["seeds"]
+            self._frame, self._sets = notes["frame"], notes["sets"]
+        except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile) as error:
+            self.close()
             raise ValueError(f"{path} is no memory of a site: {error}") from None
 
 
-def _difference(a: Digests, b: Digests) -> int:
-    """Return the size of the symmetric difference of two sorted multisets."""
-    values, counts = np.unique(a, return_counts=True)
-    others, other_counts = np.unique(b, return_counts=True)
-    both = np.concatenate([values, others])
-    signed = np.concatenate([counts, -other_counts])
-    _, inverse = np.unique(both, return_inverse=True)
-    return int(np.abs(np.bincount(inverse, signed)).sum())
+def _locked(path: Path) -> BinaryIO:
+    """Hold a file's lock: two processes would forget each other's promises.
+
+    Raises
+    ------
+    ValueError
+        If another process holds it.
+    """
+    lock = path.with_name(path.name + ".lock").open("wb")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise ValueError(f"{path} is in use by another process") from None
+    return lock
+
+
+def _set_digest(chosen: Digests) -> str:
+    return hashlib.sha256(np.ascontiguousarray(chosen, "<u8").tobytes()).hexdigest()

@@ -84,10 +84,8 @@ def test_a_file_a_site_is_the_same_as_one_file(folder, tmp_path, capsys):
     one = learn(
         capsys, tmp_path / "1", "--data", folder / "ids.csv.gz", "--id-column", "id", "--sites", 2
     )
-    two = learn(
-        capsys, tmp_path / "2", "--data", f"a={folder / 'a.csv'}", "--data", f"b={folder / 'b.csv'}",
-        "--id-column", "id",
-    )  # fmt: skip
+    files = ["--data", f"a={folder / 'a.csv'}", "--data", f"b={folder / 'b.csv'}"]
+    two = learn(capsys, tmp_path / "2", *files, "--id-column", "id")
     assert one[0] == two[0] == 0
     assert (tmp_path / "1" / "model.bif").read_text() == (tmp_path / "2" / "model.bif").read_text()
     assert outputs(tmp_path / "2")[1]["sites"] == {
@@ -103,8 +101,8 @@ def test_options(folder, tmp_path, capsys):
     code, told, _ = learn(
         capsys, tmp_path / "out", "--data", folder / "all.csv", "--exclude", "LVFAILURE",
         "--ordering", tmp_path / "order.json", "--partition", tmp_path / "part.json",
-        "--max-parents", 1, "--pseudo-count", 0.5, "--missing-codes", "LOW", "-9", "--missing", "state",
-        "--structure-records", 1500, "--quiet",
+        "--max-parents", 1, "--pseudo-count", 0.5, "--missing-codes", "LOW", "-9",
+        "--missing", "state", "--structure-records", 1500, "--quiet",
     )  # fmt: skip
     assert code == 0 and told == ""
     structure, summary, ledger = outputs(tmp_path / "out")

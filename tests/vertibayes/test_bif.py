@@ -8,11 +8,11 @@ from vertibayes.bif import decode_name, encode_name, encode_nodes, read_bif, wri
 from vertibayes.network import Network, Structure, from_pgmpy
 
 NAMES = [
-    "plain", "with space", "(1.5,2]", "{braces}", "comma,", 'quote"', "it's", "50%", "%20", "_under",
-    "__two", "1", "-3.5", "", " ", "é", "日本", "😀", "network", "Variable", "variable", "probability",
-    "property", "type", "discrete", "default", "TABLE", "table", "Ab", "aB", "AB", "ab", "a|b", "a;b",
-    "[x]", "<5", ">=10", "a/b", "\\", "a\tb", "a\nb", "x" * 200, "//c", "/*c*/", "None", "nan", "inf",
-    "1e5", "TRUE", "#", "@", "a=b", "~",
+    "plain", "with space", "(1.5,2]", "{braces}", "comma,", 'quote"', "it's", "50%", "%20",
+    "_under", "__two", "1", "-3.5", "", " ", "é", "日本", "😀", "network", "Variable", "variable",
+    "probability", "property", "type", "discrete", "default", "TABLE", "table", "Ab", "aB", "AB",
+    "ab", "a|b", "a;b", "[x]", "<5", ">=10", "a/b", "\\", "a\tb", "a\nb", "x" * 200, "//c",
+    "/*c*/", "None", "nan", "inf", "1e5", "TRUE", "#", "@", "a=b", "~",
 ]  # fmt: skip
 
 

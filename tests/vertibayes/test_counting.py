@@ -161,7 +161,7 @@ def test_a_small_budget_asks_in_groups_and_finds_the_same(alarm_data):
     names = list(data.variables)
     families = [Family(a, (b, c)) for a, b, c in zip(names, names[1:], names[2:], strict=False)]
     with federate(split(data, 3), memory_budget=1) as federation:  # masked columns in a file, too
-        counter = SecureCounter.of(federation, memory_budget=300_000)
+        counter = SecureCounter.of(federation, memory_budget=700_000)
         got = counter.tables(families)
     assert 1 < counter.groups <= len(families) and counter.calls == 1
     for table, wanted in zip(got, PlainCounter(data).tables(families), strict=True):
@@ -184,3 +184,12 @@ def test_sites_that_do_not_fit_together(alarm_data):
             SecureCounter.of(federation)
     with federate({"a": a}) as federation, pytest.raises(ValueError, match="does not fit"):
         SecureCounter.of(federation, order=names[:1])
+
+
+def test_an_extension_beyond_the_budget_is_named(alarm_data):
+    data = take(alarm_data, list(alarm_data.variables)[:4])
+    a, b, c, _ = data.variables
+    with federate(split(data, 3)) as federation:
+        counter = SecureCounter.of(federation, memory_budget=1000)
+        with pytest.raises(ValueError, match=f"the extension of {a}, {b} takes .* bytes"):
+            counter.tables([Family(a, (b, c))])

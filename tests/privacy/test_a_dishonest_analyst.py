@@ -1,0 +1,150 @@
+"""Analysts who ask what would open a record or a column, and what stops them.
+
+Outside the honest-but-curious model, but cheap to stop: each attack is run against the variant
+without the check first, and reads the data there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mpc.masked_tables.site
+from mpc.errors import UnexpectedMessageError
+from mpc.masked_tables import Group, count_tables, deal_tables, open_tables
+from mpc.masked_tables.masks import Masks
+from mpc.scheduler import run_all
+from mpc.sharing import elements_of
+from protocols.errors import QueryRefusedError
+from protocols.federation import federate
+from protocols.policy import Policy
+from protocols.site.memory import SiteMemory
+from protocols.variables import Family, Rows
+from tests.randomness import SeededRandomness
+from tests.splitting import split, take
+from tests.worlds import world
+from vertibayes.counting import SecureCounter
+
+RECORDS = 32
+
+
+def two_queries(secret):
+    """Ask the sites for (0, 3 | 2) twice, the dealer first for the same and then for (1, 3 | 2).
+
+    q holds 0, 1 and 2; p holds 3, the secret. Return what q sees of the extension, both times.
+    """
+    columns = [(1, False, {"q": np.arange(RECORDS) % 2}) for _ in range(3)]
+    columns.append((1, False, {"p": secret}))
+    w = world(columns, RECORDS, block_rows=32)
+    w.commit()
+    asked, other = w.plan([Group((0, 3), (2,))]), w.plan([Group((1, 3), (2,))])
+    seen = []
+    for dealt in (asked, other):
+        programs = {s: count_tables(w.holders[s], asked, "analyst") for s in "pq"}
+        programs["dealer"] = deal_tables(w.dealer, dealt)
+        programs["analyst"] = open_tables(asked)
+        _, transcript = run_all(programs)
+        seen.append(
+            next(m for m in transcript if (m.sender, m.receiver) == ("p", "q")).message.values
+        )
+    return w, asked, other, seen
+
+
+def test_without_labels_a_dealer_told_otherwise_opens_a_column(monkeypatch):
+    def unlabelled(message, sender, ring, shape, label):
+        return elements_of(message, sender, ring, shape)
+
+    monkeypatch.setattr(mpc.masked_tables.site, "labelled_elements", unlabelled)
+    secret = np.random.default_rng(1).integers(0, 2, RECORDS)
+    w, asked, other, (first, second) = two_queries(secret)
+    # q knows its own streams: the difference is (A_q(1) - A_q(0)) A_p(3), less the parts of q.
+    masks = Masks(w.commitments, w.holders["q"].dealer_key, asked.selection)
+    factor = masks.of((1,), 0) - masks.of((0,), 0)
+    product = second - first + masks.split((1, 3), 0) - masks.split((0, 3), 0)
+    committed = w.holders["q"].masked[0][3]
+    read = np.flatnonzero(factor[0] % 2)
+    assert len(read) > 5
+    for record in read:
+        mask = int(product[0, record]) * pow(int(factor[0, record]), -1, 2**16) % 2**16
+        assert (int(committed[record]) - mask) % 2**16 == secret[record]
+
+
+def test_a_dealer_told_otherwise_is_named():
+    with pytest.raises(UnexpectedMessageError, match="another query") as caught:
+        two_queries(np.zeros(RECORDS))
+    assert caught.value.party == "dealer"
+
+
+def slices_that_single_out(n):
+    """Sets of rows whose sums and differences are one record, though no two differ by few."""
+    yield [Rows(0, 0, 50), Rows(0, 49, None)]
+    yield [Rows(), Rows(0, 0, 100), Rows(0, 100, n - 1)]
+    yield [Rows(0, 0, 30), Rows(0, 10, 31)]
+
+
+@pytest.mark.parametrize("sets", list(slices_that_single_out(200)), ids=str)
+def test_slices_that_single_out_a_record_are_refused(alarm_data, sets):
+    data = take(alarm_data, list(alarm_data.variables)[:4])
+    few = type(data)(data.variables, {n: c[:200] for n, c in data.codes.items()})
+    families = [Family(next(iter(data.variables)))]
+    with federate(split(few, 2)) as federation:
+        counter = SecureCounter.of(federation)
+        with pytest.raises(QueryRefusedError, match="single out fewer than 10|leave out"):
+            for rows in sets:
+                counter.tables(families, rows=rows)
+    # The same sets, asked of sites that do not mind, single out a record.
+    lenient = Policy(fewest_records=1)
+    with federate(split(few, 2), policy=lenient) as federation:
+        counter = SecureCounter.of(federation)
+        assert all(counter.tables(families, rows=rows) for rows in sets)
+
+
+def test_folds_of_one_split_are_answered(alarm_data):
+    data = take(alarm_data, list(alarm_data.variables)[:4])
+    family = Family(next(iter(data.variables)))
+    with federate(split(data, 2)) as federation:
+        counter = SecureCounter.of(federation)
+        counts = [
+            counter.tables([family], rows=Rows(0, k * 200, (k + 1) * 200))[0] for k in range(10)
+        ]
+    assert sum(counts).sum() == 2000
+
+
+def test_the_number_of_record_sets_is_counted_over_all_studies(alarm_data):
+    data = take(alarm_data, list(alarm_data.variables)[:2])
+    family, memories = Family(next(iter(data.variables))), {}
+    parts = split(data, 2)
+    memories = {site: SiteMemory(randomness=SeededRandomness(site.encode())) for site in parts}
+    for study in range(3):
+        with federate(parts, memories=memories, policy=Policy(most_row_sets=3)) as federation:
+            counter = SecureCounter.of(federation)
+            counter.tables([family])
+            if study < 2:
+                counter.tables([family], rows=Rows(0, 0, 1000))
+            else:
+                with pytest.raises(QueryRefusedError, match="3 record sets"):
+                    counter.tables([family], rows=Rows(0, 0, 1000))
+
+
+def test_one_person_more_is_refused_across_sessions(alarm_data):
+    """Tables over 1,999 and 2,000 records would differ by one person's row."""
+    data = take(alarm_data, list(alarm_data.variables)[:4])
+    ids = [f"person {i}" for i in range(2000)]
+    family = Family(next(iter(data.variables)))
+    for leave_out, answered in ((1, False), (9, False), (10, True)):
+        memories = {f"site-{k}": SiteMemory() for k in range(2)}
+        for last in (2000, 2000 - leave_out):
+            with federate(split(identified(data, ids, last), 2), memories=memories) as federation:
+                counter = SecureCounter.of(federation)
+                if last == 2000 or answered:
+                    assert counter.tables([family])[0].sum() == last
+                else:
+                    with pytest.raises(QueryRefusedError, match="single out fewer than 10"):
+                        counter.tables([family])
+
+
+def identified(data, ids, last):
+    from protocols.site.text import TextColumn
+
+    codes = {n: c[:last] for n, c in data.codes.items()}
+    return type(data)(data.variables, codes, TextColumn.of(ids[:last]))

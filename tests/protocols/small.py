@@ -1,0 +1,94 @@
+"""Small sites, their study, and a federation whose packets can be read and changed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from protocols.federation import DEALER, federate
+from protocols.queries import Commit
+from protocols.queries.tables import ask_tables
+from protocols.roles import Study
+from protocols.site.data import SiteData
+from protocols.site.memory import SiteMemory
+from protocols.transports.local import SealedPackets
+from protocols.variables import Family, Rows, Variable
+from protocols.wire import ENVELOPE, encode
+from tests.randomness import SeededRandomness
+
+STATES = ("no", "yes", "maybe")
+
+
+def data_of(records=40, **sites):
+    """Draw the sites' data: ``data_of(a="xy", b="z")`` are two sites with three columns."""
+    generator = np.random.default_rng(7)
+    drawn = {}
+    for site, names in sites.items():
+        codes = {name: generator.integers(0, 3, 100).astype(np.uint8)[:records] for name in names}
+        drawn[site] = SiteData({name: Variable(name, STATES) for name in names}, codes)
+    return drawn
+
+
+def study_of(data, name=b"one study", **changes):
+    """Return the study of all columns; `changes` replace parts of it."""
+    variables = {name: v for site in data.values() for name, v in site.variables.items()}
+    holders = {v: tuple(s for s in data if v in data[s].variables) for v in variables}
+    records = next(iter(data.values())).records
+    return replace(Study(name, variables, holders, records, DEALER, 16), **changes)
+
+
+def seeded(data, **options):
+    """Start a repeatable federation."""
+    return federate(data, randomness=SeededRandomness(), **options)
+
+
+def memories(*sites):
+    return {site: SiteMemory(randomness=SeededRandomness(site.encode())) for site in sites}
+
+
+def committed(data, study=None, **options):
+    """Start a federation and commit its study; return both."""
+    federation = seeded(data, **options)
+    return federation, federation.session.ask(Commit.of(study or study_of(data)))
+
+
+def count(federation, study, *families, rows=Rows(), missing=False):
+    """Ask for the tables of families, as tuples of names; return them in their order."""
+    asked = [Family(child, tuple(parents)) for child, *parents in families]
+    query, places = ask_tables(study, asked, missing, rows)
+    tables = federation.session.ask(query)
+    return [tables[place] for place in places]
+
+
+def plain(data, *names, places=slice(None)):
+    """Count a table from all sites' codes."""
+    codes = {name: c for site in data.values() for name, c in site.codes.items()}
+    table = np.zeros([3] * len(names), np.int64)
+    np.add.at(table, tuple(codes[name][places] for name in names), 1)
+    return table
+
+
+def sealed(packet, message=None, **changes):
+    """Seal a packet anew: with another message, or with a changed envelope."""
+    names = "magic", "session", "sender", "receiver", "counter", "depth", "length"
+    body = packet[1] if message is None else encode(message)
+    parts = dict(zip(names, ENVELOPE.unpack(packet[0]), strict=True))
+    return ENVELOPE.pack(*{**parts, "length": len(body), **changes}.values()), body
+
+
+@contextmanager
+def packets(monkeypatch, change=lambda sent, packet: packet):
+    """Note every (message, packet) on its way, and deliver what `change` makes of the packet."""
+    seen = []
+
+    class Watched(SealedPackets):
+        def pack(self, sent):
+            packet = super().pack(sent)
+            seen.append((sent, packet))
+            return change(sent, packet)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("protocols.transports.local.SealedPackets", Watched)
+        yield seen

@@ -1,0 +1,202 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.errors import DataError
+from protocols.site.data import SiteData
+from protocols.site.encoding import MOST_NUMBERS, Encoding, encode, is_missing, number
+from protocols.site.text import TextColumn
+from protocols.variables import Variable
+
+
+def encoded(values, **options):
+    """Encode a column; return its states, and each record's state (None if missing)."""
+    variable, codes = encode("site", "x", TextColumn.of(values), Encoding(**options))
+    assert len(codes) == len(values)
+    names = [*variable.states, *[None] * variable.missing]
+    return variable.states, [names[code] for code in codes]
+
+
+@pytest.mark.parametrize(
+    ("values", "states"),
+    [
+        (["b", "a", "b", "c"], ("a", "b", "c")),
+        (["10", "9", "-1", "9"], ("-1", "9", "10")),
+        (["10", "9", "x", "9"], ("10", "9", "x")),
+        (["2", "1e1", "0.5", "2"], ("0.5", "2", "1e1")),
+        (["1", "1.0", "2", "1"], ("1", "1.0", "2")),
+        ([" 2", "1 ", "2", "1 "], ("1 ", " 2", "2")),
+        (["nan", "inf", "1", "1"], ("1", "inf", "nan")),
+        ([True, False, True], ("False", "True")),
+        (["b", "a"], ("a", "b")),
+        ([str(i % 16) for i in range(40)], tuple(map(str, range(16)))),
+    ],
+)
+def test_states_are_found_in_their_order(values, states):
+    assert encoded(values) == (states, [str(value) for value in values])
+
+
+@pytest.mark.parametrize(
+    ("values", "codes", "found"),
+    [
+        (["a", "", "b", "  "], (), ["a", None, "b", None]),
+        (["a", "?", "b", "?"], (), ["a", "?", "b", "?"]),
+        (["a", "?", "b", "NA"], ("?", "NA"), ["a", None, "b", None]),
+        (["1", "?", "2", "99"], ("?", "99"), ["1", None, "2", None]),
+        (["a", None, "b", float("nan")], (), ["a", None, "b", None]),
+    ],
+)
+def test_missing_values_have_the_last_code(values, codes, found):
+    states, records = encoded(values, missing_codes=codes)
+    assert records == found and states == tuple(sorted({v for v in found if v}))
+
+
+def test_declared_states_keep_their_order_and_may_be_unused():
+    states, found = encoded(["low", "high", "low", ""], states={"x": ("low", "mid", "high")})
+    assert states == ("low", "mid", "high") and found == ["low", "high", "low", None]
+
+
+def test_declared_numbers_are_not_binned():
+    states = tuple(str(i) for i in range(MOST_NUMBERS + 4))
+    assert encoded(list(states) * 3, states={"x": states}) == (states, list(states) * 3)
+
+
+@pytest.mark.parametrize(("declared", "dtype"), [(255, np.uint8), (256, np.uint16)])
+def test_codes_take_two_bytes_where_one_is_too_few(declared, dtype):
+    states = tuple(str(i) for i in range(declared))
+    encoding = Encoding(states={"x": states}, most_states=300)
+    variable, codes = encode("site", "x", TextColumn.of([*states, ""]), encoding)
+    assert codes.dtype == dtype and codes.tolist() == list(range(declared + 1))
+    assert variable == Variable("x", states, missing=True)
+
+
+@given(
+    st.lists(st.integers(-99, 99), min_size=MOST_NUMBERS + 1, max_size=60, unique=True),
+    st.sampled_from([0.1, 0.25, 0.5]),
+)
+def test_more_numbers_are_binned_in_their_order(values, share):
+    records = [value / 4 for value in values] * 3 + [""]
+    states, found = encoded(records, bins=share)
+    assert len(states) >= 2 and found[-1] is None
+    places = [states.index(state) for _, state in sorted(zip(records[:-1], found, strict=False))]
+    assert places == sorted(places)
+    sizes = np.bincount(places, minlength=len(states))
+    assert sizes.min() >= max(share * (3 * len(values)), 10)
+
+
+def test_numbers_that_are_written_differently_share_a_bin():
+    texts = [str(i) for i in range(20)] * 2 + [f"{i}.0" for i in range(20)]
+    _, found = encoded(texts, bins=0.2)
+    assert found[:20] == found[20:40] == found[40:]
+
+
+IDS = [str(i) for i in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "reason"),
+    [
+        (["", " ", "?"], {"missing_codes": ["?"]}, "has no values; leave it out with --exclude x"),
+        ([], {}, "has no values"),
+        (["a", "a", ""], {}, "has one state, 'a'"),
+        (["a", "a"], {"states": {"x": ("a",)}}, "has one state, 'a'"),
+        ([""] * 3, {"states": {"x": ("a", "b")}}, "has no values"),
+        (list("abca"), {"most_states": 2}, "has 3 states, at most 2 are allowed"),
+        (list("ab"), {"states": {"x": "abc"}, "most_states": 2}, "has 3 states, at most 2"),
+        (["a", "b", "a", "d"], {"states": {"x": "ab"}}, ", record 4: 'd' is none of its declared"),
+        (["?", "A"], {"states": {"x": "ab"}, "missing_codes": "?"}, ", record 2: 'A' is none of"),
+        (["p1", "p2", "p3"], {}, "is different in every record"),
+        (IDS, {}, "is different in every record"),
+        ([str(i) for i in range(17)] + ["0"], {}, "has one state, '(-inf,inf)'"),
+    ],
+)
+def test_a_column_that_cannot_be_encoded_is_named_with_its_site(values, options, reason):
+    with pytest.raises(DataError) as caught:
+        encoded(values, **options)
+    assert re.match(
+        rf"site: the column 'x'\W{{1,2}}{re.escape(reason.lstrip(', '))}", str(caught.value)
+    )
+
+
+@pytest.mark.parametrize(
+    "values", [[f"{i}.5" for i in range(50)], [*IDS, ""], [*IDS, "0"], ["a", "b"]]
+)
+def test_what_is_no_identifier(values):
+    assert len(encoded(values)[0]) >= 2
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"bins": 0}, "bins of 0"),
+        ({"bins": 0.51}, "at most 0.5"),
+        ({"bins": float("nan")}, "bins of nan"),
+        ({"most_states": 1}, "from 2 to 65000"),
+        ({"most_states": 65_001}, "from 2 to 65000"),
+    ],
+)
+def test_an_encoding_out_of_range_is_refused(options, reason):
+    with pytest.raises(ValueError, match=reason):
+        Encoding(**options)
+
+
+@pytest.mark.parametrize("text", ["1", "-1.5", " 2 ", "1e3", "+4", ".5"])
+def test_texts_that_are_numbers(text):
+    assert float(number(text)) == float(text)
+
+
+@pytest.mark.parametrize("text", ["", "x", "nan", "inf", "-Infinity", "1,5", "0x1", "1 2"])
+def test_texts_that_are_none(text):
+    assert number(text) is None
+
+
+def test_what_is_missing():
+    assert [is_missing(t, Encoding(missing_codes=["-"])) for t in ("", " \t", "-", "--", "0")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+# ---- a site's data -------------------------------------------------------------------------------
+
+
+def test_a_sites_columns_of_text_become_its_data():
+    columns = {"x": TextColumn.of("aba"), "y": TextColumn.of(["1", "", "2"])}
+    data = SiteData.from_text("site", columns, Encoding(), TextColumn.of("pqr"))
+    assert data.variables == {"x": Variable("x", ("a", "b")), "y": Variable("y", ("1", "2"), True)}
+    assert {name: codes.tolist() for name, codes in data.codes.items()} == {
+        "x": [0, 1, 0],
+        "y": [0, 2, 1],
+    }
+    assert data.records == 3 and "array" not in repr(data) and "pqr" not in repr(data)
+
+
+@pytest.mark.parametrize(
+    ("codes", "ids", "reason"),
+    [
+        ({}, None, "codes of each variable"),
+        ({"y": [0]}, None, "codes of each variable"),
+        ({"x": [0, 1], "y": [0]}, None, "equal length"),
+        ({"x": [0, 1], "y": [0, 1]}, "abc", "equal length"),
+        ({"x": [0, 1], "y": [0, 2]}, None, "y: a code beyond its 2"),
+    ],
+)
+def test_codes_that_are_none_of_their_variables_are_refused(codes, ids, reason):
+    variables = {name: Variable(name, ("a", "b")) for name in "xy"}
+    with pytest.raises(DataError, match=reason):
+        SiteData(
+            variables,
+            {name: np.array(column, np.uint8) for name, column in codes.items()},
+            ids and TextColumn.of(ids),
+        )
+
+
+def test_a_site_without_variables_is_refused():
+    with pytest.raises(DataError, match="at least one variable"):
+        SiteData({}, {})

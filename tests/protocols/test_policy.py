@@ -1,0 +1,78 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.errors import QueryRefusedError
+from protocols.policy import Policy
+from protocols.variables import Rows
+
+
+def refuses(check, *arguments):
+    """Return the reason of a refusal, None if there is none."""
+    try:
+        check("hospital", *arguments)
+    except QueryRefusedError as refusal:
+        return refusal.reason
+    return None
+
+
+@pytest.mark.parametrize("name", ["most_variables", "fewest_records", "most_row_sets"])
+@pytest.mark.parametrize("number", [0, -3])
+def test_numbers_below_one_are_refused(name, number):
+    with pytest.raises(ValueError, match="at least 1"):
+        Policy(**{name: number})
+
+
+def test_a_policy_of_ones_is_none_of_the_smallest_but_a_policy():
+    policy = Policy(most_variables=1, fewest_records=1, most_row_sets=1)
+    assert refuses(policy.check_records, Rows(0, 0, 1), 2) is None
+
+
+def test_all_variables_are_shown_or_those_that_are_named():
+    assert Policy().shows("x")
+    assert [Policy(variables=("x",)).shows(v) for v in "xy"] == [True, False]
+    assert not Policy(variables=()).shows("x")
+
+
+def test_a_refusal_says_who_refuses():
+    with pytest.raises(QueryRefusedError, match=r"^hospital refuses: a table of 9") as caught:
+        Policy().check_table("hospital", 9)
+    assert caught.value.site == "hospital"
+
+
+@pytest.mark.parametrize(("variables", "reason"), [(3, None), (4, "4 variables, at most 3")])
+def test_tables_of_too_many_variables_are_refused(variables, reason):
+    found = refuses(Policy(most_variables=3).check_table, variables)
+    assert found is None if reason is None else reason in found
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (Rows(), None),
+        (Rows(0, 0, 100), None),
+        (Rows(0, 0, 90), None),
+        (Rows(5, 90), None),
+        (Rows(0, 0, 91), "leave out 9, and at least 10"),
+        (Rows(0, 1), "leave out 1, and"),
+        (Rows(0, 5, 95), None),
+        (Rows(0, 5, 96), "leave out 9, and"),
+        (Rows(0, 0, 9), "tables over 9 records, at least 10"),
+        (Rows(0, 91), "tables over 9 records"),
+        (Rows(0, 50, 50), "tables over 0 records"),
+        (Rows(0, 0, 101), "does not lie within 100 records"),
+        (Rows(-1), "does not lie within 100 records"),
+    ],
+    ids=str,
+)
+def test_tables_over_or_without_few_records_are_refused(rows, reason):
+    found = refuses(Policy().check_records, rows, 100)
+    assert found is None if reason is None else reason in found
+
+
+@given(st.integers(1, 12), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
+def test_what_is_answered_is_large_and_so_is_what_is_left_out(fewest, records, first, last):
+    reason = refuses(Policy(fewest_records=fewest).check_records, Rows(0, first, last), records)
+    chosen, out = last - first, records - (last - first)
+    within = first <= last <= records
+    assert (reason is None) == (within and chosen >= fewest and (out == 0 or out >= fewest))

@@ -1,0 +1,123 @@
+import csv
+import gzip
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.errors import DataError
+from protocols.site.text import TextColumn, check_names, read_columns, same_length
+
+
+def values_of(column):
+    return [column.texts[place] for place in column.places]
+
+
+def read(tmp_path, content, name="data.csv"):
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return {name: values_of(column) for name, column in read_columns(path).items()}
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        ("a,b\n1,2\n3,4\n", {"a": ["1", "3"], "b": ["2", "4"]}),
+        ("a,b\r\n1,2\r\n3,4", {"a": ["1", "3"], "b": ["2", "4"]}),
+        ("\ufeffa,b\n1,2\n", {"a": ["1"], "b": ["2"]}),
+        ("\na,b\n\n1,2\n\n\n3,4\n\n", {"a": ["1", "3"], "b": ["2", "4"]}),
+        ('"a,1","b""2"\n"x\ny",""\n', {"a,1": ["x\ny"], 'b"2': [""]}),
+        ("a,b\n,\n 1 , \n", {"a": ["", " 1 "], "b": ["", " "]}),
+        ("ä\n€\n", {"ä": ["€"]}),
+        ("a\n1\n01\n1.0\n1\n", {"a": ["1", "01", "1.0", "1"]}),
+    ],
+)
+def test_files_that_are_read(tmp_path, content, columns):
+    assert read(tmp_path, content) == columns
+    assert read(tmp_path, gzip.compress(content.encode()), "data.csv.gz") == columns
+
+
+fields = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4)
+
+
+@given(st.lists(st.lists(fields, min_size=2, max_size=2), min_size=1, max_size=6))
+def test_what_csv_writes_is_read_again(records):
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows([["a", "b"], *records])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("protocols.site.text._open", lambda _: io.StringIO(file.getvalue(), ""))
+        columns = read_columns("data.csv")
+    assert [list(r) for r in zip(*map(values_of, columns.values()), strict=True)] == records
+    assert all(len(set(column.texts)) == len(column.texts) for column in columns.values())
+
+
+ZIPPED = gzip.compress(b"a,b\n1,2\n" * 50)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("d.csv", "", ": the file is empty"),
+        ("d.csv", "\n\n", ": the file is empty"),
+        ("d.csv", "a,b\n", ": a header and no records"),
+        ("d.csv", "a,b\n1,2\n3\n", ", line 3: 1 fields, the header has 2"),
+        ("d.csv", "a,b\n\n1,2\n\n3,4,5\n", ", line 5: 3 fields, the header has 2"),
+        ("d.csv", 'a,b\n"1\n1",2\n3\n', ", line 4: 1 fields"),
+        ("d.csv", "a,b\n1,2\n   \n", ", line 3: 1 fields"),
+        ("d.csv", "a,b,a\n1,2,3\n", ": the column 'a' stands twice"),
+        ("d.csv", "a,,b\n1,2,3\n", ": column 2 has no name"),
+        ("d.csv", "a, \n1,2\n", ": column 2 has no name"),
+        ("d.csv", b"a,b\n1,\xff\n", ": not UTF-8 text"),
+        ("d.csv", "a,b\n1,2\n".encode("utf-16"), ": not UTF-8 text"),
+        ("d.csv", 'a,b\n1,"2"3\n', ", line 2: "),
+        ("d.csv", 'a,b\n1,2\n3,"4\n', ", line 3: unexpected end"),
+        ("d.csv", f"a\n{'x' * 140_000}\n", ", line 2: field larger"),
+        ("d.csv.gz", "a,b\n1,2\n", ": cannot be read (Not a gzipped file"),
+        ("d.csv.gz", ZIPPED[:-12], ": cannot be read (Compressed file ended"),
+        ("d.csv.gz", ZIPPED[:-8] + bytes(8), ": cannot be read (CRC check failed"),
+        ("d.csv.gz", gzip.compress(b"a\n\xff\n"), ": not UTF-8 text"),
+        ("d.csv.gz", b"", ": the file is empty"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_with_its_line(tmp_path, name, content, reason):
+    with pytest.raises(DataError) as caught:
+        read(tmp_path, content, name)
+    assert str(caught.value).startswith(f"{tmp_path / name}{reason}")
+
+
+@pytest.mark.parametrize(("name", "reason"), [("none.csv", "no such file"), ("", "a folder")])
+def test_what_is_no_file_is_named(tmp_path, name, reason):
+    with pytest.raises(DataError, match=reason) as caught:
+        read_columns(tmp_path / name)
+    assert str(caught.value).startswith(str(tmp_path / name))
+
+
+def test_values_of_any_kind_become_text():
+    column = TextColumn.of([1, "1", None, float("nan"), 2.5, True, np.float64("nan"), np.int64(1)])
+    assert values_of(column) == ["1", "1", "", "", "2.5", "True", "", "1"]
+    assert column.texts == ("1", "", "2.5", "True") and len(column) == 8
+    assert len(TextColumn.of([])) == 0
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=9), st.data())
+def test_some_records_in_another_order(values, data):
+    places = st.lists(st.integers(0, len(values) - 1)) if values else st.just([])
+    order = data.draw(places)
+    taken = TextColumn.of(values).take(np.array(order, int))
+    assert values_of(taken) == [values[place] for place in order]
+
+
+def test_names_are_wanted_once_each():
+    check_names("s", ["a", "b"])
+    with pytest.raises(DataError, match="s: the column 'a' stands twice"):
+        check_names("s", ["a", "b", "a"])
+
+
+def test_columns_of_one_length_are_wanted():
+    two, three = TextColumn.of("ab"), TextColumn.of("abc")
+    assert same_length("s", {"x": two, "y": two}) == 2
+    for columns in ({}, {"x": two, "y": three}):
+        with pytest.raises(DataError, match="s: columns of equal length"):
+            same_length("s", columns)
