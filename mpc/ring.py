@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 Elements: TypeAlias = NDArray[np.unsignedinteger]
 
-HALF = 16  # factors of 16 bits: products of 2^21 rows stay below 2^53, exact in float64
-TILE = 4096  # rows converted to float64 at a time
+HALF = 16  # factors of 33 bits together: sums over 2^20 rows stay below 2^53, exact in float64
+TILE_ROWS = 1 << 12  # rows converted to float64 at a time: more if there are few columns
+TILE_CELLS = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +85,23 @@ class Ring:
         """
         wide = self.bits + (self.bits if bits is None else bits) > 2 * HALF + 1
         total = np.zeros((left.shape[0], right.shape[0]), np.uint64)
-        for start in range(0, left.shape[1], TILE):
-            a, b = left[:, start : start + TILE], right[:, start : start + TILE]
+        tile = max(TILE_ROWS, TILE_CELLS // (len(left) + len(right) + 1))
+        for start in range(0, left.shape[1], tile):
+            a, b = left[:, start : start + tile], right[:, start : start + tile]
             total += _product_by_halves(a, b) if wide else _product(a, b)
         return self.reduce(total.astype(self.dtype))
 
 
 def _product(left: Elements, right: Elements) -> NDArray[np.uint64]:
-    """Multiply exactly in float64: factors of 33 bits together, at most `TILE` rows."""
+    """Multiply exactly in float64: factors of 33 bits together, a tile of rows."""
     return (left.astype(np.float64) @ right.astype(np.float64).T).astype(np.uint64)
 
 
 def _product_by_halves(left: Elements, right: Elements) -> NDArray[np.uint64]:
     """Multiply modulo 2^32; the product of the high halves is a multiple of 2^32 and vanishes."""
     mask, shift = left.dtype.type(2**HALF - 1), left.dtype.type(HALF)
-    low_left, low_right = left & mask, right & mask
-    high_left: Elements = left >> shift
-    high_right: Elements = right >> shift
-    cross = _product(low_left, high_right) + _product(high_left, low_right)
-    return _product(low_left, low_right) + (cross << np.uint64(HALF))
+    left_halves = np.concatenate([left & mask, left >> shift]).astype(np.float64)
+    low, high = ((right & mask).astype(np.float64), (right >> shift).astype(np.float64))
+    by_low = left_halves @ low.T
+    cross = by_low[len(left) :] + left_halves[: len(left)] @ high.T
+    return by_low[: len(left)].astype(np.uint64) + (cross.astype(np.uint64) << np.uint64(HALF))

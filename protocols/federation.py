@@ -64,19 +64,23 @@ def federate(
     memories : mapping of Party to SiteMemory, optional
         What sites remember of earlier sessions; nothing if None.
     memory_budget : int, default=2**30
-        Bytes that all sites together keep of the others' columns in memory.
+        Bytes for all parties: a quarter of it holds masked columns, and more of these are kept in
+        files; the rest is for extensions (`vertibayes.SecureCounter`).
     randomness : Randomness, optional
         The operating system's if None; a test may inject another.
 
     Raises
     ------
     ValueError
-        If a site has a name that is taken, or there is none.
+        If a site has a name that is taken, there is none, or a memory is nobody's.
     """
     if not data:
         raise ValueError("at least one site is wanted")
     if {DEALER, ANALYST} & set(data):
         raise ValueError(f"a site cannot be named {DEALER!r} or {ANALYST!r}")
+    strangers = set(memories or {}) - set(data)
+    if strangers:
+        raise ValueError(f"a memory of {', '.join(sorted(strangers))}, which is no site")
     check_apart(DEALER, ANALYST, tuple(data))
     source = randomness or SystemRandomness()
     keys = {party: KeyPair.generate(source) for party in (*data, DEALER)}

@@ -69,12 +69,26 @@ class Study:
 
 @dataclass
 class Joined:
-    """A study that a party has joined: its commitments, the sites' common seed, the last plan."""
+    """A study that a party has joined.
+
+    Attributes
+    ----------
+    study : Study
+    commitments : Commitments
+    seed : StreamKey
+        The sites' common seed; an analyst's is not it.
+    planned : tuple, optional
+        The last query and its plan.
+    answered : set of Rows
+        What was checked against the memory, and remembered: under one seed, equal rows are equal
+        records.
+    """
 
     study: Study
     commitments: Commitments
     seed: StreamKey = field(repr=False)
     planned: tuple[object, Plan] | None = field(default=None, repr=False)
+    answered: set[Rows] = field(default_factory=set, repr=False)
 
     def selection(self, rows: Rows) -> Selection:
         """Return the chosen records: the places of a permutation that no party could steer alone.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vertibayes.counting import Counter, PlainCounter, SecureCounter
     from vertibayes.network import Network, Structure
     from vertibayes.parameters.cpt import fit_cpts, scores
+    from vertibayes.splitting import split_columns
     from vertibayes.structure.k2 import k2
 
 __version__ = "0.1.0"
@@ -32,6 +33,7 @@ _HOMES = {
     "k2": "vertibayes.structure.k2",
     "read_bif": "vertibayes.bif",
     "scores": "vertibayes.parameters.cpt",
+    "split_columns": "vertibayes.splitting",
     "write_bif": "vertibayes.bif",
 }
 
@@ -50,6 +52,7 @@ __all__ = [
     "k2",
     "read_bif",
     "scores",
+    "split_columns",
     "write_bif",
 ]
 

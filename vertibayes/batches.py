@@ -10,7 +10,7 @@ from mpc.ring import Ring
 from protocols.roles import Study
 from protocols.variables import Family
 
-COPIES = 5  # of an extension at one party, while it is put together and multiplied
+COPIES = 3  # of an extension at one party, while it is put together and multiplied
 MOST_CELLS = 10_000_000  # opened by one query
 
 

@@ -166,7 +166,8 @@ class SecureCounter:
     order : sequence of str, optional
         The study's order of variables; site after site if None.
     memory_budget : int, default=2**30
-        Bytes that extensions may take in one process; more are asked for in several groups.
+        Bytes for all parties in one process. Three quarters are for extensions, and what needs
+        more is asked for in several groups; the rest is for masked columns (`federate`).
     block_rows : int, optional
         Rows that are masked and sent at a time.
 
@@ -189,7 +190,7 @@ class SecureCounter:
         block_rows: int = BLOCK_ROWS,
     ) -> None:
         self._session = session
-        self._budget = memory_budget
+        self._budget = memory_budget * 3 // 4
         described = session.ask(Describe(tuple(sites)))
         self.study = study_of(described, dealer, order, block_rows)
         session.ask(Commit.of(self.study))

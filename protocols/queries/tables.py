@@ -174,7 +174,13 @@ def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables)
 
 def _consider_at_site(site: SiteRole, query: Tables) -> None:
     plan = _checked(site.party, site.policy, site.joined, query)
-    records = _records(site, plan)
+    assert site.joined is not None  # checked
+    if query.rows not in site.joined.answered:
+        _check_records(site, _records(site, plan))
+
+
+def _check_records(site: SiteRole, records: Digests) -> None:
+    """Refuse a record set that is one too many, or singles out records with earlier ones."""
     if site.memory.knows(records):
         return
     if site.memory.count_sets() >= site.policy.most_row_sets:
@@ -213,7 +219,9 @@ def _note(ledger: Ledger, plan: Plan, query: Tables, analyst: Party) -> None:
 def _site(site: SiteRole, query: Tables) -> Program[None]:
     assert site.joined is not None and site.holder is not None  # considered
     plan = _plan(site.joined, query)
-    site.memory.answer(_records(site, plan))
+    if query.rows not in site.joined.answered:
+        site.memory.answer(_records(site, plan))
+        site.joined.answered.add(query.rows)
     _note(site.ledger, plan, query, site.analyst)
     yield from count_tables(site.holder, plan, site.analyst)
 

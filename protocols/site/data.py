@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -53,12 +53,18 @@ class SiteData:
         """The number of records."""
         return len(next(iter(self.codes.values())))
 
+    def take(self, names: Iterable[str]) -> SiteData:
+        """Return the data of some of its variables."""
+        chosen = list(names)
+        variables = {name: self.variables[name] for name in chosen}
+        return SiteData(variables, {name: self.codes[name] for name in chosen}, self.ids)
+
     @classmethod
     def from_text(
         cls,
         site: str,
         columns: Mapping[str, TextColumn],
-        encoding: Encoding,
+        encoding: Encoding | None = None,
         ids: TextColumn | None = None,
     ) -> SiteData:
         """Encode a site's columns of text.
@@ -69,6 +75,7 @@ class SiteData:
             If a column cannot be encoded: it names the site and the column.
         """
         same_length(site, columns)
-        encoded = [encode(site, name, column, encoding) for name, column in columns.items()]
+        how = encoding or Encoding()
+        encoded = [encode(site, name, column, how) for name, column in columns.items()]
         variables = {found.variable.name: found.variable for found in encoded}
         return cls(variables, {found.variable.name: found.codes for found in encoded}, ids)

@@ -12,7 +12,6 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from tests.splitting import take
 from vertibayes.bif import read_bif_file
 from vertibayes.cli import main
 from vertibayes.cli.app import several_values
@@ -37,7 +36,7 @@ def rows_of(data):
 def folder(tmp_path_factory, alarm_data):
     """Six of ALARM's columns as a file, and as one file a site in other orders."""
     path = tmp_path_factory.mktemp("data")
-    data = take(alarm_data, ["HISTORY", "LVFAILURE", "CVP", "PCWP", "LVEDVOLUME", "HYPOVOLEMIA"])
+    data = alarm_data.take(["HISTORY", "LVFAILURE", "CVP", "PCWP", "LVEDVOLUME", "HYPOVOLEMIA"])
     names, rows = list(data.variables), rows_of(data)
     write(path / "all.csv", names, rows)
     numbered = [[f"p{i}", *row] for i, row in enumerate(rows)]
@@ -193,8 +192,8 @@ def assert_refused(capsys, tmp_path, reason, *arguments):
 
 def bad_options():
     """Options beside --data good.csv, files to write, and what is said."""
-    yield ["--sites", "9"], {}, "--sites 9: from 1 to 2"
-    yield ["--sites", "0"], {}, "--sites 0"
+    yield ["--sites", "9"], {}, "9 sites: from 1 to 2"
+    yield ["--sites", "0"], {}, "0 sites: from 1 to 2"
     yield [], {}, "--sites K or --partition FILE is wanted"
     yield ["--sites", "2", "--exclude", "zz"], {}, "no column 'zz' (--exclude); there are a, b"
     yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"

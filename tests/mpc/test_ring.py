@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.ring import TILE, Ring
+from mpc.ring import TILE_CELLS, Ring
 
 
 def elements(ring, generator, *shape):
@@ -29,7 +29,7 @@ def test_dot_kron_and_sums_equal_those_of_integers(bits, sizes, seed):
 
 @pytest.mark.parametrize("bits", [16, 32])
 def test_dot_is_exact_with_the_largest_elements_over_many_tiles(bits):
-    ring, rows = Ring(bits), 3 * TILE + 5
+    ring, rows = Ring(bits), TILE_CELLS + 5
     largest = np.full((1, rows), 2**bits - 1, ring.dtype)
     assert int(ring.dot(largest, largest)[0, 0]) == rows % 2**bits  # (-1)(-1) each
 

@@ -11,9 +11,9 @@ from protocols.federation import federate
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.text import read_columns
-from tests.splitting import split, take
 from vertibayes.counting import PlainCounter, SecureCounter
 from vertibayes.parameters.cpt import fit_cpts, scores
+from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
 # ERRATA's independent reference: at most 3 parents, file order. arcs, K2 score in nats.
@@ -41,7 +41,7 @@ def assert_identical(data, sites, seed, **options):
     """Structures, counts and CPTs over sites are those of pooled data, to the last bit."""
     plain = PlainCounter(data)
     wanted = k2(plain, **options)
-    with federate(split(data, sites, seed)) as federation:
+    with federate(split_columns(data, sites, seed)) as federation:
         secure = SecureCounter.of(federation, order=list(data.variables))
         structure = k2(secure, **options)
         assert structure == wanted
@@ -56,7 +56,7 @@ def assert_identical(data, sites, seed, **options):
 
 @pytest.mark.parametrize("sites", [1, 2, 3, 5, 8])
 def test_alarm_over_sites(alarm_data, sites):
-    data = take(alarm_data, list(alarm_data.variables)[:16])
+    data = alarm_data.take(list(alarm_data.variables)[:16])
     assert assert_identical(data, sites, sites).edges
 
 
@@ -92,7 +92,7 @@ def test_alarm_equals_pyagrum(alarm_data):
         for n, c in alarm_data.codes.items()
         if len(set(c.tolist())) == len(alarm_data.variables[n].states)
     ]
-    data = take(alarm_data, observed)
+    data = alarm_data.take(observed)
     for max_parents in (1, 2, 3):
         structure = k2(PlainCounter(data), max_parents=max_parents)
         assert parents_of(structure) == pyagrum_k2(data, max_parents)

@@ -21,9 +21,9 @@ from protocols.policy import Policy
 from protocols.site.memory import SiteMemory
 from protocols.variables import Family, Rows
 from tests.randomness import SeededRandomness
-from tests.splitting import split, take
 from tests.worlds import world
 from vertibayes.counting import SecureCounter
+from vertibayes.splitting import split_columns
 
 RECORDS = 32
 
@@ -84,25 +84,25 @@ def slices_that_single_out(n):
 
 @pytest.mark.parametrize("sets", list(slices_that_single_out(200)), ids=str)
 def test_slices_that_single_out_a_record_are_refused(alarm_data, sets):
-    data = take(alarm_data, list(alarm_data.variables)[:4])
+    data = alarm_data.take(list(alarm_data.variables)[:4])
     few = type(data)(data.variables, {n: c[:200] for n, c in data.codes.items()})
     families = [Family(next(iter(data.variables)))]
-    with federate(split(few, 2)) as federation:
+    with federate(split_columns(few, 2)) as federation:
         counter = SecureCounter.of(federation)
         with pytest.raises(QueryRefusedError, match="single out fewer than 10|leave out"):
             for rows in sets:
                 counter.tables(families, rows=rows)
     # The same sets, asked of sites that do not mind, single out a record.
     lenient = Policy(fewest_records=1)
-    with federate(split(few, 2), policy=lenient) as federation:
+    with federate(split_columns(few, 2), policy=lenient) as federation:
         counter = SecureCounter.of(federation)
         assert all(counter.tables(families, rows=rows) for rows in sets)
 
 
 def test_folds_of_one_split_are_answered(alarm_data):
-    data = take(alarm_data, list(alarm_data.variables)[:4])
+    data = alarm_data.take(list(alarm_data.variables)[:4])
     family = Family(next(iter(data.variables)))
-    with federate(split(data, 2)) as federation:
+    with federate(split_columns(data, 2)) as federation:
         counter = SecureCounter.of(federation)
         counts = [
             counter.tables([family], rows=Rows(0, k * 200, (k + 1) * 200))[0] for k in range(10)
@@ -111,9 +111,9 @@ def test_folds_of_one_split_are_answered(alarm_data):
 
 
 def test_the_number_of_record_sets_is_counted_over_all_studies(alarm_data):
-    data = take(alarm_data, list(alarm_data.variables)[:2])
+    data = alarm_data.take(list(alarm_data.variables)[:2])
     family, memories = Family(next(iter(data.variables))), {}
-    parts = split(data, 2)
+    parts = split_columns(data, 2)
     memories = {site: SiteMemory(randomness=SeededRandomness(site.encode())) for site in parts}
     for study in range(3):
         with federate(parts, memories=memories, policy=Policy(most_row_sets=3)) as federation:
@@ -128,13 +128,15 @@ def test_the_number_of_record_sets_is_counted_over_all_studies(alarm_data):
 
 def test_one_person_more_is_refused_across_sessions(alarm_data):
     """Tables over 1,999 and 2,000 records would differ by one person's row."""
-    data = take(alarm_data, list(alarm_data.variables)[:4])
+    data = alarm_data.take(list(alarm_data.variables)[:4])
     ids = [f"person {i}" for i in range(2000)]
     family = Family(next(iter(data.variables)))
     for leave_out, answered in ((1, False), (9, False), (10, True)):
         memories = {f"site-{k}": SiteMemory() for k in range(2)}
         for last in (2000, 2000 - leave_out):
-            with federate(split(identified(data, ids, last), 2), memories=memories) as federation:
+            with federate(
+                split_columns(identified(data, ids, last), 2), memories=memories
+            ) as federation:
                 counter = SecureCounter.of(federation)
                 if last == 2000 or answered:
                     assert counter.tables([family])[0].sum() == last

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from protocols.federation import federate
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
-from tests.splitting import split, take
 from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.splitting import split_columns
 
 
 @st.composite
@@ -33,7 +33,7 @@ def data_and_families(draw):
 def test_secure_tables_equal_plain_ones(found, sites, missing):
     data, families = found
     plain = PlainCounter(data)
-    with federate(split(data, min(sites, len(data.variables)))) as federation:
+    with federate(split_columns(data, min(sites, len(data.variables)))) as federation:
         secure = SecureCounter.of(federation, order=list(data.variables))
         assert list(secure.variables.items()) == list(plain.variables.items())
         assert secure.records == plain.records
@@ -49,8 +49,8 @@ def test_secure_tables_equal_plain_ones(found, sites, missing):
 @pytest.fixture
 def pair(alarm_data):
     """A plain and a secure counter of five columns."""
-    data = take(alarm_data, list(alarm_data.variables)[:5])
-    with federate(split(data, 2)) as federation:
+    data = alarm_data.take(list(alarm_data.variables)[:5])
+    with federate(split_columns(data, 2)) as federation:
         yield (
             PlainCounter(data),
             SecureCounter.of(federation, order=list(data.variables)),
@@ -123,12 +123,12 @@ def test_a_table_too_large_is_named():
 
 def test_rows_are_chosen_by_the_sites(alarm_data):
     """Two federations draw other samples; the parts of a split add up to the whole."""
-    data = take(alarm_data, list(alarm_data.variables)[:6])
+    data = alarm_data.take(list(alarm_data.variables)[:6])
     first, second = list(data.variables)[:2]
     family = Family(first, (second,))
     samples = []
     for _ in range(2):
-        with federate(split(data, 3)) as federation:
+        with federate(split_columns(data, 3)) as federation:
             counter = SecureCounter.of(federation, order=list(data.variables), block_rows=256)
             halves = [
                 counter.tables([family], rows=Rows(0, *r))[0] for r in ((0, 900), (900, None))
@@ -146,9 +146,9 @@ def test_rows_are_chosen_by_the_sites(alarm_data):
 
 def test_extensions_over_a_sample(alarm_data):
     """All families of four columns over a sample; their margins agree with the sample's pairs."""
-    data = take(alarm_data, list(alarm_data.variables)[:4])
+    data = alarm_data.take(list(alarm_data.variables)[:4])
     a, b, c, d = data.variables
-    with federate(split(data, 3)) as federation:
+    with federate(split_columns(data, 3)) as federation:
         counter = SecureCounter.of(federation, block_rows=128)
         rows = Rows(0, 0, 1000)
         whole, part = counter.tables([Family(a, (b, c, d)), Family(a, (b,))], rows=rows)
@@ -157,10 +157,12 @@ def test_extensions_over_a_sample(alarm_data):
 
 
 def test_a_small_budget_asks_in_groups_and_finds_the_same(alarm_data):
-    data = take(alarm_data, list(alarm_data.variables)[:8])
+    data = alarm_data.take(list(alarm_data.variables)[:8])
     names = list(data.variables)
     families = [Family(a, (b, c)) for a, b, c in zip(names, names[1:], names[2:], strict=False)]
-    with federate(split(data, 3), memory_budget=1) as federation:  # masked columns in a file, too
+    with federate(
+        split_columns(data, 3), memory_budget=1
+    ) as federation:  # masked columns in a file, too
         counter = SecureCounter.of(federation, memory_budget=700_000)
         got = counter.tables(families)
     assert 1 < counter.groups <= len(families) and counter.calls == 1
@@ -170,7 +172,7 @@ def test_a_small_budget_asks_in_groups_and_finds_the_same(alarm_data):
 
 def test_sites_that_do_not_fit_together(alarm_data):
     names = list(alarm_data.variables)
-    a, b = take(alarm_data, names[:2]), take(alarm_data, names[1:3])
+    a, b = alarm_data.take(names[:2]), alarm_data.take(names[1:3])
     with (
         federate({"a": a, "b": b}) as federation,
         pytest.raises(ValueError, match="at two sites, a and b"),
@@ -187,9 +189,9 @@ def test_sites_that_do_not_fit_together(alarm_data):
 
 
 def test_an_extension_beyond_the_budget_is_named(alarm_data):
-    data = take(alarm_data, list(alarm_data.variables)[:4])
+    data = alarm_data.take(list(alarm_data.variables)[:4])
     a, b, c, _ = data.variables
-    with federate(split(data, 3)) as federation:
+    with federate(split_columns(data, 3)) as federation:
         counter = SecureCounter.of(federation, memory_budget=1000)
         with pytest.raises(ValueError, match=f"the extension of {a}, {b} takes .* bytes"):
             counter.tables([Family(a, (b, c))])

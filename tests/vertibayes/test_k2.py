@@ -3,7 +3,6 @@ import pytest
 
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
-from tests.splitting import take
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
 from vertibayes.structure.k2 import k2
@@ -31,14 +30,14 @@ class Counting:
 
 def test_one_call_a_step_whatever_the_number_of_nodes(alarm_data):
     for nodes in (5, 15, 37):
-        counter = Counting(PlainCounter(take(alarm_data, list(alarm_data.variables)[:nodes])))
+        counter = Counting(PlainCounter(alarm_data.take(list(alarm_data.variables)[:nodes])))
         k2(counter, max_parents=3)
         assert 2 <= len(counter.asked) <= 3
 
 
 def test_greedy_search_equals_that_by_scores(alarm_data):
     """K2 as printed: the score of each candidate parent set, one by one."""
-    counter = PlainCounter(take(alarm_data, list(alarm_data.variables)[:14]))
+    counter = PlainCounter(alarm_data.take(list(alarm_data.variables)[:14]))
     score = lambda family: k2_scores(counter.tables([family]))[0]  # noqa: E731
     order, found = list(counter.variables), {}
     for i, child in enumerate(order):
@@ -118,7 +117,7 @@ def test_missing_cells_are_compared_over_the_same_records(gaps):
 
 
 def test_a_sample_of_the_records(alarm_data):
-    counter = Counting(PlainCounter(take(alarm_data, list(alarm_data.variables)[:8])))
+    counter = Counting(PlainCounter(alarm_data.take(list(alarm_data.variables)[:8])))
     assert k2(counter, rows=Rows(0, 0, 500)) is not None
     assert all(t.sum() == 500 for t in counter.tables([Family("CVP")], rows=Rows(0, 0, 500)))
 
@@ -126,7 +125,7 @@ def test_a_sample_of_the_records(alarm_data):
 def test_progress_is_told(alarm_data):
     told = []
     k2(
-        PlainCounter(take(alarm_data, list(alarm_data.variables)[:4])),
+        PlainCounter(alarm_data.take(list(alarm_data.variables)[:4])),
         progress=lambda *at: told.append(at),
     )
     assert told[0] == (0, 3) and told[-1] == (3, 3)

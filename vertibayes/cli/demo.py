@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.data import SiteData
-from vertibayes.cli.inputs import Sites, deal_columns
+from vertibayes.cli.inputs import Sites
 from vertibayes.cli.learn import learn_from, told
 from vertibayes.cli.outputs import check_folder
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import Learned, Options, learn
 from vertibayes.network import Network, from_pgmpy
 from vertibayes.parameters.synthetic import sample
+from vertibayes.splitting import split_columns
 
 SHOWN = "LVFAILURE", "HYPOVOLEMIA", "CVP"  # nodes whose CPTs the demo prints, as far as small
 
@@ -36,13 +36,11 @@ def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
     truth = alarm()
     _say(f"Drawing {records} records of {len(truth.variables)} variables from the ALARM network.")
     pooled = sample(truth, records, seed)
-    names = list(pooled.variables)
-    parts = deal_columns(names, sites, seed)
-    for site, columns in parts.items():
-        _say(f"  {site} holds {', '.join(columns)}")
-    data = {site: _columns(pooled, columns) for site, columns in parts.items()}
+    data = split_columns(pooled, sites, seed)
+    for site, held in data.items():
+        _say(f"  {site} holds {', '.join(held.variables)}")
     options = Options(ordering=truth.structure.order())
-    learned, summary = learn_from(Sites(data, tuple(names)), options, out, quiet=False)
+    learned, summary = learn_from(Sites(data, tuple(pooled.variables)), options, out, quiet=False)
     start = perf_counter()
     plain = learn(PlainCounter(pooled), options)
     plain_seconds = perf_counter() - start
@@ -63,10 +61,6 @@ def alarm() -> Network:
     with warnings.catch_warnings():  # its successor wants the network
         warnings.simplefilter("ignore", FutureWarning)
         return from_pgmpy(get_example_model("alarm"))
-
-
-def _columns(data: SiteData, names: list[str]) -> SiteData:
-    return SiteData({n: data.variables[n] for n in names}, {n: data.codes[n] for n in names})
 
 
 def _edges(learned: Learned) -> None:

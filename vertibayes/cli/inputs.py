@@ -15,6 +15,7 @@ from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.text import TextColumn, read_columns
 from vertibayes.network import Structure
+from vertibayes.splitting import deal_columns
 
 Columns = dict[str, TextColumn]
 
@@ -132,33 +133,15 @@ def _split_file(source: Source, path: Path) -> tuple[dict[str, Held], list[str]]
             raise ValueError("--sites and --partition both say who holds what: one is wanted")
         parts = read_partition(source.partition, order)
     else:
+        if source.sites is None:
+            raise ValueError(
+                "--sites K or --partition FILE is wanted, or --data NAME=FILE for each site"
+            )
         parts = deal_columns(order, source.sites, source.seed)
     held = {
         site: Held({name: columns[name] for name in names}, ids) for site, names in parts.items()
     }
     return held, order
-
-
-def deal_columns(names: Sequence[str], sites: int | None, seed: int) -> dict[str, list[str]]:
-    """Deal columns to sites at random, each site as many as another or one more.
-
-    Raises
-    ------
-    ValueError
-        If there are more sites than columns, or none.
-    """
-    if sites is None:
-        raise ValueError(
-            "--sites K or --partition FILE is wanted, or --data NAME=FILE for each site"
-        )
-    if not 1 <= sites <= len(names):
-        raise ValueError(
-            f"--sites {sites}: from 1 to {len(names)}, the number of columns, is wanted"
-        )
-    order = np.random.default_rng(seed).permutation(len(names))
-    return {
-        f"site-{k + 1}": [names[i] for i in sorted(order[k::sites].tolist())] for k in range(sites)
-    }
 
 
 def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:

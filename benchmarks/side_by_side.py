@@ -1,0 +1,38 @@
+"""What the benchmarks share: one thread, medians, a table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from statistics import median
+from time import perf_counter
+
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def on_one_thread() -> None:
+    """Start the script again with one BLAS thread, as the competitor has one."""
+    if any(os.environ.get(name) != "1" for name in THREADS):
+        os.execve(
+            sys.executable, [sys.executable, *sys.argv], os.environ | dict.fromkeys(THREADS, "1")
+        )
+
+
+def seconds_of(run: Callable[[], object], times: int) -> float:
+    """Return the median seconds of several runs, after one that is not counted."""
+    run()
+    found = []
+    for _ in range(times):
+        start = perf_counter()
+        run()
+        found.append(perf_counter() - start)
+    return median(found)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as Markdown."""
+    lines = [
+        "| " + " | ".join(map(str, row)) + " |" for row in (header, ["---"] * len(header), *rows)
+    ]
+    return "\n".join(lines)
