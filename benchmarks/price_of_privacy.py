@@ -170,8 +170,8 @@ def main() -> None:
     for name, data, sites in (("ALARM", alarm, 3), ("ALARM", alarm, 8), ("Asia", asia, 2)):
         row, runs[name, sites] = learning(name, data, sites, given.repeats)
         rows.append(row)
-    header = ["K2, at most 3 parents", "secure s", "of it commit", "pyAgrum s", "ratio", "our pooled s",
-              "ratio", "structures"]  # fmt: skip
+    header = ["K2, at most 3 parents", "secure s", "of it commit", "pyAgrum s", "ratio",
+              "our pooled s", "ratio", "structures"]  # fmt: skip
     print(table(header, rows))
     asia_seconds = float(str(rows[-1][1]))
     print(
@@ -180,8 +180,8 @@ def main() -> None:
     )
     secure, plain = one_table(given.repeats)
     print(
-        f"\n4x4 table, 100,000 records, 2 sites, committed: {secure * 1000:.1f} ms, all parties' work; "
-        f"pooled {plain * 1000:.2f} ms"
+        f"\n4x4 table, 100,000 records, 2 sites, committed: {secure * 1000:.1f} ms, all "
+        f"parties' work; pooled {plain * 1000:.2f} ms"
     )
     print("\n" + bytes_and_rounds(runs["ALARM", 3]))
     print("\n" + rounds_by_variables(alarm))

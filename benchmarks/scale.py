@@ -97,7 +97,8 @@ def run(records: int, variables: int, sites: int, budget: int, what: str = "k2")
         return [f"{records:,}", variables, sites, "failed: " + done.stderr.strip()[-80:]]
     got = json.loads(done.stdout)
     return [
-        f"{records:,}", variables, sites, got["found"], f"{got['commit']:.2f}", f"{got['seconds']:.2f}",
+        f"{records:,}", variables, sites, got["found"],
+        f"{got['commit']:.2f}", f"{got['seconds']:.2f}",
         f"{got['seconds'] / records * 1e6:.1f}", got["rounds"], got["groups"],
         f"{got['bytes'] / 1e6:,.0f}", f"{got['peak'] / MIB:,.0f}",
     ]  # fmt: skip
@@ -120,8 +121,8 @@ def main() -> None:
     rows = [run(*case, given.budget) for case in cases]
     if given.largest >= 7:
         rows.append(run(10**7, 37, 3, given.budget, "pairs"))
-    header = ["records", "variables", "sites", "found", "commit s", "total s", "us a record", "rounds",
-              "groups", "MB sent", "peak MiB beyond the codes"]  # fmt: skip
+    header = ["records", "variables", "sites", "found", "commit s", "total s", "us a record",
+              "rounds", "groups", "MB sent", "peak MiB beyond the codes"]  # fmt: skip
     print(table(header, rows))
 
 

@@ -56,7 +56,7 @@ def test_without_labels_a_dealer_told_otherwise_opens_a_column(monkeypatch):
 
     monkeypatch.setattr(mpc.masked_tables.site, "labelled_elements", unlabelled)
     secret = np.random.default_rng(1).integers(0, 2, RECORDS)
-    w, asked, other, (first, second) = two_queries(secret)
+    w, asked, _, (first, second) = two_queries(secret)
     # q knows its own streams: the difference is (A_q(1) - A_q(0)) A_p(3), less the parts of q.
     masks = Masks(w.commitments, w.holders["q"].dealer_key, asked.selection)
     factor = masks.of((1,), 0) - masks.of((0,), 0)
@@ -89,9 +89,8 @@ def test_slices_that_single_out_a_record_are_refused(alarm_data, sets):
     families = [Family(next(iter(data.variables)))]
     with federate(split_columns(few, 2)) as federation:
         counter = SecureCounter.of(federation)
-        with pytest.raises(QueryRefusedError, match="single out fewer than 10|leave out"):
-            for rows in sets:
-                counter.tables(families, rows=rows)
+        with pytest.raises(QueryRefusedError, match=r"single out fewer than 10|leave out"):
+            [counter.tables(families, rows=rows) for rows in sets]
     # The same sets, asked of sites that do not mind, single out a record.
     lenient = Policy(fewest_records=1)
     with federate(split_columns(few, 2), policy=lenient) as federation:
@@ -132,7 +131,7 @@ def test_one_person_more_is_refused_across_sessions(alarm_data):
     ids = [f"person {i}" for i in range(2000)]
     family = Family(next(iter(data.variables)))
     for leave_out, answered in ((1, False), (9, False), (10, True)):
-        memories = {f"site-{k}": SiteMemory() for k in range(2)}
+        memories = {f"site-{k}": SiteMemory() for k in (1, 2)}
         for last in (2000, 2000 - leave_out):
             with federate(
                 split_columns(identified(data, ids, last), 2), memories=memories
