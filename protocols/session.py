@@ -148,11 +148,16 @@ class Session:
             If a party does not follow the protocol; the session is over.
         TransportError
             If the session is over.
+        ValueError
+            If the kind of query is not known.
         """
         if self._over:
             raise TransportError("the session is over")
+        conversation = self.conversations.get(type(query))
+        if conversation is None:
+            raise ValueError(f"queries of the kind {query.kind!r} are not known here")
         try:
-            return self.transport.run(ask(self.role, query, self.conversations[type(query)]))
+            return self.transport.run(ask(self.role, query, conversation))
         except QueryRefusedError:
             raise
         except BaseException:

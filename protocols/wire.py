@@ -113,6 +113,8 @@ def _put(head: bytearray, arrays: list[Any], value: object) -> None:
     if isinstance(value, bool):
         head += b"b" + bytes([value])
     elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise TypeError("an integer beyond 64 bits cannot be sent")
         head += b"i" + _INT.pack(value)
     elif isinstance(value, str):
         text = value.encode()
@@ -152,6 +154,8 @@ def decode(body: bytes | memoryview, sender: Party, expect: Expect) -> Message:
 
 def _decode(body: memoryview, sender: Party, expect: Expect) -> Message:
     name_end = 1 + body[0]
+    if name_end > len(body):
+        raise ValueError("its kind is cut short")
     kind = bytes(body[1:name_end]).decode("ascii")
     if kind not in kinds(expect.kind):
         wanted = " or ".join(sorted(kinds(expect.kind)))

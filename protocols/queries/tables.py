@@ -220,7 +220,7 @@ def _site(site: SiteRole, query: Tables) -> Program[None]:
     assert site.joined is not None and site.holder is not None  # considered
     plan = _plan(site.joined, query)
     if query.rows not in site.joined.answered:
-        site.memory.answer(_records(site, plan))
+        site.memory.answer(site.data, _records(site, plan))
         site.joined.answered.add(query.rows)
     _note(site.ledger, plan, query, site.analyst)
     yield from count_tables(site.holder, plan, site.analyst)

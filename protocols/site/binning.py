@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from itertools import pairwise
 
 FEWEST_RECORDS = 10
+PRECISION = 1000  # digits, more than between any two numbers of 300
 
 
 def bin_edges(values: Sequence[Decimal], counts: Sequence[int], share: float) -> list[Decimal]:
@@ -31,7 +32,7 @@ def bin_edges(values: Sequence[Decimal], counts: Sequence[int], share: float) ->
         The inner edges, each the shortest decimal strictly between two neighbouring values, so that
         no record changes its bin and no value is published.
     """
-    wanted = max(share * sum(counts), FEWEST_RECORDS)
+    wanted = max(Decimal(str(share)) * sum(counts), Decimal(FEWEST_RECORDS))
     ends: list[int] = []
     inside = 0
     for place, count in enumerate(counts):
@@ -55,12 +56,13 @@ def shortest_between(low: Decimal, high: Decimal) -> Decimal:
     if not low < high:
         raise ValueError(f"nothing lies between {low} and {high}")
     exponent = max(abs(low), abs(high)).adjusted() + 1
-    while True:
-        step = Decimal(1).scaleb(exponent)
-        candidate = (low // step + (low >= 0 or low % step == 0)) * step
-        if low < candidate < high:
-            return candidate
-        exponent -= 1
+    with localcontext(prec=PRECISION):
+        while True:
+            step = Decimal(1).scaleb(exponent)
+            candidate = (low // step + (low >= 0 or low % step == 0)) * step
+            if low < candidate < high:
+                return candidate
+            exponent -= 1
 
 
 def bin_names(edges: Sequence[Decimal]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from protocols.site.binning import bin_edges, bin_names, bin_of
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
 
+MOST_DIGITS = 300  # of a number; longer ones are text
 MOST_NUMBERS = 16  # more distinct numbers than these are binned
 
 
@@ -106,13 +107,16 @@ def number(text: str) -> Decimal | None:
         value = Decimal(text.strip())
     except InvalidOperation:
         return None
-    return value if value.is_finite() else None
+    sensible = value.is_finite() and abs(value.adjusted()) <= MOST_DIGITS
+    return value if sensible and len(value.as_tuple().digits) <= MOST_DIGITS else None
 
 
 def _declared(
     where: str, column: TextColumn, texts: Sequence[str], states: tuple[str, ...]
 ) -> dict[str, int]:
     code_of = {state: code for code, state in enumerate(states)}
+    if len(code_of) < len(states):
+        raise DataError(f"{where} has a declared state twice")
     for text in texts:
         if text not in code_of:
             record = int(np.argmax(column.places == column.texts.index(text))) + 1
@@ -131,7 +135,7 @@ def _found(
     values = {value for value in numbers.values() if value is not None}
     numeric = all(value is not None for value in numbers.values())
     different = len(values) if numeric else len(texts)
-    fractions = numeric and any(value % 1 for value in values)
+    fractions = numeric and any(value != value.to_integral_value() for value in values)
     if different == len(column) > 2 and not fractions:
         raise DataError(
             f"{where} is different in every record: if it identifies records, name it with "

@@ -29,7 +29,7 @@ from protocols.site.data import SiteData
 
 ID_BYTES = 16
 
-Digests: TypeAlias = NDArray[np.uint64]
+Digests: TypeAlias = NDArray[np.unsignedinteger]
 
 
 @dataclass
@@ -58,8 +58,8 @@ class SiteMemory:
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
         self._sets: list[str] = []  # digests of the record sets answered for
-        self._records = np.zeros(0, np.uint64)  # all records in them, ascending
-        self._atoms = np.zeros(0, np.int64)  # of each, which of the sets it is in: a number
+        self._records: Digests = np.zeros(0, np.uint32)  # all records in them, ascending
+        self._atoms = np.zeros(0, np.uint32)  # of each, which of the sets it is in: a number
         self._lock = None if self.path is None else _locked(self.path)
         if self.path is not None and self.path.exists():
             self._load(self.path)
@@ -114,14 +114,19 @@ class SiteMemory:
         if data.ids is not None:
             texts = [self._text_digest(text) for text in data.ids.texts]
             return np.asarray(np.array(texts, np.uint64)[data.ids.places])
-        for name, column in data.codes.items():
-            digest = self._digest(name, column)
-            if not hmac.compare_digest(self._frame.setdefault(name, digest), digest):
+        for name, digest in self._frame_of(data).items():
+            if not hmac.compare_digest(self._frame.get(name, digest), digest):
                 raise ValueError(
                     f"the column {name!r} has changed since records of it were answered for, and "
                     "they have no identifiers by which to tell them apart"
                 )
-        return np.arange(data.records, dtype=np.uint64)
+        return np.arange(data.records, dtype=np.uint32)
+
+    def _frame_of(self, data: SiteData) -> dict[str, str]:
+        """Return the digests of all columns, if the records have no identifiers."""
+        if data.ids is not None:
+            return {}
+        return {name: self._digest(name, column) for name, column in data.codes.items()}
 
     def _text_digest(self, text: str) -> int:
         digest = hashlib.blake2b(text.encode(), key=self._key, digest_size=8).digest()
@@ -144,22 +149,28 @@ class SiteMemory:
         _, atoms = self._refined(np.sort(records))
         return int(np.bincount(atoms).min()) if len(atoms) else 0
 
-    def answer(self, records: Digests) -> None:
-        """Remember a record set before it is answered for."""
+    def answer(self, data: SiteData, records: Digests) -> None:
+        """Remember a set of the records of `data` before it is answered for."""
         chosen = np.sort(records)
-        digest = _set_digest(chosen)
+        digest, frame = _set_digest(chosen), self._frame | self._frame_of(data)
+        if digest in self._sets and frame == self._frame:
+            return
+        self._frame = frame
         if digest not in self._sets:
             self._records, self._atoms = self._refined(chosen)
             self._sets.append(digest)
-            self._save()
+        self._save()
 
-    def _refined(self, chosen: Digests) -> tuple[Digests, NDArray[np.int64]]:
+    def _refined(self, chosen: Digests) -> tuple[Digests, NDArray[np.uint32]]:
         """Return all records answered for, and their atoms, if a set were added."""
-        records = np.union1d(self._records, chosen)
-        atoms = np.zeros(len(records), np.int64)  # 0: in no earlier set
-        atoms[np.searchsorted(records, self._records)] = self._atoms + 1
-        atoms = 2 * atoms + np.isin(records, chosen, assume_unique=True)
-        return records, np.unique(atoms, return_inverse=True)[1].astype(np.int64)
+        if not len(self._records):
+            return chosen, np.zeros(len(chosen), np.uint32)
+        records: Digests = np.union1d(self._records, chosen)
+        atoms = np.zeros(len(records), np.uint32)  # 0: in no earlier set
+        atoms[np.searchsorted(records, self._records)] = self._atoms + np.uint32(1)
+        atoms = np.uint32(2) * atoms + np.isin(records, chosen, assume_unique=True)
+        numbers = np.cumsum(np.bincount(atoms) > 0) - 1
+        return records, numbers.astype(np.uint32)[atoms]
 
     # ---- the file ----------------------------------------------------------------------------
 
@@ -184,6 +195,7 @@ class SiteMemory:
         np.savez(buffer, notes=encoded, records=self._records, atoms=self._atoms)
         part = self.path.with_name(self.path.name + ".part")
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.fchmod(descriptor, 0o600)  # also if an old part was there
         with os.fdopen(descriptor, "wb") as file:
             file.write(buffer.getvalue())
             file.flush()

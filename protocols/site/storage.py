@@ -27,7 +27,9 @@ class BlockFile(MutableMapping[int, Elements]):
         self._end = 0
 
     def __setitem__(self, block: int, columns: Elements) -> None:
-        at = self._places[block][0] if block in self._places else self._end
+        old = self._places.get(block)
+        fits = old is not None and int(np.prod(old[1])) * old[2].itemsize >= columns.nbytes
+        at = old[0] if old is not None and fits else self._end
         self._file.seek(at)
         self._file.write(np.ascontiguousarray(columns).data)
         self._places[block] = at, columns.shape, columns.dtype

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class TextColumn:
         seen: dict[str, int] = {}
         places = array("q")
         for value in values:
-            text = "" if value is None or value != value else str(value)
+            text = "" if _is_gap(value) else str(value)
             places.append(seen.setdefault(text, len(seen)))
         return cls(tuple(seen), np.array(places, np.int64))
 
@@ -47,6 +48,14 @@ class TextColumn:
     def take(self, order: NDArray[np.integer]) -> TextColumn:
         """Return the column with its records in another order, or some of them."""
         return TextColumn(self.texts, self.places[order])
+
+
+def _is_gap(value: object) -> bool:
+    """Whether a value is None, NaN, or pandas' NA, which is neither equal nor unequal."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
 
 
 def read_columns(path: str | Path) -> dict[str, TextColumn]:
@@ -68,7 +77,7 @@ def read_columns(path: str | Path) -> dict[str, TextColumn]:
         raise DataError(f"{path}: a folder, not a file") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text ({error.reason})") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
 
 
@@ -100,13 +109,14 @@ def _columns(path: Path, reader: Iterator[list[str]]) -> dict[str, TextColumn]:
 
 
 def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Return the records with their lines; blank lines are passed over."""
-    line = 0
+    """Return the records with their lines; a blank line is one missing field, or passed over."""
+    line, single = 0, False
     try:
         for fields in reader:
             line = int(getattr(reader, "line_num", line + 1))
-            if fields:
-                yield line, fields
+            single = single or (len(fields) == 1 and line == 1)
+            if fields or single:
+                yield line, fields or [""]
     except csv.Error as error:
         raise DataError(f"{path}, line {line + 1}: {error}") from None
 

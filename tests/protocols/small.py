@@ -6,7 +6,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER, federate
 from protocols.queries import Commit
 from protocols.queries.tables import ask_tables
@@ -60,6 +62,14 @@ def count(federation, study, *families, rows=Rows(), missing=False):
     query, places = ask_tables(study, asked, missing, rows)
     tables = federation.session.ask(query)
     return [tables[place] for place in places]
+
+
+def refusal(federation, query):
+    """Ask a query that a site refuses; return its reason."""
+    with pytest.raises(QueryRefusedError) as caught:
+        federation.session.ask(query)
+    assert caught.value.site in federation.sites
+    return caught.value.reason
 
 
 def plain(data, *names, places=slice(None)):

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -83,11 +84,17 @@ def test_a_run_is_the_same_under_the_same_randomness_and_no_other(monkeypatch):
 
 def values(change):
     """Change a message's array, and seal it anew."""
-    return lambda sent, packet: sealed(packet, Masked(change(sent.message.values)))
+    return lambda sent, packet: sealed(
+        packet, replace(sent.message, values=change(sent.message.values))
+    )
 
 
 def envelope(**changes):
     return lambda _, packet: sealed(packet, **changes)
+
+
+def relabelled(sent, packet):
+    return sealed(packet, replace(sent.message, label=bytes(len(sent.message.label))))
 
 
 def flip_magic(_, packet):
@@ -102,17 +109,22 @@ SECOND_MASKED = 2  # on the link from a to b, after the joining: counters 0, 1, 
     [
         (lambda _, p: (p[0], p[1][:-1]), MalformedMessageError, "announced"),
         (lambda _, p: (p[0], p[1] + b"\0"), MalformedMessageError, "announced"),
-        (lambda _, p: (p[0][:-1], p[1]), MalformedMessageError, "envelope of 79 bytes, cut short"),
+        (
+            lambda _, p: (p[0][:-1], p[1]),
+            MalformedMessageError,
+            f"of {ENVELOPE.size - 1} bytes, cut short",
+        ),
         (lambda _, p: sealed((p[0], p[1][:-64])), MalformedMessageError, "cannot be read"),
         (flip_magic, MalformedMessageError, "announced"),
         (values(lambda v: v[:, :-1]), MalformedMessageError, "shape"),
         (values(lambda v: v.T), MalformedMessageError, "shape"),
         (values(lambda v: v.astype(np.uint32)), MalformedMessageError, "uint32|type|elements"),
         (
-            values(lambda v: np.repeat(v, 2, 0)),
+            values(lambda v: np.repeat(v, 4, 0)),
             MalformedMessageError,
-            "64 cells more than may come",
+            "cells more than may come",
         ),
+        (relabelled, UnexpectedMessageError, "Masked of another query"),
         (lambda _, p: sealed(p, Committed()), UnexpectedMessageError, "wanted masked"),
         (lambda _, p: sealed(p, Joining((), b"")), UnexpectedMessageError, "wanted masked"),
         (envelope(session=bytes(16)), UnexpectedMessageError, "another session"),
@@ -205,5 +217,5 @@ def test_a_party_that_has_ended_is_named():
 
 @pytest.mark.parametrize("names", [(), ("a", "dealer"), ("analyst",)])
 def test_a_federation_of_no_sites_or_of_names_that_are_taken_is_refused(names):
-    with pytest.raises(ValueError, match="at least one site|cannot be named"):
+    with pytest.raises(ValueError, match=r"at least one site|cannot be named"):
         federate(dict.fromkeys(names, DATA["a"]))

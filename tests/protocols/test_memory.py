@@ -1,5 +1,8 @@
 import os
 import stat
+from collections import Counter
+from contextlib import closing
+from contextlib import nullcontext as nothing
 
 import numpy as np
 import pytest
@@ -7,16 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc.errors import DealReusedError
+from mpc.randomness import KEY_BYTES
 from protocols.site.data import SiteData
 from protocols.site.memory import ID_BYTES, SiteMemory
 from protocols.site.text import TextColumn
-from protocols.variables import Rows, Variable
-from tests.protocols.small import data_of
+from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 
 COLUMN = np.array([0, 1, 2, 1], np.uint8)
 OTHER = np.array([0, 1, 2, 2], np.uint8)
-SETS = st.lists(st.integers(0, 6), max_size=8).map(lambda values: np.array(values, np.uint64))
 
 
 def memory(path=None, seed=b"memory"):
@@ -53,103 +55,119 @@ def test_other_data_of_a_column_are_refused_in_the_same_study(changed):
         remembered.commit(b"1", {"x": changed})
 
 
+def test_a_study_has_one_seed():
+    remembered = memory()
+    assert remembered.seed(b"1") == remembered.seed(b"1") != remembered.seed(b"2")
+    assert len(remembered.seed(b"1")) == KEY_BYTES
+
+
 # ---- record sets ---------------------------------------------------------------------------------
 
 
-def test_digests_depend_on_the_key_on_names_and_on_every_column():
-    data = data_of(30, a="xy")["a"]
+def test_identifiers_tell_records_apart_under_the_key():
+    data = with_ids("p1", "p2", "p3", "p1")
     digests = memory().digests(data)
+    assert digests[0] == digests[3] and len(set(digests.tolist())) == 3
     assert np.array_equal(digests, memory().digests(data))
     assert not np.any(digests == memory(seed=b"another").digests(data))
-    other = codes_only(x=data.codes["x"], z=data.codes["y"])
-    assert not np.any(digests == memory().digests(other))
+    turned = memory().digests(with_ids("p3", "p2"))
+    assert turned.tolist() == digests[[2, 1]].tolist()
 
 
-def test_equal_digests_are_those_of_equal_records():
-    digests = memory().digests(codes_only(x=[0, 0, 1, 2, 0], y=[1, 1, 0, 0, 2]))
-    assert digests[0] == digests[1] and len(set(digests.tolist())) == 4
-
-
-def test_identifiers_tell_records_apart_where_codes_do_not():
-    digests = memory().digests(with_ids("p1", "p2", "p3", "p1"))
-    assert digests[0] == digests[3] and len(set(digests.tolist())) == 3
-    assert not np.any(digests == memory(seed=b"another").digests(with_ids("p1", "p2", "p3", "p1")))
-
-
-@given(SETS, SETS, st.integers(1, 9))
-def test_sets_differ_by_the_records_that_are_in_one_of_them(a, b, fewest):
+def test_without_identifiers_places_tell_records_apart_while_the_data_stay():
     remembered = memory()
-    remembered.answer(b"1", Rows(), a)
-    counts = [np.bincount(records.astype(int), minlength=7) for records in (a, b)]
-    difference = int(np.abs(counts[0] - counts[1]).sum())
-    assert remembered.differs_by(b, fewest) == (difference if 0 < difference < fewest else None)
+    whole = codes_only(x=[0, 1, 2], y=[1, 1, 0])
+    assert len(set(remembered.digests(whole).tolist())) == 3
+    remembered.answer(whole, remembered.digests(whole))
+    more = codes_only(x=[0, 1, 2], z=[2, 2, 2])
+    assert np.array_equal(remembered.digests(more), remembered.digests(whole))
+    remembered.answer(more, remembered.digests(more))
+    for changed in (codes_only(x=[0, 1, 1]), codes_only(x=[0, 1]), codes_only(z=[2, 2, 1])):
+        with pytest.raises(ValueError, match="has changed since records of it were answered for"):
+            remembered.digests(changed)
 
 
-def test_a_set_is_held_against_every_earlier_one():
+def smallest_nonempty_part(sets):
+    """Return the fewest records that are in exactly the same of the sets, by brute force."""
+    found = Counter(tuple(record in records for records in sets) for record in range(12))
+    return min(count for part, count in found.items() if any(part))
+
+
+@given(st.lists(st.sets(st.integers(0, 11), min_size=1), min_size=1, max_size=5))
+def test_the_smallest_atom_is_what_sums_and_differences_single_out(sets):
     remembered = memory()
-    for first in (0, 100, 200):
-        remembered.answer(b"%d" % first, Rows(), np.arange(first, first + 20, dtype=np.uint64))
-    assert remembered.differs_by(np.arange(101, 120, dtype=np.uint64), 10) == 1
-    assert remembered.differs_by(np.arange(110, 120, dtype=np.uint64), 10) is None
+    for place, records in enumerate(sets):
+        array = np.array(list(records), np.uint64)
+        assert remembered.smallest_atom(array) == smallest_nonempty_part(sets[: place + 1])
+        remembered.answer(with_ids("p"), array)
 
 
-def test_choices_of_rows_are_kept_by_study_once():
+def test_sets_are_known_in_any_order_and_counted_once():
     remembered = memory()
-    for study, rows in [
-        (b"1", Rows(1, 0, 5)),
-        (b"1", Rows(1, 0, 5)),
-        (b"2", Rows()),
-        (b"1", Rows()),
-    ]:
-        remembered.answer(study, rows, np.arange(5, dtype=np.uint64))
-    assert remembered.row_sets(b"1") == [Rows(1, 0, 5), Rows()]
-    assert remembered.row_sets(b"2") == [Rows()]
-    assert remembered.row_sets(b"3") == []
+    first, second = np.arange(5, dtype=np.uint64), np.arange(9, dtype=np.uint64)
+    for records in (first, first[::-1], second, first):
+        remembered.answer(with_ids("p"), records)
+    assert remembered.count_sets() == 2
+    assert remembered.knows(second[::-1]) and not remembered.knows(second[1:])
+
+
+def test_an_empty_set_singles_out_none():
+    assert memory().smallest_atom(np.zeros(0, np.uint64)) == 0
 
 
 # ---- the file ------------------------------------------------------------------------------------
 
 
 def test_a_memory_is_the_same_after_it_was_read_again(tmp_path):
-    first = memory(tmp_path / "memory")
-    ids = first.commit(b"1", {"x": COLUMN})
-    first.answer(b"1", Rows(2, 0, 12), np.arange(12, dtype=np.uint64))
-    again = memory(tmp_path / "memory", b"another seed, and yet the same key")
-    assert again.commit(b"1", {"x": COLUMN}) == ids
-    with pytest.raises(DealReusedError):
-        again.commit(b"1", {"x": OTHER})
-    assert again.row_sets(b"1") == [Rows(2, 0, 12)]
-    assert again.differs_by(np.arange(11, dtype=np.uint64), 10) == 1
-    data = data_of(20, a="x")["a"]
-    assert np.array_equal(again.digests(data), first.digests(data))
+    data = codes_only(x=range(3))
+    with closing(memory(tmp_path / "memory")) as first:
+        ids, seed = first.commit(b"1", {"x": COLUMN}), first.seed(b"1")
+        first.answer(data, first.digests(data))
+        named = first.digests(with_ids("p", "q"))
+    with closing(memory(tmp_path / "memory", b"another seed, and yet the same key")) as again:
+        assert (again.commit(b"1", {"x": COLUMN}), again.seed(b"1")) == (ids, seed)
+        with pytest.raises(DealReusedError):
+            again.commit(b"1", {"x": OTHER})
+        assert again.count_sets() == 1 and again.knows(again.digests(data))
+        assert again.smallest_atom(np.arange(2, dtype=np.uint64)) == 1
+        with pytest.raises(ValueError, match="has changed"):
+            again.digests(codes_only(x=[0, 1, 1]))
+        assert np.array_equal(again.digests(with_ids("p", "q")), named)
 
 
-def test_the_file_is_its_owners_alone_and_nothing_lies_beside_it(tmp_path):
+def test_the_file_is_its_owners_alone_and_no_part_of_it_lies_beside_it(tmp_path):
     before = os.umask(0)
     try:
-        memory(tmp_path / "memory").commit(b"1", {"x": COLUMN})
+        with closing(memory(tmp_path / "memory")) as remembered:
+            remembered.commit(b"1", {"x": COLUMN})
     finally:
         os.umask(before)
-    (file,) = tmp_path.iterdir()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "memory").stat().st_mode) == 0o600
+    assert {file.name for file in tmp_path.iterdir()} == {"memory", "memory.lock"}
 
 
 def test_the_file_is_written_anew_and_whole(tmp_path, monkeypatch):
-    path = tmp_path / "memory"
-    remembered = memory(path)
-    remembered.commit(b"1", {"x": COLUMN})
-    before = path.read_bytes()
-
     def fails(_):
         raise OSError("the disk is gone")
 
-    with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", fails)
-        with pytest.raises(OSError, match="disk is gone"):
-            remembered.commit(b"2", {"x": COLUMN})
-    assert path.read_bytes() == before
-    remembered.commit(b"2", {"x": COLUMN})
-    assert memory(path).commit(b"2", {"x": COLUMN}) == remembered.commit(b"2", {"x": COLUMN})
+    with closing(memory(tmp_path / "memory")) as remembered:
+        remembered.commit(b"1", {"x": COLUMN})
+        before = (tmp_path / "memory").read_bytes()
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", fails)
+            with pytest.raises(OSError, match="disk is gone"):
+                remembered.commit(b"2", {"x": COLUMN})
+        assert (tmp_path / "memory").read_bytes() == before
+        ids = remembered.commit(b"2", {"x": COLUMN})
+    with closing(memory(tmp_path / "memory")) as again:
+        assert again.commit(b"2", {"x": COLUMN}) == ids
+
+
+def test_two_memories_do_not_share_a_file(tmp_path):
+    with closing(memory(tmp_path / "memory")):
+        with pytest.raises(ValueError, match="in use by another process"):
+            memory(tmp_path / "memory")
+    memory(tmp_path / "memory").close()
 
 
 def test_a_memory_without_a_path_writes_nothing(tmp_path, monkeypatch):
@@ -158,15 +176,48 @@ def test_a_memory_without_a_path_writes_nothing(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
-    "write", [lambda file: file.write(b"hello"), lambda file: np.savez(file, a=1)]
+    "write",
+    [
+        lambda file: file.write(b"hello"),
+        lambda file: file.write(b""),
+        lambda file: file.write(b"PK\3\4 cut short"),
+        lambda file: np.save(file, np.zeros(3)),
+        lambda file: np.savez(file, a=1),
+        lambda file: np.savez(file, notes=np.frombuffer(b"[1]", np.uint8), records=1, atoms=1),
+        lambda file: np.savez(file, notes=np.frombuffer(b"{", np.uint8), records=1, atoms=1),
+    ],
 )
-def test_a_file_that_is_no_memory_is_refused(tmp_path, write):
+def test_a_file_that_is_no_memory_is_refused_and_let_go(tmp_path, write):
     with (tmp_path / "memory").open("wb") as file:
         write(file)
-    with pytest.raises(ValueError, match="memory is no memory of a site"):
-        memory(tmp_path / "memory")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="memory is no memory of a site"):
+            memory(tmp_path / "memory")
 
 
 def test_nothing_secret_in_a_repr():
     assert repr(memory()) == "SiteMemory(path=None)"
+
+
+def test_a_column_that_came_later_is_remembered_too(tmp_path):
+    """Though the record set was known already; and what is refused is not remembered."""
+    path, x, changed = tmp_path / "memory", codes_only(x=[0, 1]), codes_only(x=[0, 1], y=[1, 1])
+    both = codes_only(x=[0, 1], y=[0, 0])
+    for data in (x, both):
+        with closing(memory(path)) as remembered:
+            with pytest.raises(ValueError, match="'x' has changed") if data is both else nothing():
+                remembered.digests(codes_only(y=[2, 2], x=[1, 1] if data is both else [0, 1]))
+            remembered.answer(data, remembered.digests(data))
+    with closing(memory(path)) as remembered, pytest.raises(ValueError, match="'y' has changed"):
+        remembered.digests(changed)
+
+
+def test_an_old_part_does_not_open_the_file_to_others(tmp_path):
+    part = tmp_path / "memory.part"
+    part.write_bytes(b"")
+    part.chmod(0o644)
+    with closing(memory(tmp_path / "memory")) as remembered:
+        remembered.seed(b"1")
+    assert stat.S_IMODE((tmp_path / "memory").stat().st_mode) == 0o600

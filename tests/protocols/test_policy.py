@@ -16,7 +16,9 @@ def refuses(check, *arguments):
     return None
 
 
-@pytest.mark.parametrize("name", ["most_variables", "fewest_records", "most_row_sets"])
+@pytest.mark.parametrize(
+    "name", ["most_variables", "fewest_records", "most_row_sets", "most_cells"]
+)
 @pytest.mark.parametrize("number", [0, -3])
 def test_numbers_below_one_are_refused(name, number):
     with pytest.raises(ValueError, match="at least 1"):
@@ -36,13 +38,22 @@ def test_all_variables_are_shown_or_those_that_are_named():
 
 def test_a_refusal_says_who_refuses():
     with pytest.raises(QueryRefusedError, match=r"^hospital refuses: a table of 9") as caught:
-        Policy().check_table("hospital", 9)
+        Policy().check_tables("hospital", [(9, 1)])
     assert caught.value.site == "hospital"
 
 
-@pytest.mark.parametrize(("variables", "reason"), [(3, None), (4, "4 variables, at most 3")])
-def test_tables_of_too_many_variables_are_refused(variables, reason):
-    found = refuses(Policy(most_variables=3).check_table, variables)
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ([], None),
+        ([(3, 60), (1, 40)], None),
+        ([(1, 2), (4, 2)], "a table of 4 variables, at most 3"),
+        ([(3, 60), (1, 41)], "tables of 101 cells, at most 100"),
+        ([(1, 101)], "tables of 101 cells"),
+    ],
+)
+def test_tables_that_are_wide_or_large_together_are_refused(tables, reason):
+    found = refuses(Policy(most_variables=3, most_cells=100).check_tables, tables)
     assert found is None if reason is None else reason in found
 
 

@@ -37,6 +37,10 @@ class Greeter:
     refuses: dict = field(default_factory=dict)  # word -> reason
     considered: list = field(default_factory=list)
     answered: list = field(default_factory=list)
+    left: bool = False
+
+    def leave(self):
+        self.left = True
 
 
 class Silent(Greeter):
@@ -94,7 +98,7 @@ def test_a_refusal_names_site_and_reason_and_the_session_survives_it():
 
 
 def test_who_agreed_drops_a_query_that_another_refused(monkeypatch):
-    a, b, c = roles = three(b={"hi": "no"})
+    roles = three(b={"hi": "no"})
     with packets(monkeypatch) as seen:
         session = session_of(*roles)
         with pytest.raises(QueryRefusedError):
@@ -118,9 +122,7 @@ def test_of_several_refusals_the_first_party_asked_is_named():
 
 def test_a_kind_that_is_not_registered_is_refused():
     session = session_of(*three())
-    with pytest.raises(
-        QueryRefusedError, match="a refuses: queries of the kind 'test: unheard of'"
-    ):
+    with pytest.raises(QueryRefusedError, match="a refuses: queries of the kind 'test: unh"):
         session.ask(Unheard(("a", "b")))
     assert session.ask(Greet(("a",), "hi"))
 
@@ -186,9 +188,12 @@ def test_a_site_that_refused_does_not_run_even_if_told_to():
     assert (a.answered, b.answered) == ([], ["hi"])
 
 
-def test_a_closed_session_refuses():
-    with session_of(*three()) as session:
+def test_a_closed_session_refuses_and_its_parties_have_left():
+    roles = three()
+    with session_of(*roles) as session:
         assert session.ask(Greet(("a",), "hi"))
+        assert not any(role.left for role in roles)
+    assert all(role.left for role in roles)
     assert is_over(session)
     session.close()
     assert is_over(session)

@@ -57,3 +57,11 @@ def test_the_file_has_no_name_and_is_gone_once_closed(tmp_path):
     stored.close()
     with pytest.raises(ValueError, match="closed"):
         stored[0]
+
+
+def test_a_larger_block_in_the_place_of_a_smaller_one():
+    blocks = BlockFile()
+    blocks[0], blocks[1] = np.zeros((1, 4), np.uint16), np.ones((1, 4), np.uint16)
+    blocks[0] = np.full((2, 4), 7, np.uint16)
+    assert (blocks[0] == 7).all() and (blocks[1] == 1).all()
+    blocks.close()

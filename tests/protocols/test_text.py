@@ -121,3 +121,24 @@ def test_columns_of_one_length_are_wanted():
     for columns in ({}, {"x": two, "y": three}):
         with pytest.raises(DataError, match="s: columns of equal length"):
             same_length("s", columns)
+
+
+def test_a_damaged_gzip_body_is_named(tmp_path):
+    path = tmp_path / "bad.csv.gz"
+    whole = bytearray(gzip.compress(b"a,b\n" + b"0,1\n" * 500))
+    whole[15:25] = bytes(10)
+    path.write_bytes(bytes(whole))
+    with pytest.raises(DataError, match=r"bad\.csv\.gz"):
+        read_columns(path)
+
+
+def test_gaps_of_data_frames_are_empty_texts():
+    import pandas as pd
+
+    assert TextColumn.of([pd.NA, None, float("nan"), "x", 1]).texts == ("", "x", "1")
+
+
+def test_a_blank_line_of_one_column_is_a_missing_value(tmp_path):
+    (tmp_path / "one.csv").write_text("a\nx\n\ny\n")
+    column = read_columns(tmp_path / "one.csv")["a"]
+    assert column.texts == ("x", "", "y") and len(column) == 3

@@ -195,16 +195,12 @@ def test_nothing_is_allocated_for_what_is_announced(head):
     assert peak < 100_000
 
 
-@pytest.mark.parametrize("cells", [21, 20])
-def test_elements_characters_and_items_are_counted_together(cells):
+def test_elements_characters_and_items_are_counted_together():
     message = replace(EXAMPLE, arrays=(np.ones((2, 2)),))
     # text: 2 bytes, code: 2, first: 3, texts: 2 + 1 + 0, pair: 2 + 2 + 1, arrays: 1 + 4, perhaps: 1
-    assert len(encode(message)) == len(BODY)
-    if cells == 21:
-        assert same(values(decode(encode(message), "p", Expect(Message, cells))), values(message))
-    else:
-        with pytest.raises(MalformedMessageError, match="1 cells more than may come"):
-            decode(encode(message), "p", Expect(Message, cells))
+    assert type(read(encode(message), Expect(Message, 21))) is Everything
+    with pytest.raises(MalformedMessageError, match="1 cells more than may come"):
+        decode(encode(message), "liar", Expect(Message, 20))
 
 
 @pytest.mark.parametrize("kind", ["test: array", "unheard of", ""])
@@ -217,9 +213,7 @@ def test_another_kind_is_unexpected(kind):
 def test_kinds_are_those_of_the_class_and_below_that_have_a_name_of_their_own():
     assert wire.kinds(Array) == {"test: array": Array}
     assert wire.kinds(Below) == {}
-    assert (
-        wire.kinds(Message).items() >= {"test: array": Array, Everything.kind: Everything}.items()
-    )
+    assert {"test: array", "test: everything"} < set(wire.kinds(Message))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,115 @@
+from dataclasses import replace
+
+import pytest
+
+from mpc.errors import MalformedMessageError
+from mpc.masked_tables.site import Masked
+from protocols.errors import QueryRefusedError
+from protocols.policy import Policy
+from protocols.queries import CONVERSATIONS, Commit
+from protocols.queries.commit import Joining
+from protocols.roles import SiteRole
+from protocols.site.data import SiteData
+from protocols.variables import Variable
+from tests.protocols.small import (
+    STATES,
+    committed,
+    data_of,
+    memories,
+    packets,
+    refusal,
+    sealed,
+    seeded,
+    study_of,
+)
+
+DATA = data_of(a="xy", b="z", c="w")
+STUDY = study_of(DATA)
+
+
+def test_a_query_for_a_study_is_the_study():
+    assert Commit.of(STUDY).as_study() == STUDY
+
+
+WITHOUT_C = {
+    part: {name: found for name, found in getattr(STUDY, part).items() if name != "w"}
+    for part in ("variables", "holders")
+}
+OTHER_STATES = {**STUDY.variables, "x": Variable("x", STATES[::-1])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"records": 39}, "holds 40 records, the study has 39"),
+        ({"dealer": "zoe"}, "the dealer is dealer here and the parties known are b, c, dealer"),
+        ({**WITHOUT_C, "dealer": "c"}, "the dealer is dealer here"),
+        ({"dealer": "b"}, "the dealer b would hold data"),
+        ({"holders": {**STUDY.holders, "z": ("zoe",)}}, "the parties known are b, c, dealer"),
+        ({"holders": {**STUDY.holders, "z": ("a",)}}, "it shows no variable 'z'"),
+        ({"holders": {**STUDY.holders, "z": ()}}, "not of one holder"),
+        ({"holders": {**STUDY.holders, "z": ("b", "c")}}, "not of one holder"),
+        ({"variables": OTHER_STATES}, "it shows no variable 'x' with these states"),
+        ({"variables": {**STUDY.variables, "x": Variable("x", STATES, True)}}, "no variable 'x'"),
+        ({"variables": {**STUDY.variables, "z": Variable("z", ("a",))}}, "a variable of one state"),
+        ({"variables": {}, "holders": {}}, "a study without variables"),
+        ({"block_rows": 0}, "blocks of 0 rows"),
+        ({"block_rows": 17}, "blocks of 17 rows"),
+    ],
+)
+def test_a_study_that_a_site_cannot_join_is_refused(changes, reason):
+    site = seeded(DATA).roles["a"]
+    with pytest.raises(QueryRefusedError) as caught:
+        CONVERSATIONS[Commit].parts[SiteRole].consider(site, Commit.of(replace(STUDY, **changes)))
+    assert caught.value.site == "a" and reason in caught.value.reason
+    assert not site.ledger.facts
+
+
+def test_a_refused_study_can_be_put_right():
+    federation = seeded(DATA)
+    assert "39" in refusal(federation, Commit.of(replace(STUDY, records=39)))
+    assert federation.session.ask(Commit.of(STUDY)) == STUDY
+
+
+def test_a_variable_that_is_not_shown_is_not_committed():
+    federation = seeded(DATA, policy=Policy(variables=["y", "z", "w"]))
+    assert "shows no variable 'x'" in refusal(federation, Commit.of(STUDY))
+
+
+@pytest.mark.parametrize(
+    "lie", [{"ids": ()}, {"ids": (bytes(16),)}, {"ids": (bytes(15),) * 2}, {"seed": bytes(31)}]
+)
+def test_ids_or_a_seed_of_a_wrong_length_name_their_site(monkeypatch, lie):
+    def change(sent, packet):
+        lies = sent.sender == "a" and isinstance(sent.message, Joining)
+        return sealed(packet, replace(sent.message, **lie)) if lies else packet
+
+    with packets(monkeypatch, change):
+        federation = seeded(DATA)
+    with pytest.raises(MalformedMessageError, match="wrong number or length") as caught:
+        federation.session.ask(Commit.of(STUDY))
+    assert caught.value.party == "a"
+
+
+def masked_bodies(seen):
+    return [packet[1] for sent, packet in seen if isinstance(sent.message, Masked)]
+
+
+def test_a_commitment_asked_again_is_answered_with_the_same_bytes(monkeypatch):
+    remembered, bodies = memories("a", "b", "c"), []
+    for study in (STUDY, STUDY, replace(STUDY, id=b"another")):
+        with packets(monkeypatch) as seen:
+            committed(DATA, study, memories=remembered)
+        bodies.append(masked_bodies(seen))
+    assert len(bodies[0]) == 18 and bodies[0] == bodies[1]
+    assert not set(bodies[0]) & set(bodies[2])
+
+
+def test_changed_data_are_not_committed_again_in_the_same_study():
+    remembered = memories("a", "b", "c")
+    committed(DATA, memories=remembered)
+    codes = {**DATA["a"].codes, "x": DATA["a"].codes["x"][::-1]}
+    changed = {**DATA, "a": SiteData(DATA["a"].variables, codes)}
+    federation = seeded(changed, memories=remembered)
+    assert "'x' has changed" in refusal(federation, Commit.of(STUDY))
+    assert federation.session.ask(Commit.of(replace(STUDY, id=b"another")))
