@@ -52,16 +52,12 @@ class Round:
         At most one message a receiver and round.
     expect : mapping of Party to Expect
         Who must be heard, and what may come.
-    need : int, optional
-        None: all of them, and a party that is gone is an error. k: go on without the gone once k
-        were heard.
     idle : bool, default=False
         No time-out: a site between two queries. Every other wait has the transport's time-out.
     """
 
     outbox: Mapping[Party, Message]
     expect: Mapping[Party, Expect]
-    need: int | None = None
     idle: bool = False
 
 
