@@ -15,9 +15,12 @@ class ProtocolError(Exception):
     """
 
     def __init__(self, party: str, reason: str) -> None:
-        super().__init__(f"{party}: {reason}")
+        super().__init__(party, reason)
         self.party = party
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.party}: {self.reason}"
 
 
 class MalformedMessageError(ProtocolError):

@@ -1,6 +1,8 @@
 """The rings Z_2^bits on numpy's wrapping unsigned integers.
 
-The only module that knows how arithmetic wraps around. Matrices are (columns, rows): a column of
+Products, sums and reduction are here alone. Elsewhere arrays of elements are added and subtracted
+as numpy's unsigned integers, which wrap at their width, and `Ring.reduce` brings them into a
+narrower ring; over a field these would be methods too. Matrices are (columns, rows): a column of
 the data is a contiguous row of the array, so that masks, products and sums run along memory.
 """
 

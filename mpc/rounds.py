@@ -29,7 +29,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Elements(Message):
+class ArrayMessage(Message):
     """Ring elements, one array; the subclasses say what they are."""
 
     values: NDArray[np.unsignedinteger] = field(repr=False)

@@ -20,12 +20,11 @@ import numpy as np
 from mpc.errors import MalformedMessageError
 from mpc.randomness import Stream
 from mpc.ring import Elements, Ring
-from mpc.rounds import Elements as ElementsMessage
-from mpc.rounds import Expect, Party, Program, Round
+from mpc.rounds import ArrayMessage, Expect, Party, Program, Round
 
 
 @dataclass(frozen=True, slots=True)
-class Share(ElementsMessage):
+class Share(ArrayMessage):
     """An additive share: those of all parties sum to the value."""
 
     kind: ClassVar[str] = "share"
@@ -80,7 +79,7 @@ def open_sum(parties: Sequence[Party], ring: Ring, count: int) -> Program[Elemen
 
 def elements_of(message: object, sender: Party, ring: Ring, shape: tuple[int, ...]) -> Elements:
     """Return a message's elements, or blame its sender for a wrong shape, type or range."""
-    assert isinstance(message, ElementsMessage)  # the transport has checked the kind
+    assert isinstance(message, ArrayMessage)  # the transport has checked the kind
     values = message.values
     if values.shape != shape or values.dtype != ring.dtype:
         raise MalformedMessageError(

@@ -19,9 +19,12 @@ class QueryRefusedError(Exception):
     """
 
     def __init__(self, site: str, reason: str) -> None:
-        super().__init__(f"{site} refuses: {reason}")
+        super().__init__(site, reason)
         self.site = site
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.site} refuses: {self.reason}"
 
 
 class TransportError(Exception):

@@ -30,6 +30,8 @@ class Federation(NamedTuple):
     dealer : Party
     traffic : Traffic
     roles : dict of Party to SiteRole
+    memory_budget : int
+        In bytes, for all parties.
     """
 
     session: Session
@@ -37,6 +39,7 @@ class Federation(NamedTuple):
     dealer: Party
     traffic: Traffic
     roles: dict[Party, SiteRole]
+    memory_budget: int
 
     def __enter__(self) -> Federation:
         return self
@@ -76,12 +79,10 @@ def federate(
     """
     if not data:
         raise ValueError("at least one site is wanted")
-    if {DEALER, ANALYST} & set(data):
-        raise ValueError(f"a site cannot be named {DEALER!r} or {ANALYST!r}")
+    check_apart(DEALER, ANALYST, tuple(data))
     strangers = set(memories or {}) - set(data)
     if strangers:
         raise ValueError(f"a memory of {', '.join(sorted(strangers))}, which is no site")
-    check_apart(DEALER, ANALYST, tuple(data))
     source = randomness or SystemRandomness()
     keys = {party: KeyPair.generate(source) for party in (*data, DEALER)}
     public = {party: pair.public for party, pair in keys.items()}
@@ -106,5 +107,5 @@ def federate(
     programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}
     programs[DEALER] = serve(dealer, ANALYST, CONVERSATIONS)
     transport = LocalTransport(ANALYST, programs, source)
-    session = Session(AnalystRole(ANALYST), transport, CONVERSATIONS)
-    return Federation(session, tuple(data), DEALER, transport.traffic, roles)
+    session = Session(AnalystRole(ANALYST, source), transport, CONVERSATIONS)
+    return Federation(session, tuple(data), DEALER, transport.traffic, roles, memory_budget)

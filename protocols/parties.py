@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpc.rounds import Expect, Party, Program, Round
 from protocols.errors import QueryRefusedError
-from protocols.session import QUERY_CELLS, Answer, Conversations, Go, Query, Role
+from protocols.session import QUERY_CELLS, REASON_BYTES, Answer, Conversations, Go, Query, Role
 
 
 def serve(role: Role, analyst: Party, conversations: Conversations) -> Program[None]:
@@ -31,15 +31,15 @@ def _serve(role: Role, analyst: Party, conversations: Conversations) -> Program[
         answer = _consider(role, query, conversations)
         verdict = (yield Round({analyst: answer}, {analyst: Expect(Go)}))[analyst]
         if answer.agreed and isinstance(verdict, Go) and verdict.run:
-            yield from conversations[type(query)].parts[type(role)].program(role, query)
+            yield from conversations[type(query)].sides[type(role)].program(role, query)
 
 
 def _consider(role: Role, query: Query, conversations: Conversations) -> Answer:
     conversation = conversations.get(type(query))
-    if conversation is None or type(role) not in conversation.parts:
+    if conversation is None or type(role) not in conversation.sides:
         return Answer(False, f"queries of the kind {query.kind!r} are not answered")
     try:
-        conversation.parts[type(role)].consider(role, query)
+        conversation.sides[type(role)].consider(role, query)
     except QueryRefusedError as refusal:
-        return Answer(False, refusal.reason)
+        return Answer(False, refusal.reason.encode()[:REASON_BYTES].decode(errors="ignore"))
     return Answer(True, "")

@@ -29,8 +29,8 @@ class Policy:
 
     Raises
     ------
-    ValueError
-        If a number is below 1.
+    ValueError, TypeError
+        If a number is below 1, or the variables are one name.
     """
 
     variables: Collection[str] | None = None
@@ -40,6 +40,8 @@ class Policy:
     most_cells: int = 20_000_000
 
     def __post_init__(self) -> None:
+        if isinstance(self.variables, str):
+            raise TypeError("a policy's variables are a collection of names, not one name")
         numbers = self.most_variables, self.fewest_records, self.most_row_sets, self.most_cells
         if min(numbers) < 1:
             raise ValueError("a policy's numbers are at least 1")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from mpc.masked_tables import Commitments, Dealer, Holder, Plan, Selection
+from mpc.masked_tables import Commitments, Holder, Plan, Selection
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party
 from protocols.ledger import Ledger
@@ -75,8 +75,9 @@ class Joined:
     ----------
     study : Study
     commitments : Commitments
-    seed : StreamKey
-        The sites' common seed; an analyst's is not it.
+    seed : StreamKey, optional
+        The sites' common seed; None at the analyst, who knows how many records are chosen and not
+        which.
     planned : tuple, optional
         The last query and its plan.
     answered : set of Rows
@@ -86,9 +87,10 @@ class Joined:
 
     study: Study
     commitments: Commitments
-    seed: StreamKey = field(repr=False)
+    seed: StreamKey | None = field(repr=False)
     planned: tuple[object, Plan] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
+    _selections: dict[Rows, Selection] = field(default_factory=dict, repr=False)
 
     def selection(self, rows: Rows) -> Selection:
         """Return the chosen records: the places of a permutation that no party could steer alone.
@@ -97,10 +99,17 @@ class Joined:
         """
         if rows.count(self.commitments.records) == self.commitments.records:
             return Selection(self.commitments)
-        name = label("rows", rows.seed)
-        keys = np.frombuffer(self.seed.expand(name, 8 * self.commitments.records), "<u8")
-        chosen = np.argsort(keys, kind="stable")[rows.first : rows.last]
+        if rows not in self._selections:
+            self._selections[rows] = self._select(rows)
+        return self._selections[rows]
+
+    def _select(self, rows: Rows) -> Selection:
         which = label("chosen", *(str(part) for part in rows))
+        records = self.commitments.records
+        if self.seed is None:
+            return Selection(self.commitments, np.arange(rows.count(records)), which)
+        keys = np.frombuffer(self.seed.expand(label("rows", rows.seed), 8 * records), "<u8")
+        chosen = np.argsort(keys, kind="stable")[rows.first : rows.last]
         return Selection(self.commitments, np.sort(chosen), which)
 
 
@@ -140,7 +149,8 @@ class SiteRole:
     _digests: Digests | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_apart(self.dealer, self.analyst, (self.party, *self.public_keys))
+        others = set(self.public_keys) - {self.dealer}
+        check_apart(self.dealer, self.analyst, {self.party, *others})
 
     def leave(self) -> None:
         """Let go of the study that it has joined, and of the others' columns."""
@@ -179,13 +189,12 @@ class DealerRole:
     keys: KeyPair
     public_keys: Mapping[Party, bytes]
     policy: Policy = field(default_factory=Policy)
-    ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
-    dealer: Dealer | None = field(default=None, repr=False)
+    mask_keys: Mapping[Party, StreamKey] = field(default_factory=dict, repr=False)
 
     def leave(self) -> None:
         """Let go of the study that it has joined."""
-        self.joined = self.dealer = None
+        self.joined, self.mask_keys = None, {}
 
 
 @dataclass
@@ -193,19 +202,24 @@ class AnalystRole:
     """The analyst: what was described, committed and opened."""
 
     party: Party = "analyst"
+    randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
 
 
-def check_apart(dealer: Party, analyst: Party, sites: tuple[Party, ...]) -> None:
+def check_apart(dealer: Party, analyst: Party, sites: Collection[Party]) -> None:
     """Refuse a deployment in which the dealer is also the analyst or holds data.
+
+    A dealer that is a site could read every column, one that is the analyst linear equations in
+    the data; an analyst that is a site would be sent masked columns.
 
     Raises
     ------
     ValueError
-        Either could then read every column of another site.
+        It names the party that would be two.
     """
     if dealer == analyst:
-        raise ValueError(f"{dealer} cannot be both the dealer and the analyst")
-    if analyst in sites:
-        raise ValueError(f"{analyst} cannot be both the analyst and a site")
+        raise ValueError(f"{dealer!r} cannot be both the dealer and the analyst")
+    for party, role in ((dealer, "dealer"), (analyst, "analyst")):
+        if party in sites:
+            raise ValueError(f"{party!r} is the {role}: no site can have that name")

@@ -17,8 +17,8 @@ from protocols.errors import QueryRefusedError, TransportError
 
 R = TypeVar("R")
 
-QUERY_CELLS = 2_000_000
-REASON_CELLS = 2_000
+QUERY_CELLS = 6_000_000
+REASON_BYTES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Role(Protocol):
 
 
 @dataclass(frozen=True)
-class Part:
+class Side:
     """What one role does in a conversation.
 
     Parameters
@@ -78,13 +78,13 @@ class Conversation(Generic[R]):
 
     Parameters
     ----------
-    parts : mapping of role class to Part
+    sides : mapping of role class to Side
         What sites and dealer do.
     analyst : callable
         (analyst's role, query) -> program; its return value is the query's result.
     """
 
-    parts: Mapping[type[Any], Part]
+    sides: Mapping[type[Any], Side]
     analyst: Callable[[Any, Any], Program[R]]
 
 
@@ -99,7 +99,7 @@ def ask(role: Any, query: Query, conversation: Conversation[R]) -> Program[R]:
     QueryRefusedError
         If a party refuses; the others drop the query, and the session goes on.
     """
-    expect = {party: Expect(Answer, REASON_CELLS) for party in query.parties}
+    expect = {party: Expect(Answer, REASON_BYTES) for party in query.parties}
     answers = yield Round(dict.fromkeys(query.parties, query), expect)
     refusals = [(p, a.reason) for p, a in answers.items() if isinstance(a, Answer) and not a.agreed]
     yield Round(dict.fromkeys(query.parties, Go(not refusals)), {})

@@ -77,6 +77,6 @@ class Rows(NamedTuple):
             If the places do not lie within the records.
         """
         last = records if self.last is None else self.last
-        if not 0 <= self.first <= last <= records or self.seed < 0:
+        if not 0 <= self.first <= last <= records or not 0 <= self.seed < 2**63:
             raise ValueError(f"{self} does not lie within {records} records")
         return last - self.first

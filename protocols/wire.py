@@ -28,8 +28,8 @@ from mpc.rounds import Expect, Message, Party
 MAGIC = b"VB1\0"
 ALIGN = 64
 DTYPES = tuple(np.dtype(name) for name in ("u1", "<u2", "<u4", "<u8", "<i8", "<f8"))
-MOST_DEPTH = 1 << 31
-DEPTH = 6  # of tuples in tuples
+MOST_CHAIN = 1 << 31
+TUPLE_DEPTH = 6  # of tuples in tuples
 ENVELOPE = struct.Struct("<4s16s16s16sQLQ")
 _INT, _SIZE, _DIM = struct.Struct("<q"), struct.Struct("<L"), struct.Struct("<Q")
 
@@ -49,14 +49,14 @@ def name_digest(party: Party) -> bytes:
     return hashlib.sha256(party.encode()).digest()[:16]
 
 
-def seal(envelope: Envelope, body: bytes) -> bytes:
+def header(envelope: Envelope, body: bytes) -> bytes:
     """Return the header that goes before a body."""
     sender, receiver = name_digest(envelope.sender), name_digest(envelope.receiver)
     numbers = envelope.counter, envelope.depth, len(body)
     return ENVELOPE.pack(MAGIC, envelope.session, sender, receiver, *numbers)
 
 
-def unseal(header: bytes, body: bytes | memoryview, expected: Envelope) -> int:
+def check_header(found: bytes, body: bytes | memoryview, expected: Envelope) -> int:
     """Check that a packet is the expected one, whatever its depth; return its depth.
 
     Raises
@@ -69,16 +69,16 @@ def unseal(header: bytes, body: bytes | memoryview, expected: Envelope) -> int:
         If it was delivered before.
     """
     sender = expected.sender
-    if len(header) != ENVELOPE.size:
-        raise MalformedMessageError(sender, f"an envelope of {len(header)} bytes, cut short")
-    magic, session, source, target, counter, depth, length = ENVELOPE.unpack(header)
+    if len(found) != ENVELOPE.size:
+        raise MalformedMessageError(sender, f"an envelope of {len(found)} bytes, cut short")
+    magic, session, source, target, counter, depth, length = ENVELOPE.unpack(found)
     if magic != MAGIC or length != len(body):
         raise MalformedMessageError(sender, f"a body of {len(body)} bytes, {length} announced")
     if session != expected.session:
         raise UnexpectedMessageError(sender, "a message of another session")
     if (source, target) != (name_digest(sender), name_digest(expected.receiver)):
         raise UnexpectedMessageError(sender, "a message from or to somebody else")
-    if depth > MOST_DEPTH:
+    if depth > MOST_CHAIN:
         raise MalformedMessageError(sender, f"a chain of {depth} messages")
     if counter < expected.counter:
         raise ReplayedMessageError(sender, f"message {counter}, delivered before")
@@ -166,7 +166,7 @@ def _decode(body: memoryview, sender: Party, expect: Expect) -> Message:
     if head > len(body) - start:
         raise ValueError("its head is cut short")
     reader = _Reader(body, start, start + head, expect.cells)
-    values = [reader.value(DEPTH) for _ in fields(cls)]
+    values = [reader.value(TUPLE_DEPTH) for _ in fields(cls)]
     hints = _hints(cls)  # type: ignore[arg-type]  # classes are hashable
     reader.check_end()
     for item, value in zip(fields(cls), values, strict=True):

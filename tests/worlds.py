@@ -8,7 +8,6 @@ import numpy as np
 
 from mpc.masked_tables import (
     Commitments,
-    Dealer,
     Holder,
     Operand,
     Plan,
@@ -27,7 +26,7 @@ from tests.randomness import HashStream
 class World:
     commitments: Commitments
     holders: dict
-    dealer: Dealer
+    dealer_keys: dict
 
     def commit(self):
         """Run the commitments; return the messages."""
@@ -40,7 +39,7 @@ class World:
     def count(self, plan):
         """Count the tables of a plan; return them and the messages."""
         programs = {s: count_tables(self.holders[s], plan, "analyst") for s in plan.parties}
-        programs["dealer"] = deal_tables(self.dealer, plan)
+        programs["dealer"] = deal_tables(self.dealer_keys, plan)
         programs["analyst"] = open_tables(plan)
         outputs, transcript = run_all(programs)
         return outputs["analyst"], transcript
@@ -69,8 +68,7 @@ def world(columns, records, bits=16, block_rows=16, stream=None):
         )
         for site in commitments.sites
     }
-    dealer = Dealer(commitments, {site: pair(site, "dealer") for site in commitments.sites})
-    return World(commitments, holders, dealer)
+    return World(commitments, holders, {s: pair(s, "dealer") for s in commitments.sites})
 
 
 def pooled(columns, records):

@@ -110,6 +110,10 @@ def read_bif(text: str) -> Network:
                 child, *given = block[1 : block.index("{")]
                 parents[child] = tuple(given)
                 rows[child] = _statements(block[block.index("{") + 1 :])
+        if not states or set(parents) != set(states):
+            raise ValueError("variables and probability blocks do not match")
+        if len({decode_name(node) for node in states}) < len(states):
+            raise ValueError("two variables of one name")
         cpts = {child: _cpt(child, parents[child], states, rows[child]) for child in parents}
     except (IndexError, KeyError, ValueError) as error:
         raise ValueError(f"no BIF file that can be read: {error}") from None
@@ -166,6 +170,9 @@ def _cpt(
     by_column = cpt.reshape(cpt.shape[0], -1)
     for row in rows:
         given, values = ([], row[1:]) if not parents else (row[: len(parents)], row[len(parents) :])
+        for parent, state in zip(parents, given, strict=True):
+            if state not in states[parent]:
+                raise ValueError(f"{parent} has no state {state}")
         place = [states[p].index(s) for p, s in zip(parents, given, strict=True)]
         column = np.ravel_multi_index(place, cpt.shape[1:]) if place else 0
         if len(values) != cpt.shape[0]:

@@ -7,8 +7,8 @@ call is a few rounds on the network, a family in it is almost free.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -18,16 +18,18 @@ from mpc.masked_tables.commitments import BLOCK_ROWS
 from protocols.federation import Federation
 from protocols.ledger import Ledger
 from protocols.queries import Commit, Describe, Description
+from protocols.queries.batches import batches
 from protocols.queries.tables import ask_tables
 from protocols.roles import GIBIBYTE, Study
 from protocols.session import Session
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
-from vertibayes.batches import batches
 
 Table: TypeAlias = NDArray[np.int64]
 
-MOST_CELLS = 10_000_000
+STUDY_BYTES = 16
+
+MOST_CELLS = 10_000_000  # of one table
 
 
 class Counter(Protocol):
@@ -41,6 +43,11 @@ class Counter(Protocol):
     @property
     def records(self) -> int:
         """The number of records."""
+        ...
+
+    @property
+    def most_variables(self) -> int | None:
+        """How many variables a table may have; None if that is not limited."""
         ...
 
     def tables(
@@ -87,15 +94,12 @@ def check_families(
                 raise ValueError(f"no variable {name!r}; known are {', '.join(variables)}")
         if len(set(family.members)) < len(family.members):
             raise ValueError(f"a variable stands twice in the family {family.members}")
-        cells = 1
-        for name in family.members:
-            variable = variables[name]
-            cells *= variable.codes if missing else len(variable.states)
+        members = [variables[name] for name in family.members]
+        cells = prod(v.codes if missing else len(v.states) for v in members)
         if cells > MOST_CELLS:
-            members = ", ".join(family.members)
             raise ValueError(
-                f"the table of {members} has {cells} cells, at most {MOST_CELLS} can be held: "
-                "fewer parents are wanted (--max-parents)"
+                f"the table of {', '.join(family.members)} has {cells} cells, at most "
+                f"{MOST_CELLS} can be held: fewer parents are wanted"
             )
 
 
@@ -109,6 +113,8 @@ class PlainCounter:
     seed : int, default=0
         Of the permutations that `Rows` choose from; a federation draws its own.
     """
+
+    most_variables = None
 
     def __init__(self, data: SiteData, *, seed: int = 0) -> None:
         self._data = data
@@ -140,16 +146,16 @@ class PlainCounter:
 
     def _table(self, family: Family, missing: bool, chosen: NDArray[np.intp] | None) -> Table:
         members = [self.variables[name] for name in family.members]
-        shape = tuple(variable.codes for variable in members)
+        shape = [v.codes if missing else len(v.states) for v in members]
         flat = np.zeros(self.records if chosen is None else len(chosen), np.int64)
-        for variable in members:
+        complete = np.ones(len(flat), np.bool_)
+        for variable, length in zip(members, shape, strict=True):
             codes = self._data.codes[variable.name]
-            flat *= variable.codes
-            flat += codes if chosen is None else codes[chosen]
-        counts = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
-        if not missing:
-            counts = counts[tuple(slice(len(variable.states)) for variable in members)]
-        return np.ascontiguousarray(counts, np.int64)
+            codes = codes if chosen is None else codes[chosen]
+            complete &= codes < length
+            flat *= length
+            flat += codes
+        return np.bincount(flat[complete], minlength=prod(shape)).reshape(shape)
 
 
 class SecureCounter:
@@ -168,8 +174,10 @@ class SecureCounter:
     memory_budget : int, default=2**30
         Bytes for all parties in one process. Three quarters are for extensions, and what needs
         more is asked for in several groups; the rest is for masked columns (`federate`).
-    block_rows : int, optional
+    block_rows : int, default=32768
         Rows that are masked and sent at a time.
+    study : bytes, optional
+        Names the study, to go on with it in another session; 16 random bytes if None.
 
     Raises
     ------
@@ -188,11 +196,14 @@ class SecureCounter:
         order: Sequence[str] | None = None,
         memory_budget: int = GIBIBYTE,
         block_rows: int = BLOCK_ROWS,
+        study: bytes | None = None,
     ) -> None:
         self._session = session
         self._budget = memory_budget * 3 // 4
         described = session.ask(Describe(tuple(sites)))
-        self.study = study_of(described, dealer, order, block_rows)
+        study = study or session.role.randomness.bytes(STUDY_BYTES)
+        self.study = study_of(study, described, dealer, order, block_rows)
+        self._most_variables: int = min(found.most_variables for found in described.values())
         session.ask(Commit.of(self.study))
         self.calls = 0
         self.groups = 0
@@ -201,6 +212,7 @@ class SecureCounter:
     @classmethod
     def of(cls, federation: Federation, **options: Any) -> SecureCounter:
         """Return the counter of a federation in this process; `options` as for the class."""
+        options.setdefault("memory_budget", federation.memory_budget)
         return cls(federation.session, federation.sites, federation.dealer, **options)
 
     @property
@@ -212,6 +224,11 @@ class SecureCounter:
     def records(self) -> int:
         """The number of records."""
         return self.study.records
+
+    @property
+    def most_variables(self) -> int:
+        """How many variables the sites' policies allow in a table."""
+        return self._most_variables
 
     @property
     def opened_tables(self) -> list[Table]:
@@ -236,7 +253,8 @@ class SecureCounter:
         """
         families = [Family(family.child, tuple(family.parents)) for family in families]
         check_families(self.variables, families, missing)
-        rows.count(self.records)
+        if rows.count(self.records) == self.records:
+            rows = Rows()  # whichever permutation
         keys = [(frozenset(family.members), missing, rows) for family in families]
         new = {key: f for key, f in zip(keys, families, strict=True) if key not in self._opened}
         if new:
@@ -261,6 +279,7 @@ class SecureCounter:
 
 
 def study_of(
+    study: bytes,
     described: Mapping[str, Description],
     dealer: str,
     order: Sequence[str] | None,
@@ -292,4 +311,4 @@ def study_of(
         raise ValueError(f"the order does not fit the variables shown: {wrong}")
     in_order = {name: variables[name] for name in names}
     records = next(iter(counts.values()))
-    return Study(secrets.token_bytes(16), in_order, holders, records, dealer, block_rows)
+    return Study(study, in_order, holders, records, dealer, block_rows)

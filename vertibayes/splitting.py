@@ -27,10 +27,12 @@ def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, l
     Raises
     ------
     ValueError
-        If there are more sites than columns, or none.
+        If there are more sites than columns, or none, or the seed is negative.
     """
     if not 1 <= sites <= len(names):
         raise ValueError(f"{sites} sites: from 1 to {len(names)}, the number of columns, is wanted")
+    if seed < 0:
+        raise ValueError(f"a seed of {seed}: a number from 0 on is wanted")
     order = np.random.default_rng(seed).permutation(len(names))
     return {
         f"site-{k + 1}": [names[i] for i in sorted(order[k::sites].tolist())] for k in range(sites)

@@ -28,13 +28,12 @@ its cells. Rounds: `Plan.rounds`, whatever the number of tables.
 """
 
 from mpc.masked_tables.commitments import Commitments, Operand, Selection
-from mpc.masked_tables.dealer import Dealer, deal_tables
+from mpc.masked_tables.dealer import deal_tables
 from mpc.masked_tables.plan import Group, Plan
 from mpc.masked_tables.site import Holder, commit, count_tables, open_tables
 
 __all__ = [
     "Commitments",
-    "Dealer",
     "Group",
     "Holder",
     "Operand",

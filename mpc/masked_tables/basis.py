@@ -12,7 +12,6 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.masked_tables.commitments import Commitments
 from mpc.masked_tables.plan import Group, Plan
 from mpc.ring import Elements, Ring
 
@@ -83,12 +82,12 @@ def _last_axis(plan: Plan, group: Group, table: Elements) -> Elements:
     columns = table[..., 1:]
     firsts = table[..., :1] - np.add.reduceat(columns, starts, axis=-1, dtype=table.dtype)
     cells = np.insert(columns, starts, firsts, axis=-1)
-    return cells[..., _shown(plan.commitments, plan, group.lasts)]
+    return cells[..., _shown(plan, group.lasts)]
 
 
-def _shown(commitments: Commitments, plan: Plan, lasts: tuple[int, ...]) -> NDArray[np.bool_]:
+def _shown(plan: Plan, lasts: tuple[int, ...]) -> NDArray[np.bool_]:
     """Tell which states of the last operands are opened."""
-    full = [commitments.operands[z].width + 1 for z in lasts]
+    full = [plan.commitments.operands[z].width + 1 for z in lasts]
     return np.concatenate([np.arange(f) < plan.states(z) for f, z in zip(full, lasts, strict=True)])
 
 

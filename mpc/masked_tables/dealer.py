@@ -7,41 +7,30 @@ with the sites, under labels that the public plan gives: asked again, it sends t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from mpc.masked_tables.commitments import Commitments, Term
+from mpc.masked_tables.commitments import Term
 from mpc.masked_tables.masks import Masks
-from mpc.masked_tables.plan import Plan
+from mpc.masked_tables.plan import Plan, Step
 from mpc.masked_tables.site import Correction, Part
 from mpc.randomness import Stream
 from mpc.ring import Elements
 from mpc.rounds import Message, Party, Program, Round
 
 
-@dataclass
-class Dealer:
-    """The dealer of a study.
+def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
+    """Deal the corrections for the tables of a plan, block by block; expect nothing.
 
     Parameters
     ----------
-    commitments : Commitments
     keys : mapping of Party to Stream
         Shared with each site.
+    plan : Plan
     """
-
-    commitments: Commitments
-    keys: Mapping[Party, Stream] = field(repr=False)
-
-
-def deal_tables(dealer: Dealer, plan: Plan) -> Program[None]:
-    """Deal the corrections for the tables of a plan, block by block; expect nothing."""
-    masks = {s: Masks(plan.commitments, key, plan.selection) for s, key in dealer.keys.items()}
+    masks = {s: Masks(plan.commitments, key, plan.selection) for s, key in keys.items()}
     columns = int(plan.commitments.offsets[-1])
-    products = {
-        site: np.zeros((plan.height, columns), plan.commitments.ring.dtype) for site in masks
-    }
+    products = {s: np.zeros((plan.height, columns), plan.commitments.ring.dtype) for s in masks}
     for number in plan.selection.blocks:
         block = MaskBlock(plan, masks, number)
         for step in plan.steps:
@@ -77,9 +66,8 @@ class MaskBlock:
             self._known[site, term] = self.masks[site].of(term, self.block)
         return self._known[site, term]
 
-    def corrections(self, step: object) -> Mapping[Party, Message]:
+    def corrections(self, step: Step) -> Mapping[Party, Message]:
         """Return what a round of extension wants from the dealer."""
-        assert isinstance(step, dict)
         dealt = {
             to: ts for (sender, to), ts in step.items() if sender == self.plan.commitments.dealer
         }

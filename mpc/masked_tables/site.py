@@ -16,13 +16,12 @@ from mpc.masked_tables.masks import Masks
 from mpc.masked_tables.plan import Plan, Step
 from mpc.randomness import Stream
 from mpc.ring import Elements, Ring
-from mpc.rounds import Elements as ElementsMessage
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.rounds import ArrayMessage, Expect, Message, Party, Program, Round
 from mpc.sharing import elements_of, open_sum, send_share, zero_share
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled(ElementsMessage):
+class Labelled(ArrayMessage):
     """Elements for one commitment or query: who runs another does not take them.
 
     Else an analyst who asks the dealer for one table and the sites for another would have a site

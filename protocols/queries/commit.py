@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mpc.errors import DealReusedError, MalformedMessageError
-from mpc.masked_tables import Commitments, Dealer, Holder, Operand, commit
+from mpc.masked_tables import Commitments, Holder, Operand, commit
 from mpc.randomness import KEY_BYTES, StreamKey, label
 from mpc.ring import Ring
 from mpc.rounds import Expect, Message, Party, Program, Round
@@ -35,9 +35,8 @@ from protocols.roles import (
     Joined,
     SiteRole,
     Study,
-    check_apart,
 )
-from protocols.session import Conversation, Part, Query
+from protocols.session import Conversation, Query, Side
 from protocols.site.memory import ID_BYTES
 from protocols.site.storage import BlockFile
 from protocols.variables import Variable
@@ -107,7 +106,6 @@ class Committed(Message):
 def _study(party: Party, query: Commit) -> Study:
     try:
         study = query.as_study()
-        check_apart(study.dealer, "", study.sites)
     except ValueError as error:
         raise QueryRefusedError(party, str(error)) from None
     if study.dealer in study.sites:
@@ -130,7 +128,7 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
         if site.shown.get(name) != variable:
             raise QueryRefusedError(site.party, f"it shows no variable {name!r} with these states")
     try:
-        site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
+        site.memory.check(study.id, {name: site.data.codes[name] for name in mine})
     except DealReusedError as error:
         raise QueryRefusedError(site.party, str(error)) from None
     others = tuple(party for party in query.parties if party != site.party)
@@ -185,8 +183,9 @@ def _dealer(dealer: DealerRole, query: Commit) -> Program[None]:
     inbox = yield Round({}, _expect(study, study.sites))
     dealer.leave()
     dealer.joined = _join(study, inbox)
-    keys = {site: dealer.keys.agree(dealer.public_keys[site], MASKS) for site in study.sites}
-    dealer.dealer = Dealer(dealer.joined.commitments, keys)
+    dealer.mask_keys = {
+        site: dealer.keys.agree(dealer.public_keys[site], MASKS) for site in study.sites
+    }
 
 
 def _expect(study: Study, sites: tuple[Party, ...] | list[Party]) -> dict[Party, Expect]:
@@ -243,8 +242,7 @@ def _analyst(analyst: AnalystRole, query: Commit) -> Program[Study]:
     yield Round({}, dict.fromkeys(study.sites, Expect(Committed)))
     # The analyst opens sums; the ids, which only masks need, stay with sites and dealer.
     ids = {name: [name.encode()] for name in study.variables}
-    unknown = bytes(KEY_BYTES)
-    analyst.joined = Joined(study, commitments_of(study, ids, unknown), StreamKey(unknown))
+    analyst.joined = Joined(study, commitments_of(study, ids, b""), None)
     for site in study.sites:
         others = tuple(party for party in query.parties if party != site)
         analyst.ledger.note("record count, names and states of variables", site, others)
@@ -253,8 +251,8 @@ def _analyst(analyst: AnalystRole, query: Commit) -> Program[Study]:
 
 COMMIT: Conversation[Study] = Conversation(
     {
-        SiteRole: Part(_consider_at_site, _site),
-        DealerRole: Part(_consider_at_dealer, _dealer),
+        SiteRole: Side(_consider_at_site, _site),
+        DealerRole: Side(_consider_at_dealer, _dealer),
     },
     _analyst,
 )

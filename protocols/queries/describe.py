@@ -14,10 +14,10 @@ from typing import ClassVar
 from mpc.errors import MalformedMessageError
 from mpc.rounds import Expect, Message, Party, Program, Round
 from protocols.roles import AnalystRole, SiteRole
-from protocols.session import Conversation, Part, Query
+from protocols.session import Conversation, Query, Side
 from protocols.variables import Variable
 
-DESCRIPTION_CELLS = 5_000_000
+DESCRIPTION_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,14 @@ class Describe(Query):
 
 @dataclass(frozen=True, slots=True)
 class Description(Message):
-    """What a site shows: for each variable its name, its states, and whether values are missing."""
+    """What a site shows: for each variable its name, its states, and whether values are missing.
+
+    `most_variables` is how many variables its policy allows in one table.
+    """
 
     kind: ClassVar[str] = "description"
     records: int
+    most_variables: int
     variables: tuple[tuple[str, tuple[str, ...], bool], ...]
 
     def named(self) -> dict[str, Variable]:
@@ -57,7 +61,9 @@ def _consider(site: SiteRole, query: Describe) -> None:
 def _site(site: SiteRole, query: Describe) -> Program[None]:
     del query
     variables = tuple((v.name, v.states, v.missing) for v in site.shown.values())
-    yield Round({site.analyst: Description(site.data.records, variables)}, {})
+    yield Round(
+        {site.analyst: Description(site.data.records, site.policy.most_variables, variables)}, {}
+    )
 
 
 def _analyst(analyst: AnalystRole, query: Describe) -> Program[dict[Party, Description]]:
@@ -76,5 +82,5 @@ def _analyst(analyst: AnalystRole, query: Describe) -> Program[dict[Party, Descr
 
 
 DESCRIBE: Conversation[dict[Party, Description]] = Conversation(
-    {SiteRole: Part(_consider, _site)}, _analyst
+    {SiteRole: Side(_consider, _site)}, _analyst
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from protocols.errors import QueryRefusedError
 from protocols.ledger import Ledger, OpenedTable
 from protocols.policy import Policy
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
-from protocols.session import Conversation, Part, Query
+from protocols.session import Conversation, Query, Side
 from protocols.site.memory import Digests
 from protocols.variables import Family, Rows
 
@@ -81,9 +82,7 @@ def ask_tables(
     names = {
         name: i for i, name in enumerate(dict.fromkeys(n for f in families for n in f.members))
     }
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for i, family in enumerate(families):
-        groups.setdefault(_prefix(family), []).append(i)
+    groups = grouped(families)
     order = [i for members in groups.values() for i in members]
     where = {i: place for place, i in enumerate(order)}
     sites = {site for name in names for site in study.holders[name]}
@@ -91,22 +90,26 @@ def ask_tables(
         parties=(*sorted(sites), study.dealer),
         study=study.id,
         variables=tuple(names),
-        prefixes=tuple(np.array([names[n] for n in p if n], np.uint32) for p in groups),
+        prefixes=tuple(np.array([names[n] for n in prefix], np.uint32) for prefix, _ in groups),
         lasts=tuple(
             np.array([names[families[i].parents[-1]] for i in m if families[i].parents], np.uint32)
             for m in groups.values()
         ),
         missing=missing,
-        seed=rows.seed,
-        first=rows.first,
-        last=-1 if rows.last is None else rows.last,
+        seed=index(rows.seed),
+        first=index(rows.first),
+        last=-1 if rows.last is None else index(rows.last),
     )
     return query, [where[i] for i in range(len(families))]
 
 
-def _prefix(family: Family) -> tuple[str, ...]:
-    """Return all members but the last parent; a child alone is apart from it as a prefix."""
-    return family.members[:-1] if family.parents else (family.child, "")
+def grouped(families: Sequence[Family]) -> dict[tuple[tuple[str, ...], bool], list[int]]:
+    """Return the places of families by (all members but the last parent, whether there is one)."""
+    groups: dict[tuple[tuple[str, ...], bool], list[int]] = {}
+    for i, family in enumerate(families):
+        prefix = family.members[:-1] if family.parents else family.members
+        groups.setdefault((prefix, bool(family.parents)), []).append(i)
+    return groups
 
 
 def _plan(joined: Joined, query: Tables) -> Plan:
@@ -231,8 +234,8 @@ def _consider_at_dealer(dealer: DealerRole, query: Tables) -> None:
 
 
 def _dealer(dealer: DealerRole, query: Tables) -> Program[None]:
-    assert dealer.joined is not None and dealer.dealer is not None  # considered
-    yield from deal_tables(dealer.dealer, _plan(dealer.joined, query))
+    assert dealer.joined is not None  # considered
+    yield from deal_tables(dealer.mask_keys, _plan(dealer.joined, query))
 
 
 def _analyst(analyst: AnalystRole, query: Tables) -> Program[list[NDArray[np.int64]]]:
@@ -249,8 +252,8 @@ def _analyst(analyst: AnalystRole, query: Tables) -> Program[list[NDArray[np.int
 
 TABLES: Conversation[Any] = Conversation(
     {
-        SiteRole: Part(_consider_at_site, _site),
-        DealerRole: Part(_consider_at_dealer, _dealer),
+        SiteRole: Side(_consider_at_site, _site),
+        DealerRole: Side(_consider_at_dealer, _dealer),
     },
     _analyst,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from itertools import pairwise
@@ -59,7 +59,7 @@ def shortest_between(low: Decimal, high: Decimal) -> Decimal:
     with localcontext(prec=PRECISION):
         while True:
             step = Decimal(1).scaleb(exponent)
-            candidate = (low // step + (low >= 0 or low % step == 0)) * step
+            candidate = (low // step + (low >= 0 or low % step == 0)) * step + 0  # no -0
             if low < candidate < high:
                 return candidate
             exponent -= 1
@@ -67,11 +67,11 @@ def shortest_between(low: Decimal, high: Decimal) -> Decimal:
 
 def bin_names(edges: Sequence[Decimal]) -> tuple[str, ...]:
     """Return the bins' names, as intervals: ``(-inf,2.5]``, ``(2.5,7]``, ``(7,inf)``."""
-    ends = ["-inf", *(f"{edge.normalize():f}" for edge in edges), "inf"]
+    ends = ["-inf", *(f"{edge:f}" for edge in edges), "inf"]
     names = [f"({low},{high}]" for low, high in pairwise(ends)]
     return (*names[:-1], names[-1][:-1] + ")")
 
 
 def bin_of(value: Decimal, edges: Sequence[Decimal]) -> int:
     """Return the bin of a value."""
-    return bisect_right(edges, value)
+    return bisect_left(edges, value)

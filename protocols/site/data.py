@@ -29,7 +29,7 @@ class SiteData:
     Raises
     ------
     DataError
-        If codes are lacking, of different lengths, or no codes of their variable.
+        If codes are lacking, of different lengths or another type, or no codes of their variable.
     """
 
     variables: Mapping[str, Variable]
@@ -39,6 +39,11 @@ class SiteData:
     def __post_init__(self) -> None:
         if not self.variables or set(self.variables) != set(self.codes):
             raise DataError("codes of each variable are wanted, and at least one variable")
+        for name, codes in self.codes.items():
+            if self.variables[name].name != name:
+                raise DataError(f"{name}: its variable is named {self.variables[name].name!r}")
+            if codes.ndim != 1 or codes.dtype not in (np.uint8, np.uint16):
+                raise DataError(f"{name}: codes of one axis and of uint8 or uint16 are wanted")
         lengths = {len(codes) for codes in self.codes.values()}
         if self.ids is not None:
             lengths.add(len(self.ids))

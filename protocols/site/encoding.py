@@ -35,8 +35,8 @@ class Encoding:
 
     Raises
     ------
-    ValueError
-        If a number is out of range.
+    ValueError, TypeError
+        If a number is out of range, or the missing codes are one text.
     """
 
     missing_codes: Collection[str] = ()
@@ -45,6 +45,8 @@ class Encoding:
     most_states: int = 100
 
     def __post_init__(self) -> None:
+        if isinstance(self.missing_codes, str):
+            raise TypeError("missing_codes is a collection of texts, not one text")
         if not 0 < self.bins <= 0.5:
             raise ValueError(
                 f"bins of {self.bins} of the records: more than 0, at most 0.5 is wanted"
@@ -86,6 +88,11 @@ def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Enco
         code_of = _declared(where, column, texts, states)
     else:
         states, code_of = _found(where, column, texts, used, encoding)
+    if len(states) < 2 and name not in encoding.states and len(texts) > MOST_NUMBERS:
+        raise DataError(
+            f"{where} has {len(texts)} numbers on too few records for two bins; leave it out with "
+            f"--exclude {name}"
+        )
     if len(states) < 2:
         raise DataError(f"{where} has one state, {states[0]!r}; leave it out with --exclude {name}")
     if len(states) > encoding.most_states:
@@ -144,8 +151,20 @@ def _found(
     if numeric and len(values) > MOST_NUMBERS:
         counts = dict(zip(column.texts, used.tolist(), strict=True))
         return _binned(counts, numbers, encoding.bins)
-    order = sorted(texts, key=lambda text: (numbers[text], text) if numeric else (Decimal(0), text))
+    if numeric:
+        return _by_number({text: value for text, value in numbers.items() if value is not None})
+    order = sorted(texts)
     return tuple(order), {text: code for code, text in enumerate(order)}
+
+
+def _by_number(numbers: Mapping[str, Decimal]) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Give each number a state, named by its first text: ``1`` and ``1.0`` are one."""
+    first: dict[Decimal, str] = {}
+    for text, value in numbers.items():
+        first.setdefault(value, text)
+    place = {value: code for code, value in enumerate(sorted(first))}
+    states = tuple(first[value] for value in place)
+    return states, {text: place[value] for text, value in numbers.items()}
 
 
 def _binned(

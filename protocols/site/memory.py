@@ -60,6 +60,7 @@ class SiteMemory:
         self._sets: list[str] = []  # digests of the record sets answered for
         self._records: Digests = np.zeros(0, np.uint32)  # all records in them, ascending
         self._atoms = np.zeros(0, np.uint32)  # of each, which of the sets it is in: a number
+        self._unsaved = False
         self._lock = None if self.path is None else _locked(self.path)
         if self.path is not None and self.path.exists():
             self._load(self.path)
@@ -76,24 +77,36 @@ class SiteMemory:
         DealReusedError
             If a column was committed in this study with other data: its mask would be used twice.
         """
+        self.check(study, codes)
         known = self._committed.setdefault(study.hex(), {})
-        for name, column in codes.items():
-            digest = self._digest(name, column)
-            if name not in known:
-                known[name] = [self.randomness.bytes(ID_BYTES).hex(), digest]
-            elif not hmac.compare_digest(known[name][1], digest):
+        new = {name: column for name, column in codes.items() if name not in known}
+        for name, column in new.items():
+            known[name] = [self.randomness.bytes(ID_BYTES).hex(), self._digest(name, column)]
+        self._keep(bool(new))
+        return {name: bytes.fromhex(known[name][0]) for name in codes}
+
+    def check(self, study: bytes, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> None:
+        """Refuse columns that were committed in a study with other data.
+
+        Raises
+        ------
+        DealReusedError
+            Their masks would be used twice.
+        """
+        known = self._committed.get(study.hex(), {})
+        for name in known.keys() & codes.keys():
+            if not hmac.compare_digest(known[name][1], self._digest(name, codes[name])):
                 raise DealReusedError(
                     f"the column {name!r} has changed since it was committed in this study; the "
                     "same mask would hide two columns: start a new study"
                 )
-        self._save()
-        return {name: bytes.fromhex(known[name][0]) for name in codes}
 
     def seed(self, study: bytes) -> bytes:
         """Return this site's part of a study's common seed: drawn once."""
-        if study.hex() not in self._seeds:
+        new = study.hex() not in self._seeds
+        if new:
             self._seeds[study.hex()] = self.randomness.bytes(KEY_BYTES).hex()
-            self._save()
+        self._keep(new)
         return bytes.fromhex(self._seeds[study.hex()])
 
     def _digest(self, name: str, column: NDArray[np.unsignedinteger]) -> str:
@@ -153,13 +166,12 @@ class SiteMemory:
         """Remember a set of the records of `data` before it is answered for."""
         chosen = np.sort(records)
         digest, frame = _set_digest(chosen), self._frame | self._frame_of(data)
-        if digest in self._sets and frame == self._frame:
-            return
+        new = digest not in self._sets or frame != self._frame
         self._frame = frame
         if digest not in self._sets:
             self._records, self._atoms = self._refined(chosen)
             self._sets.append(digest)
-        self._save()
+        self._keep(new)
 
     def _refined(self, chosen: Digests) -> tuple[Digests, NDArray[np.uint32]]:
         """Return all records answered for, and their atoms, if a set were added."""
@@ -178,11 +190,17 @@ class SiteMemory:
         """Let another process use the file."""
         if self._lock is not None:
             self._lock.close()
-            self._lock = None
+            self._unsaved = False
+        self._lock = None
 
-    def _save(self) -> None:
-        if self.path is None:
-            return
+    def _keep(self, new: bool) -> None:
+        """Write the file if there is something new, or something that could not be written."""
+        self._unsaved = self._unsaved or new
+        if self.path is not None and self._unsaved:
+            self._save(self.path)
+        self._unsaved = False
+
+    def _save(self, path: Path) -> None:
         notes = {
             "key": self._key.hex(),
             "committed": self._committed,
@@ -193,15 +211,15 @@ class SiteMemory:
         buffer = io.BytesIO()
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
         np.savez(buffer, notes=encoded, records=self._records, atoms=self._atoms)
-        part = self.path.with_name(self.path.name + ".part")
+        part = path.with_name(path.name + ".part")
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.fchmod(descriptor, 0o600)  # also if an old part was there
         with os.fdopen(descriptor, "wb") as file:
             file.write(buffer.getvalue())
             file.flush()
             os.fsync(file.fileno())
-        part.replace(self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY)
+        part.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
 

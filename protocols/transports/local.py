@@ -65,7 +65,7 @@ class SealedPackets:
         self._sent[link] = counter + 1
         body = self._encode(sent.message)
         envelope = wire.Envelope(self.session, *link, counter, sent.depth)
-        header = wire.seal(envelope, body)
+        header = wire.header(envelope, body)
         traffic = self.traffic
         traffic.bytes_sent[link] = traffic.bytes_sent.get(link, 0) + len(header) + len(body)
         traffic.messages += 1
@@ -84,7 +84,7 @@ class SealedPackets:
         link = sender, receiver
         counter = self._taken.get(link, 0)
         header, body = packet
-        depth = wire.unseal(header, body, wire.Envelope(self.session, *link, counter, 0))
+        depth = wire.check_header(header, body, wire.Envelope(self.session, *link, counter, 0))
         self._taken[link] = counter + 1
         self.traffic.rounds = max(self.traffic.rounds, depth)
         return Sent(*link, wire.decode(body, sender, expect), depth)

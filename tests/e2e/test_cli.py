@@ -229,7 +229,7 @@ def bad_options():
     yield partition, {"p.json": '{"x": ["a"], "y": ["q"]}'}, "'q', which is no column"
     yield partition, {"p.json": '{"x": ["a"]}'}, "at no site: b"
     yield partition, {"p.json": '{"x": ["a", "b"], "y": []}'}, "'y' holds no column"
-    yield partition, {"p.json": '{"dealer": ["a"], "y": ["b"]}'}, "cannot be named 'dealer'"
+    yield partition, {"p.json": '{"dealer": ["a"], "y": ["b"]}'}, "'dealer' is the dealer: no site"
     yield [*partition, "--sites", "2"], {"p.json": '{"x": ["a", "b"]}'}, "one is wanted"
 
 

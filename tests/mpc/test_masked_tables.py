@@ -167,7 +167,7 @@ def test_a_message_of_a_wrong_shape_names_its_sender(kind):
             inbox = yield step
 
     programs = {s: tampered(count_tables(w.holders[s], plan, "analyst")) for s in plan.parties}
-    programs["dealer"] = tampered(deal_tables(w.dealer, plan))
+    programs["dealer"] = tampered(deal_tables(w.dealer_keys, plan))
     programs["analyst"] = open_tables(plan)
     with pytest.raises(MalformedMessageError, match="wanted") as caught:
         run_all(programs)

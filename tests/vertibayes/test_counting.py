@@ -195,3 +195,47 @@ def test_an_extension_beyond_the_budget_is_named(alarm_data):
         counter = SecureCounter.of(federation, memory_budget=1000)
         with pytest.raises(ValueError, match=f"the extension of {a}, {b} takes .* bytes"):
             counter.tables([Family(a, (b, c))])
+
+
+def test_one_prefix_with_many_cells_is_asked_in_groups(monkeypatch, alarm_data):
+    monkeypatch.setattr("protocols.queries.batches.MOST_CELLS", 12)
+    data = alarm_data.take(list(alarm_data.variables)[:6])
+    first, *others = data.variables
+    families = [Family(first, (name,)) for name in others]
+    with federate(split_columns(data, 2)) as federation:
+        counter = SecureCounter.of(federation)
+        got = counter.tables(families)
+    assert counter.groups > 1
+    for table, wanted in zip(got, PlainCounter(data).tables(families), strict=True):
+        assert np.array_equal(table, wanted)
+
+
+def test_places_may_be_numpys_integers_and_all_records_are_all(alarm_data):
+    data = alarm_data.take(list(alarm_data.variables)[:2])
+    family = Family(next(iter(data.variables)))
+    with federate(split_columns(data, 2)) as federation:
+        counter = SecureCounter.of(federation)
+        some = counter.tables([family], rows=Rows(np.int64(1), np.int64(0), np.int64(500)))
+        assert some[0].sum() == 500
+        everything = counter.tables([family])
+        calls = counter.calls
+        assert np.array_equal(counter.tables([family], rows=Rows(5))[0], everything[0])
+        assert counter.calls == calls
+        with pytest.raises(ValueError, match="does not lie within"):
+            counter.tables([family], rows=Rows(2**63))
+        assert counter.tables([family]), "the session goes on"
+
+
+def test_many_variables_with_gaps_need_no_more_cells_than_they_have():
+    variables = {f"v{i}": Variable(f"v{i}", ("0", "1"), missing=True) for i in range(20)}
+    data = SiteData(variables, {name: np.array([0, 1, 2] * 5, np.uint8) for name in variables})
+    (table,) = PlainCounter(data).tables([Family("v0", tuple(list(variables)[1:]))])
+    assert table.sum() == 10 and table.size == 2**20
+
+
+@pytest.mark.parametrize(
+    "codes", [np.array([-1, 0, 1]), np.array([0.0, 1.0]), np.zeros((2, 2), np.uint8)]
+)
+def test_codes_of_another_type_are_refused(codes):
+    with pytest.raises(ValueError, match="uint8 or uint16"):
+        SiteData({"v": Variable("v", ("0", "1"))}, {"v": codes})

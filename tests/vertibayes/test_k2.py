@@ -22,6 +22,7 @@ class Counting:
     def __init__(self, counter):
         self.counter, self.asked = counter, []
         self.variables, self.records = counter.variables, counter.records
+        self.most_variables = None
 
     def tables(self, families, **options):
         self.asked.append(list(families))
@@ -129,3 +130,17 @@ def test_progress_is_told(alarm_data):
         progress=lambda *at: told.append(at),
     )
     assert told[0] == (0, 3) and told[-1] == (3, 3)
+
+
+def test_forbidden_edges_as_json_gives_them():
+    a = [0, 1] * 20
+    assert k2(binary(a=a, b=a), forbidden=[["a", "b"]]).edges == ()
+
+
+def test_tables_wider_than_the_sites_allow_are_refused_before_the_first():
+    counter = Counting(binary(a=[0, 1], b=[0, 1], c=[0, 1]))
+    counter.most_variables = 2
+    with pytest.raises(ValueError, match="tables of 3 variables, the sites allow 2"):
+        k2(counter, max_parents=7)
+    assert counter.asked == []
+    assert k2(counter, max_parents=1).nodes == ("a", "b", "c")

@@ -111,7 +111,7 @@ def several_values(arguments: Sequence[str]) -> list[str]:
     expanded: list[str] = []
     option = None
     for argument in arguments:
-        is_option = argument.startswith("-") and not re.fullmatch(r"-\d.*", argument)
+        is_option = argument.startswith("-") and not re.fullmatch(r"-(\d.*)?", argument)
         if option is not None and not is_option and expanded[-1] != option:
             expanded.append(option)
         if is_option:

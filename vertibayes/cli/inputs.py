@@ -238,6 +238,8 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
+    except RecursionError:
+        raise ValueError(f"{path}: nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}, line {error.lineno}: no JSON ({error.msg})") from None
     except (OSError, UnicodeDecodeError) as error:

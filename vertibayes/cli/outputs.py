@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -26,6 +27,11 @@ def check_folder(folder: Path) -> None:
     ValueError
         It names the folder.
     """
+    parent = folder.resolve()
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise ValueError(f"--out {folder}: {parent} is no folder that can be written to")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"--out {folder}: a new or empty folder is wanted")
 
@@ -33,7 +39,7 @@ def check_folder(folder: Path) -> None:
 def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """Fill a folder beside its place and move it there when it is whole."""
     check_folder(folder)
-    folder = folder.absolute()
+    folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:

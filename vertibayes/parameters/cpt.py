@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocols.variables import Rows, Variable
-from vertibayes.counting import Counter, Table
+from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihood
 
@@ -51,18 +51,38 @@ def fit_cpts(
     if not 0 <= pseudo_count < np.inf:
         raise ValueError(f"a pseudo-count of {pseudo_count}: a finite number from 0 on is wanted")
     tables = counter.tables(structure.families, missing=missing, rows=rows)
-    cpts: dict[str, NDArray[np.float64]] = {}
-    unseen: dict[str, int] = {}
-    for node, table in zip(structure.nodes, tables, strict=True):
-        cpts[node] = conditional(table, pseudo_count)
-        unseen[node] = int((table.sum(axis=0) == 0).sum())
     variables = {node: counter.variables[node] for node in structure.nodes}
     if missing:
         variables = {node: with_missing_state(v) for node, v in variables.items()}
+    return network_from(structure, variables, tables, pseudo_count)
+
+
+def network_from(
+    structure: Structure,
+    variables: Mapping[str, Variable],
+    counts: Sequence[NDArray[Any]],
+    pseudo_count: float = 0.0,
+) -> Network:
+    """Return the network whose CPTs are counts, observed or expected, divided by their sums.
+
+    Parameters
+    ----------
+    structure : Structure
+    variables : mapping of str to Variable
+    counts : sequence of ndarray
+        Of each node's family, in the order of the structure's nodes; axis 0 the node.
+    pseudo_count : float, default=0
+        Added to each cell.
+    """
+    cpts: dict[str, NDArray[np.float64]] = {}
+    unseen: dict[str, int] = {}
+    for node, table in zip(structure.nodes, counts, strict=True):
+        cpts[node] = conditional(table, pseudo_count)
+        unseen[node] = int((table.sum(axis=0) == 0).sum())
     return Network(structure, variables, cpts, unseen)
 
 
-def conditional(table: Table, pseudo_count: float) -> NDArray[np.float64]:
+def conditional(table: NDArray[Any], pseudo_count: float) -> NDArray[np.float64]:
     """Return P(child | parents) from counts; columns of zeros become uniform."""
     counts = table + float(pseudo_count)
     totals = counts.sum(axis=0, keepdims=True)

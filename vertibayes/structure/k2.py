@@ -88,6 +88,11 @@ def k2(
     order = check_ordering(counter, ordering)
     if not 0 <= max_parents <= MOST_PARENTS:
         raise ValueError(f"max_parents of {max_parents}: from 0 to {MOST_PARENTS} is wanted")
+    widest, most = min(max_parents, len(order) - 1) + 1, counter.most_variables
+    if most is not None and widest > most:
+        raise ValueError(
+            f"max_parents of {max_parents}: tables of {widest} variables, the sites allow {most}"
+        )
     searches = _searches(order, max_parents, required, forbidden, start)
     for step in range(max_parents):
         if progress is not None:
@@ -137,7 +142,8 @@ def _searches(
     forbidden: Collection[Edge],
     start: Structure | None,
 ) -> list[_Search]:
-    given = [*(start.edges if start is not None else ()), *required]
+    given = [(p, c) for p, c in (*(start.edges if start is not None else ()), *required)]
+    forbidden = {(p, c) for p, c in forbidden}
     place = {name: i for i, name in enumerate(order)}
     for parent, child in [*given, *forbidden]:
         if parent not in place or child not in place:

@@ -7,17 +7,19 @@ from itertools import combinations
 from math import prod
 
 from mpc.ring import Ring
+from protocols.queries.tables import grouped
 from protocols.roles import Study
 from protocols.variables import Family
 
 COPIES = 3  # of an extension at one party, while it is put together and multiplied
 MOST_CELLS = 10_000_000  # opened by one query
+MOST_FAMILIES = 500_000  # in one query
 
 
 def batches(
     study: Study, families: Sequence[Family], records: int, budget: int
 ) -> Iterator[list[Family]]:
-    """Cut families into batches; those with one prefix stay together.
+    """Cut families into batches, each for one query; those with one prefix come together.
 
     Parameters
     ----------
@@ -36,33 +38,34 @@ def batches(
     """
     rows = min(records, study.block_rows)
     unit = rows * Ring.holding(study.records).dtype.itemsize * COPIES * (len(study.sites) + 1)
-    groups: dict[tuple[str, ...], list[Family]] = {}
-    for family in families:
-        groups.setdefault(family.members[:-1], []).append(family)
     batch: list[Family] = []
     terms: set[frozenset[str]] = set()
     size = cells = 0
-    for prefix, members in groups.items():
-        own = _terms(prefix)
-        new = own - terms
-        added = _width(study, new) * unit
-        more = sum(_cells(study, family) for family in members)
-        if batch and (size + added > budget or cells + more > MOST_CELLS):
-            yield batch
-            batch, terms, size, cells = [], set(), 0, 0
-            added = _width(study, own) * unit
-        if added > budget:
-            raise ValueError(
-                f"the extension of {', '.join(prefix)} takes {added:,} bytes in a block of "
-                f"{rows} records, the memory budget is {budget:,}: fewer parents (--max-parents), "
-                "or smaller blocks, are wanted"
-            )
-        batch += members
-        terms |= own
-        size += added
-        cells += more
+    for (prefix, extended), places in grouped(families).items():
+        own = _terms(prefix) if extended else set()
+        _check_prefix(prefix, _width(study, own) * unit, rows, budget)
+        for family in (families[i] for i in places):
+            added = _width(study, own - terms) * unit
+            more = _cells(study, family)
+            full = cells + more > MOST_CELLS or len(batch) == MOST_FAMILIES
+            if batch and (full or size + added > budget):
+                yield batch
+                batch, terms, size, cells = [], set(), 0, 0
+                added = _width(study, own) * unit
+            batch.append(family)
+            terms |= own
+            size += added
+            cells += more
     if batch:
         yield batch
+
+
+def _check_prefix(prefix: tuple[str, ...], size: int, rows: int, budget: int) -> None:
+    if size > budget:
+        raise ValueError(
+            f"the extension of {', '.join(prefix)} takes {size:,} bytes in a block of {rows} "
+            f"records, the memory budget is {budget:,}: fewer parents or smaller blocks are wanted"
+        )
 
 
 def _terms(prefix: tuple[str, ...]) -> set[frozenset[str]]:
