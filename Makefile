@@ -26,7 +26,8 @@ bench: .venv/installed
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is wanted; name yours: make PYTHON=python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat --editable .
 	@touch $@
 
 # Renews the lock: the newest versions that pyproject.toml allows, with hashes, naming no index.

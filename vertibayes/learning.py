@@ -113,5 +113,5 @@ def sample_rows(counter: Counter, records: int | None) -> Rows:
     if records is None or records == counter.records:
         return Rows()
     if not 1 <= records <= counter.records:
-        raise ValueError(f"a sample of {records} of {counter.records} records")
+        raise ValueError(f"a structure sample of {records} of {counter.records} records")
     return Rows(0, 0, records)

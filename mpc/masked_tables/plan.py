@@ -37,6 +37,14 @@ def subsets(prefix: Sequence[int]) -> list[Term]:
     return [t for size in range(1, len(places) + 1) for t in combinations(places, size)]
 
 
+def _ranges(starts: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return all places of several ranges, one range after the other."""
+    lengths = stops - starts
+    before = np.cumsum(lengths) - lengths
+    places: NDArray[np.intp] = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
+    return places
+
+
 @dataclass(frozen=True)
 class Plan:
     """All that the parties do for one query.
@@ -115,9 +123,8 @@ class Plan:
 
     def columns(self, places: Iterable[int]) -> NDArray[np.intp]:
         """Return the columns of some operands among all columns of the study."""
-        offsets = self.commitments.offsets
-        ranges = [np.arange(offsets[i], offsets[i + 1]) for i in places]
-        return np.concatenate(ranges) if ranges else np.zeros(0, np.intp)
+        offsets, chosen = self.commitments.offsets, np.array(list(places), np.intp)
+        return _ranges(offsets[chosen], offsets[chosen + 1])
 
     def lefts_at(self, lead: Party) -> list[Term]:
         """Return the left terms that are multiplied with a last operand led by `lead`."""
@@ -130,8 +137,9 @@ class Plan:
 
     def rows_of(self, terms: Iterable[Term]) -> NDArray[np.intp]:
         """Return the stacked rows of some terms."""
-        ranges = [np.arange(self.rows[t].start, self.rows[t].stop) for t in terms]
-        return np.concatenate(ranges) if ranges else np.zeros(0, np.intp)
+        rows = [self.rows[t] for t in terms]
+        starts, stops = ([row.start for row in rows], [row.stop for row in rows])
+        return _ranges(np.array(starts, np.intp), np.array(stops, np.intp))
 
     def dealt_to(self, lead: Party) -> list[Term]:
         """Return the left terms whose products at `lead` need a correction from the dealer."""

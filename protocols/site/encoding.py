@@ -16,6 +16,7 @@ from protocols.site.text import TextColumn
 from protocols.variables import Variable
 
 MOST_DIGITS = 300  # of a number; longer ones are text
+FEW_WORDS = 3  # that may stand among numbers by mistake
 MOST_NUMBERS = 16  # more distinct numbers than these are binned
 
 
@@ -29,6 +30,8 @@ class Encoding:
         What says that a value is missing, beside the empty text.
     states : mapping of str to sequence of str
         Declared states, in order, of some columns; the others' are found.
+    categorical : collection of str
+        Columns whose numbers are names: never binned.
     bins : float, default=0.1
         The smallest share of the records in a bin of a numeric column.
     most_states : int, default=100
@@ -41,12 +44,13 @@ class Encoding:
 
     missing_codes: Collection[str] = ()
     states: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    categorical: Collection[str] = ()
     bins: float = 0.1
     most_states: int = 100
 
     def __post_init__(self) -> None:
-        if isinstance(self.missing_codes, str):
-            raise TypeError("missing_codes is a collection of texts, not one text")
+        if isinstance(self.missing_codes, str) or isinstance(self.categorical, str):
+            raise TypeError("missing_codes and categorical are collections of texts, not one text")
         if not 0 < self.bins <= 0.5:
             raise ValueError(
                 f"bins of {self.bins} of the records: more than 0, at most 0.5 is wanted"
@@ -87,7 +91,8 @@ def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Enco
         states = tuple(encoding.states[name])
         code_of = _declared(where, column, texts, states)
     else:
-        states, code_of = _found(where, column, texts, used, encoding)
+        _check_found(where, column, texts, name in encoding.categorical)
+        states, code_of = _found(name, column, texts, used, encoding)
     if len(states) < 2 and name not in encoding.states and len(texts) > MOST_NUMBERS:
         raise DataError(
             f"{where} has {len(texts)} numbers on too few records for two bins; leave it out with "
@@ -131,8 +136,32 @@ def _declared(
     return {text: code_of[text] for text in texts}
 
 
+def _check_found(where: str, column: TextColumn, texts: Sequence[str], categorical: bool) -> None:
+    """Refuse identifiers, and numbers in which a few texts stand.
+
+    Such a text is mostly a code for missing; as a state it would turn each number into one.
+    """
+    numbers = {text: number(text) for text in texts}
+    values = {value for value in numbers.values() if value is not None}
+    words = [text for text, value in numbers.items() if value is None]
+    different = len(texts) if words else len(values)
+    fractions = not words and any(value != value.to_integral_value() for value in values)
+    if different == len(column) > 2 and not fractions:
+        raise DataError(
+            f"{where} is different in every record: if it identifies records, name it with "
+            "--id-column, else leave it out with --exclude"
+        )
+    if 0 < len(words) <= FEW_WORDS and len(values) > MOST_NUMBERS and not categorical:
+        records = int((column.places == column.texts.index(words[0])).sum())
+        first = int(np.argmax(column.places == column.texts.index(words[0]))) + 1
+        raise DataError(
+            f"{where} has numbers but for {words[0]!r} ({records} records, first {first}): "
+            "name it with --missing-codes if it says missing, or the column with --categorical"
+        )
+
+
 def _found(
-    where: str,
+    name: str,
     column: TextColumn,
     texts: Sequence[str],
     used: NDArray[np.integer],
@@ -140,21 +169,13 @@ def _found(
 ) -> tuple[tuple[str, ...], dict[str, int]]:
     numbers = {text: number(text) for text in texts}
     values = {value for value in numbers.values() if value is not None}
-    numeric = all(value is not None for value in numbers.values())
-    different = len(values) if numeric else len(texts)
-    fractions = numeric and any(value != value.to_integral_value() for value in values)
-    if different == len(column) > 2 and not fractions:
-        raise DataError(
-            f"{where} is different in every record: if it identifies records, name it with "
-            "--id-column, else leave it out with --exclude"
-        )
-    if numeric and len(values) > MOST_NUMBERS:
+    if None in numbers.values():
+        order = sorted(texts)
+        return tuple(order), {text: code for code, text in enumerate(order)}
+    if len(values) > MOST_NUMBERS and name not in encoding.categorical:
         counts = dict(zip(column.texts, used.tolist(), strict=True))
         return _binned(counts, numbers, encoding.bins)
-    if numeric:
-        return _by_number({text: value for text, value in numbers.items() if value is not None})
-    order = sorted(texts)
-    return tuple(order), {text: code for code, text in enumerate(order)}
+    return _by_number({text: value for text, value in numbers.items() if value is not None})
 
 
 def _by_number(numbers: Mapping[str, Decimal]) -> tuple[tuple[str, ...], dict[str, int]]:

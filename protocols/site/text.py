@@ -92,6 +92,8 @@ def _columns(path: Path, reader: Iterator[list[str]]) -> dict[str, TextColumn]:
     _, header = next(numbered, (0, []))
     if not header:
         raise DataError(f"{path}: the file is empty")
+    if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), None)):
+        raise DataError(f"{path}: separated by {separator!r}, commas are wanted")
     check_names(str(path), header)
     seen: list[dict[str, int]] = [{} for _ in header]
     places = [array("i") for _ in header]
@@ -118,7 +120,8 @@ def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, li
             if fields or single:
                 yield line, fields or [""]
     except csv.Error as error:
-        raise DataError(f"{path}, line {line + 1}: {error}") from None
+        reason = "a quote that is not closed" if "end of data" in str(error) else error
+        raise DataError(f"{path}, line {line + 1}: {reason}") from None
 
 
 def check_names(source: str, names: Sequence[str]) -> None:

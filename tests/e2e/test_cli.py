@@ -203,7 +203,11 @@ def bad_options():
     yield ["--sites", "2", "--pseudo-count", "-1"], {}, "a pseudo-count of -1.0"
     yield ["--sites", "2", "--bins", "2"], {}, "bins of 2.0"
     yield ["--sites", "2", "--max-states", "1"], {}, "at most 1 states"
-    yield ["--sites", "2", "--structure-records", "99"], {}, "a sample of 99 of 20 records"
+    yield (
+        ["--sites", "2", "--structure-records", "99"],
+        {},
+        "a structure sample of 99 of 20 records",
+    )
     yield ["--sites", "2", "--structure-records", "15"], {}, "leave out 5, and at least 10"
     yield ["--sites", "2", "--ordering", "o.json"], {"o.json": '["a"]'}, "lacking: b"
     yield ["--sites", "2", "--ordering", "o.json"], {"o.json": '["a", "b", "c"]'}, "unknown: c"
@@ -333,3 +337,36 @@ def test_help_comes_at_once():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n") and "learn" in done.stdout
     print(f"help in {perf_counter() - start:.2f} s")  # noqa: T201
+
+
+def test_doubts_are_told(folder, tmp_path, capsys):
+    text = "a,b\n" + "0,yes\n1,NA\n0,no\n" * 10
+    (tmp_path / "d.csv").write_text(text)
+    data = ["--data", tmp_path / "d.csv", "--sites", 2]
+    code, _, warned = learn(capsys, tmp_path / "1", *data, "--missing-codes", "99")
+    assert code == 0
+    assert "--missing-codes 99: no such value in the data" in warned
+    assert "'NA' in b is taken as a value; if it says missing: --missing-codes NA" in warned
+    code, _, warned = learn(capsys, tmp_path / "2", *data, "--missing-codes", "NA")
+    assert "NA" not in warned
+    assert outputs(tmp_path / "2")[1]["variables"]["b"] == {
+        "states": ["no", "yes"],
+        "missing": True,
+    }
+
+
+def test_files_without_identifiers_are_not_matched(folder, tmp_path, capsys):
+    files = ["--data", f"a={folder / 'a.csv'}", "--data", f"b={folder / 'b.csv'}"]
+    assert_refused(capsys, tmp_path, "--id-column is wanted", *files)
+
+
+def test_other_separators_are_named(tmp_path, capsys):
+    (tmp_path / "s.csv").write_text("a;b\n1;2\n")
+    data = ["--data", tmp_path / "s.csv", "--sites", 2]
+    assert_refused(capsys, tmp_path, "s.csv: separated by ';', commas are wanted", *data)
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("vertibayes 0.")

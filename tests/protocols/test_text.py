@@ -72,7 +72,7 @@ ZIPPED = gzip.compress(b"a,b\n1,2\n" * 50)
         ("d.csv", b"a,b\n1,\xff\n", ": not UTF-8 text"),
         ("d.csv", "a,b\n1,2\n".encode("utf-16"), ": not UTF-8 text"),
         ("d.csv", 'a,b\n1,"2"3\n', ", line 2: "),
-        ("d.csv", 'a,b\n1,2\n3,"4\n', ", line 3: unexpected end"),
+        ("d.csv", 'a,b\n1,2\n3,"4\n', ", line 3: a quote that is not closed"),
         ("d.csv", f"a\n{'x' * 140_000}\n", ", line 2: field larger"),
         ("d.csv.gz", "a,b\n1,2\n", ": cannot be read (Not a gzipped file"),
         ("d.csv.gz", ZIPPED[:-12], ": cannot be read (Compressed file ended"),

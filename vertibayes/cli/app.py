@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -14,15 +15,34 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Bayesian networks from data whose columns lie in different organizations.",
 )
 
-SEVERAL = ("--exclude", "--missing-codes")  # options that take several values in a row
+SEVERAL = (
+    "--exclude",
+    "--missing-codes",
+    "--categorical",
+)  # options that take several values in a row
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from vertibayes import __version__
+
+        sys.stdout.write(f"vertibayes {__version__}\n")
+        raise typer.Exit
 
 
 @app.callback()
-def _callback() -> None:
+def _callback(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
     """Bayesian networks from data whose columns lie in different organizations."""
+    del version
 
 
 @app.command("learn")
@@ -39,9 +59,15 @@ def _learn(
     id_column: Annotated[
         str | None, typer.Option(help="Identifies records; matches them between files.")
     ] = None,
-    exclude: Annotated[list[str] | None, typer.Option(help="Columns to leave out.")] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Columns to leave out: several in a row.")
+    ] = None,
     missing_codes: Annotated[
-        list[str] | None, typer.Option(help="What says missing, beside the empty field.")
+        list[str] | None,
+        typer.Option(help="What says missing, beside the empty field: several in a row."),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Columns whose numbers are names: never binned.")
     ] = None,
     ordering: Annotated[
         Path | None, typer.Option(help="JSON list of all variables; default: as in the data.")
@@ -50,12 +76,14 @@ def _learn(
         Path | None,
         typer.Option(help='JSON {"nodes": [...], "edges": [[parent, child], ...]}: CPTs only.'),
     ] = None,
-    max_parents: Annotated[int, typer.Option(help="Of each node, in K2.")] = 3,
+    max_parents: Annotated[int, typer.Option(help="Of each node, in K2: 0 to 20.")] = 3,
     missing: Annotated[
         str, typer.Option(help="available: count complete families; state: missing is a state.")
     ] = "available",
     pseudo_count: Annotated[float, typer.Option(help="Added to each cell of the CPTs.")] = 0.0,
-    bins: Annotated[float, typer.Option(help="Smallest share of the records in a bin.")] = 0.1,
+    bins: Annotated[
+        float, typer.Option(help="Smallest share of the records in a bin, to 0.5.")
+    ] = 0.1,
     max_states: Annotated[int, typer.Option(help="Most states of a variable.")] = 100,
     structure_records: Annotated[
         int | None, typer.Option(help="Learn the structure on a sample of so many records.")
@@ -63,7 +91,12 @@ def _learn(
     seed: Annotated[int, typer.Option(help="Of the random split of columns.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")] = False,
 ) -> None:
-    """Learn a Bayesian network from columns held by several sites."""
+    """Learn a Bayesian network from columns held by several sites.
+
+    For example: vertibayes learn --data patients.csv --sites 3 --out results
+
+    OUT has structure.json, model.bif, structure.svg, summary.json and ledger.json.
+    """
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.learn import run_learn
 
@@ -74,6 +107,7 @@ def _learn(
         id_column,
         tuple(exclude or ()),
         tuple(missing_codes or ()),
+        tuple(categorical or ()),
         bins,
         max_states,
         seed,
@@ -122,6 +156,11 @@ def several_values(arguments: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit with 2 and one sentence on standard error if it cannot."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # tables are small: threads cost more than they bring
+    if sys.stdout is None:  # closed by the shell
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
     from mpc.errors import ProtocolError
     from protocols.errors import QueryRefusedError, TransportError
 

@@ -19,6 +19,10 @@ from vertibayes.splitting import deal_columns
 
 Columns = dict[str, TextColumn]
 
+LIKE_MISSING = frozenset(
+    ["na", "n/a", "nan", "null", "none", "?", "-", ".", "missing", "unknown", "-9", "-99", "-999"]
+)
+
 
 @dataclass(frozen=True)
 class Source:
@@ -30,6 +34,7 @@ class Source:
     id_column: str | None = None
     exclude: tuple[str, ...] = ()
     missing_codes: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
     bins: float = 0.1
     max_states: int = 100
     seed: int = 0
@@ -37,10 +42,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Sites:
-    """The sites' data, and the order of all variables."""
+    """The sites' data, the order of all variables, and doubts about how they were read."""
 
     data: Mapping[str, SiteData]
     order: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
 
 
 class Held(NamedTuple):
@@ -59,7 +65,9 @@ def read_sites(source: Source) -> Sites:
     DataError, ValueError
         If a file or an option is at fault: it names it, with the column and the line or record.
     """
-    encoding = Encoding(source.missing_codes, {}, source.bins, source.max_states)
+    encoding = Encoding(
+        source.missing_codes, {}, source.categorical, source.bins, source.max_states
+    )
     named = [_named(text) for text in source.data]
     if all(name is None for name, _ in named) and len(named) == 1:
         held, order = _split_file(source, named[0][1])
@@ -68,11 +76,32 @@ def read_sites(source: Source) -> Sites:
         order = [name for site in held.values() for name in site.columns]
     else:
         raise ValueError("--data is one FILE to be split, or NAME=FILE once for each site")
+    for name in source.categorical:
+        if name not in order:
+            raise DataError(f"no column {name!r} (--categorical); there are {', '.join(order)}")
     data = {
         site: SiteData.from_text(site, columns, encoding, ids)
         for site, (columns, ids, _) in held.items()
     }
-    return Sites(data, tuple(order))
+    return Sites(data, tuple(order), doubts(source, held))
+
+
+def doubts(source: Source, held: Mapping[str, Held]) -> tuple[str, ...]:
+    """Return warnings of what may have been meant otherwise."""
+    texts: dict[str, list[str]] = {}
+    for site in held.values():
+        for name, column in site.columns.items():
+            for text in column.texts:
+                texts.setdefault(text, []).append(name)
+    unused = [code for code in source.missing_codes if code not in texts]
+    told = [f"--missing-codes {code}: no such value in the data" for code in unused]
+    for text, names in texts.items():
+        if text.strip().lower() in LIKE_MISSING and text not in source.missing_codes:
+            told.append(
+                f"{text!r} in {', '.join(names)} is taken as a value; if it says missing: "
+                f"--missing-codes {text}"
+            )
+    return tuple(told)
 
 
 def _named(text: str) -> tuple[str | None, Path]:
@@ -180,6 +209,8 @@ def _file_a_site(source: Source, files: Sequence[tuple[str, Path]]) -> dict[str,
     """Read a file a site, and bring the records into one order."""
     if source.sites is not None or source.partition is not None:
         raise ValueError("--sites and --partition split one file; here each site has its own")
+    if source.id_column is None and len(files) > 1:
+        raise ValueError("--id-column is wanted: it tells which records of the files are one")
     held: dict[str, Held] = {}
     holder: dict[str, str] = {}
     for site, path in files:
@@ -188,7 +219,10 @@ def _file_a_site(source: Source, files: Sequence[tuple[str, Path]]) -> dict[str,
         held[site] = _take(source, path)
         for name in held[site].columns:
             if name in holder:
-                raise DataError(f"the column {name!r} is at two sites, {holder[name]} and {site}")
+                raise DataError(
+                    f"the column {name!r} is at two sites, {holder[name]} and {site}; rename one, "
+                    "or leave both out with --exclude"
+                )
             holder[name] = site
     _check_excluded(source, held.values())
     return _matched(held)
@@ -235,7 +269,7 @@ def read_json(path: Path) -> Any:
         If there is no such file or it is no JSON: it names the file and the line.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except RecursionError:

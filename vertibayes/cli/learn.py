@@ -53,7 +53,10 @@ def run_learn(
         pseudo_count,
         structure_records,
     )
-    learned, summary = learn_from(read_sites(source), options, out, quiet)
+    sites = read_sites(source)
+    for doubt in sites.doubts:
+        sys.stderr.write(f"warning: {doubt}\n")
+    learned, summary = learn_from(sites, options, out, quiet)
     if not quiet:
         sys.stdout.write(told(learned, summary))
         sys.stdout.write(f"Written: {out}\n")
@@ -107,8 +110,8 @@ def told(learned: Learned, summary: dict[str, Any]) -> str:
     seconds, opened = summary["seconds"], summary["opened"]
     scores, found = learned.scores, learned.network.structure
     lines = [
-        f"{summary['records']} records, {summary['variables']} variables at "
-        f"{len(summary['sites'])} sites",
+        f"{summary['records']} records, {len(summary['variables'])} variables at "
+        f"{len(summary['sites'])} site{'s' if len(summary['sites']) > 1 else ''}",
         f"structure: {len(found.edges)} edges; K2 score {scores.k2:.3f}, BIC {scores.bic:.3f}, "
         f"AIC {scores.aic:.3f} nats",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "

@@ -12,6 +12,7 @@ from typing import Any
 
 from mpc.rounds import Party
 from protocols.federation import Federation
+from vertibayes import __version__
 from vertibayes.bif import write_bif
 from vertibayes.counting import SecureCounter
 from vertibayes.learning import Learned
@@ -40,8 +41,11 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """Fill a folder beside its place and move it there when it is whole."""
     check_folder(folder)
     folder = folder.resolve()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise ValueError(f"--out {folder}: {error.strerror}") from None
     try:
         write(part)
         part.chmod(0o755)
@@ -92,9 +96,13 @@ def summarize(
     }
     seconds["total"] = sum(seconds.values())
     return {
+        "version": __version__,
         "records": counter.records,
         "sites": {site: list(role.shown) for site, role in federation.roles.items()},
-        "variables": len(counter.variables),
+        "variables": {
+            name: {"states": list(variable.states), "missing": variable.missing}
+            for name, variable in counter.variables.items()
+        },
         "edges": len(learned.network.structure.edges),
         "scores": learned.scores.as_json(),
         "unseen_parent_configurations": {

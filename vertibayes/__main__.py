@@ -1,0 +1,5 @@
+"""``python -m vertibayes``."""
+
+from vertibayes.cli import main
+
+main()
