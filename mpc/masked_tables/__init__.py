@@ -27,10 +27,11 @@ columns from the dealer, from each holder, and from R to each site that counts w
 its cells. Rounds: `Plan.rounds`, whatever the number of tables.
 """
 
+from mpc.masked_tables.commit import Holder, commit
 from mpc.masked_tables.commitments import Commitments, Operand, Selection
 from mpc.masked_tables.dealer import deal_tables
 from mpc.masked_tables.plan import Group, Plan
-from mpc.masked_tables.site import Holder, commit, count_tables, open_tables
+from mpc.masked_tables.site import count_tables, open_tables
 
 __all__ = [
     "Commitments",

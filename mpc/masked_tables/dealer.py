@@ -12,8 +12,8 @@ import numpy as np
 
 from mpc.masked_tables.commitments import Term
 from mpc.masked_tables.masks import Masks
+from mpc.masked_tables.messages import Correction, Part
 from mpc.masked_tables.plan import Plan, Step
-from mpc.masked_tables.site import Correction, Part
 from mpc.randomness import Stream
 from mpc.ring import Elements
 from mpc.rounds import Message, Party, Program, Round

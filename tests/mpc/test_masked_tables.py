@@ -18,7 +18,7 @@ from mpc.masked_tables import (
     deal_tables,
     open_tables,
 )
-from mpc.masked_tables.site import Correction, Masked, Part
+from mpc.masked_tables.messages import Correction, Masked, Part
 from mpc.ring import Ring
 from mpc.rounds import Round
 from mpc.scheduler import run_all

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import mpc.masked_tables.block
 import mpc.masked_tables.site
 from mpc.errors import UnexpectedMessageError
 from mpc.masked_tables import Group, count_tables, deal_tables, open_tables
@@ -54,7 +55,8 @@ def test_without_labels_a_dealer_told_otherwise_opens_a_column(monkeypatch):
     def unlabelled(message, sender, ring, shape, label):
         return elements_of(message, sender, ring, shape)
 
-    monkeypatch.setattr(mpc.masked_tables.site, "labelled_elements", unlabelled)
+    for module in (mpc.masked_tables.block, mpc.masked_tables.site):
+        monkeypatch.setattr(module, "labelled_elements", unlabelled)
     secret = np.random.default_rng(1).integers(0, 2, RECORDS)
     w, asked, _, (first, second) = two_queries(secret)
     # q knows its own streams: the difference is (A_q(1) - A_q(0)) A_p(3), less the parts of q.

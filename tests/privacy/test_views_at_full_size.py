@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from mpc.masked_tables import Group
-from mpc.masked_tables.site import Correction, Masked, Part
+from mpc.masked_tables.messages import Correction, Masked, Part
 from mpc.randomness import StreamKey, label
 from mpc.sharing import Share
 from tests.worlds import world

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from mpc.errors import MalformedMessageError
-from mpc.masked_tables.site import Masked
+from mpc.masked_tables.messages import Masked
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS, Commit

@@ -10,7 +10,7 @@ from mpc.errors import (
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from mpc.masked_tables.site import Masked
+from mpc.masked_tables.messages import Masked
 from mpc.rounds import Expect, Round
 from protocols.errors import TransportError
 from protocols.federation import ANALYST, DEALER, federate
