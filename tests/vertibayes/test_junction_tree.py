@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.variables import Variable
+from vertibayes.inference.junction_tree import JunctionTree, propagate
+from vertibayes.network import Network, Structure
+
+
+@st.composite
+def networks(draw):
+    """Small networks, some CPTs with zeros, and some records with missing and soft values."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    count = draw(st.integers(1, 6))
+    names = [f"v{i}" for i in range(count)]
+    variables = {n: Variable(n, tuple(map(str, range(generator.integers(2, 4))))) for n in names}
+    parents = {}
+    for i, name in enumerate(names):
+        size = draw(st.integers(0, min(i, 3)))
+        parents[name] = tuple(generator.permutation(names[:i])[:size].tolist())
+    cpts = {}
+    for name in names:
+        shape = [len(variables[m].states) for m in (name, *parents[name])]
+        cpt = generator.random(shape) * (generator.random(shape) < 0.8) + 1e-3 * (
+            np.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)) == 0
+        )
+        cpts[name] = cpt / cpt.sum(axis=0)
+    order = draw(st.permutations(names))
+    network = Network(Structure({n: parents[n] for n in order}), variables, cpts)
+    known = {}
+    for name in names:
+        if draw(st.booleans()):
+            length = len(variables[name].states)
+            hard = np.eye(length)[generator.integers(0, length, 5)]
+            hard[generator.random(5) < 0.3] = 1
+            known[name] = hard
+    return network, known
+
+
+def joint_of(network, known):
+    """The joint distribution of all variables and what is known, by enumeration."""
+    names = list(network.structure.nodes)
+    letters = {name: chr(ord("a") + i) for i, name in enumerate(names)}
+    records = max((len(k) for k in known.values()), default=1)
+    terms, arrays = ["Z"], [np.ones(records)]
+    for name in names:
+        terms.append("".join(letters[m] for m in (name, *network.structure.parents[name])))
+        arrays.append(network.cpts[name])
+    for name, array in known.items():
+        terms.append("Z" + letters[name])
+        arrays.append(array)
+    return names, np.einsum(f"{','.join(terms)}->Z{''.join(letters.values())}", *arrays)
+
+
+@settings(max_examples=150, deadline=None)
+@given(networks())
+def test_equals_enumeration(found):
+    network, known = found
+    states = {name: len(v.states) for name, v in network.variables.items()}
+    beliefs = propagate(JunctionTree.of(network.structure, states), network, known)
+    names, joint = joint_of(network, known)
+    likelihood = joint.reshape(len(joint), -1).sum(axis=1)
+    with np.errstate(divide="ignore"):
+        expected = np.log(likelihood)
+    assert beliefs.log_likelihood == pytest.approx(expected, abs=1e-10)
+    for family in network.structure.families:
+        others = tuple(1 + i for i, n in enumerate(names) if n not in family.members)
+        kept = [n for n in names if n in family.members]
+        wanted = joint.sum(axis=others).transpose(0, *(1 + kept.index(n) for n in family.members))
+        total = likelihood.reshape(-1, *(1,) * len(family.members))
+        wanted = np.divide(wanted, total, out=np.zeros_like(wanted), where=total > 0)
+        assert beliefs.marginal(family.members) == pytest.approx(wanted, abs=1e-10)
+
+
+def test_alarm_equals_pgmpy(alarm_network, alarm_data):
+    from pgmpy.inference import VariableElimination
+
+    elimination = VariableElimination(alarm_network.to_pgmpy())
+    states = {name: len(v.states) for name, v in alarm_network.variables.items()}
+    tree = JunctionTree.of(alarm_network.structure, states)
+    shown = ["HRBP", "PRESS", "EXPCO2", "MINVOL", "CVP"]
+    records = 12
+    known = {n: np.eye(states[n])[alarm_data.codes[n][:records]] for n in shown}
+    beliefs = propagate(tree, alarm_network, known)
+    for record in range(records):
+        evidence = {
+            n: alarm_network.variables[n].states[alarm_data.codes[n][record]] for n in shown
+        }
+        for target in ("HYPOVOLEMIA", "INTUBATION"):
+            wanted = elimination.query([target], evidence=evidence, show_progress=False)
+            order = [
+                wanted.state_names[target].index(s) for s in alarm_network.variables[target].states
+            ]
+            assert beliefs.marginal([target])[record] == pytest.approx(
+                wanted.values[order], abs=1e-10
+            )
+
+
+def test_what_cannot_be_has_likelihood_zero_and_no_nan():
+    cpts = {"a": np.array([1.0, 0.0]), "b": np.array([[0.5, 0.2], [0.5, 0.8]])}
+    variables = {n: Variable(n, ("0", "1")) for n in "ab"}
+    network = Network(Structure({"a": (), "b": ("a",)}), variables, cpts)
+    tree = JunctionTree.of(network.structure, {"a": 2, "b": 2})
+    beliefs = propagate(tree, network, {"a": np.array([[0.0, 1.0], [1.0, 1.0]])})
+    assert beliefs.log_likelihood.tolist() == [-np.inf, 0.0]
+    assert not np.isnan(beliefs.joints[0]).any()
+
+
+def test_a_clique_too_large_is_named():
+    names = [f"v{i}" for i in range(9)]
+    structure = Structure({n: tuple(names[:i]) for i, n in enumerate(names)})
+    with pytest.raises(ValueError, match=r"the clique v0, .* has 1,000,000,000 states"):
+        JunctionTree.of(structure, dict.fromkeys(names, 10))
+
+
+def test_variables_of_no_one_clique():
+    structure = Structure({"a": (), "b": ()})
+    network = Network(
+        structure,
+        {n: Variable(n, ("0", "1")) for n in "ab"},
+        {n: np.array([0.5, 0.5]) for n in "ab"},
+    )
+    beliefs = propagate(JunctionTree.of(structure, {"a": 2, "b": 2}), network)
+    with pytest.raises(ValueError, match="no clique holds all of a, b"):
+        beliefs.marginal(["a", "b"])
