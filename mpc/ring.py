@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 Elements: TypeAlias = NDArray[np.unsignedinteger]
 
-HALF = 16  # factors of 33 bits together: sums over 2^20 rows stay below 2^53, exact in float64
+EXACT_BITS = 33  # of two factors: sums over 2^20 rows stay below 2^53, exact in float64
 TILE_ROWS = 1 << 12  # rows converted to float64 at a time: more if there are few columns
-TILE_CELLS = 1 << 19
+TILE_CELLS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,31 +79,21 @@ class Ring:
         right : ndarray of shape (q, m), dtype `dtype`
         bits : int, optional
             How many bits the elements of `right` have at most; 1 for indicators. Narrow factors
-            spare two of three products in the wide ring.
+            are multiplied in float64, by BLAS, up to three times as fast.
 
         Returns
         -------
         products : ndarray of shape (p, q), dtype `dtype`
         """
-        wide = self.bits + (self.bits if bits is None else bits) > 2 * HALF + 1
+        if self.bits + (self.bits if bits is None else bits) > EXACT_BITS:
+            return self.reduce(np.einsum("im,jm->ij", left, right))  # wraps, at 8 products a ns
         total = np.zeros((left.shape[0], right.shape[0]), np.uint64)
         tile = max(TILE_ROWS, TILE_CELLS // (len(left) + len(right) + 1))
         for start in range(0, left.shape[1], tile):
-            a, b = left[:, start : start + tile], right[:, start : start + tile]
-            total += _product_by_halves(a, b) if wide else _product(a, b)
+            total += _product(left[:, start : start + tile], right[:, start : start + tile])
         return self.reduce(total.astype(self.dtype))
 
 
 def _product(left: Elements, right: Elements) -> NDArray[np.uint64]:
     """Multiply exactly in float64: factors of 33 bits together, a tile of rows."""
     return (left.astype(np.float64) @ right.astype(np.float64).T).astype(np.uint64)
-
-
-def _product_by_halves(left: Elements, right: Elements) -> NDArray[np.uint64]:
-    """Multiply modulo 2^32; the product of the high halves is a multiple of 2^32 and vanishes."""
-    mask, shift = left.dtype.type(2**HALF - 1), left.dtype.type(HALF)
-    left_halves = np.concatenate([left & mask, left >> shift]).astype(np.float64)
-    low, high = ((right & mask).astype(np.float64), (right >> shift).astype(np.float64))
-    by_low = left_halves @ low.T
-    cross = by_low[len(left) :] + left_halves[: len(left)] @ high.T
-    return by_low[: len(left)].astype(np.uint64) + (cross.astype(np.uint64) << np.uint64(HALF))
