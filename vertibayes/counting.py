@@ -256,7 +256,7 @@ class SecureCounter:
         if rows.count(self.records) == self.records:
             rows = Rows()  # whichever permutation
         keys = [(frozenset(family.members), missing, rows) for family in families]
-        new = {key: f for key, f in zip(keys, families, strict=True) if key not in self._opened}
+        new = {k: f for k, f in zip(keys, families, strict=True) if self._find(k) is None}
         if new:
             self.calls += 1
             self._ask(list(new.values()), missing, rows)
@@ -271,9 +271,20 @@ class SecureCounter:
                 key = frozenset(family.members), missing, rows
                 self._opened[key] = family, tables[place]
 
+    def _find(self, key: tuple[frozenset[str], bool, Rows]) -> tuple[Family, Table] | None:
+        """Return an opened table; one with missing cells tells that of the others."""
+        members, missing, rows = key
+        if key in self._opened or missing or (members, True, rows) not in self._opened:
+            return self._opened.get(key)
+        family, table = self._opened[members, True, rows]
+        known = tuple(slice(len(self.variables[name].states)) for name in family.members)
+        return family, table[known]
+
     def _as_asked(self, key: tuple[frozenset[str], bool, Rows], family: Family) -> Table:
         """Return an opened table with its axes in the order asked for."""
-        opened, table = self._opened[key]
+        found = self._find(key)
+        assert found is not None  # it has just been asked
+        opened, table = found
         axes = [opened.members.index(name) for name in family.members]
         return np.ascontiguousarray(table.transpose(axes)).copy()
 

@@ -10,7 +10,10 @@ from protocols.variables import Rows
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import Scores, fit_cpts, scores
+from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.structure.k2 import k2
+
+MISSING = ("available", "state", "em")
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,9 @@ class Options:
     structure : Structure, optional
         Learn its CPTs only.
     max_parents : int, default=3
-    missing : bool, default=False
-        Whether missing is a state, rather than counting the records that are complete in a family.
+    missing : {"available", "state", "em"}, default="available"
+        Whether missing cells leave their record out of a family's counts, are a state of their own,
+        or are filled by EM on the families' tables (the structure is then that of available cases).
     pseudo_count : float, default=0
     structure_records : int, optional
         Learn the structure on a common random sample of so many records; CPTs are learned on all.
@@ -34,7 +38,7 @@ class Options:
     ordering: Sequence[str] | None = None
     structure: Structure | None = None
     max_parents: int = 3
-    missing: bool = False
+    missing: str = "available"
     pseudo_count: float = 0.0
     structure_records: int | None = None
 
@@ -66,6 +70,8 @@ def learn(
     ValueError
         If the options do not fit the variables or the records.
     """
+    if options.missing not in MISSING:
+        raise ValueError(f"missing {options.missing!r}: one of {', '.join(MISSING)} is wanted")
     start = perf_counter()
     structure = options.structure
     if structure is None:
@@ -73,17 +79,20 @@ def learn(
             counter,
             ordering=options.ordering,
             max_parents=options.max_parents,
-            missing=options.missing,
+            missing=options.missing == "state",
             rows=sample_rows(counter, options.structure_records),
             progress=progress,
         )
     else:
         check_nodes(counter, structure)
     learned = perf_counter()
-    network = fit_cpts(
-        counter, structure, pseudo_count=options.pseudo_count, missing=options.missing
-    )
-    found = scores(counter, structure, missing=options.missing)
+    as_state = options.missing == "state"
+    if options.missing == "em":
+        pseudo_count = options.pseudo_count
+        network = fit_em_from_tables(counter, structure, pseudo_count=pseudo_count).network
+    else:
+        network = fit_cpts(counter, structure, pseudo_count=options.pseudo_count, missing=as_state)
+    found = scores(counter, structure, missing=as_state)
     return Learned(network, found, learned - start, perf_counter() - learned)
 
 

@@ -198,7 +198,11 @@ def bad_options():
     yield ["--sites", "2", "--exclude", "zz"], {}, "no column 'zz' (--exclude); there are a, b"
     yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"
     yield ["--sites", "2", "--id-column", "a"], {}, "'0' stands twice in 'a'"
-    yield ["--sites", "2", "--missing", "guess"], {}, "--missing guess: one of available, state"
+    yield (
+        ["--sites", "2", "--missing", "guess"],
+        {},
+        "--missing guess: one of available, state, em is wanted",
+    )
     yield ["--sites", "2", "--max-parents", "-1"], {}, "max_parents of -1"
     yield ["--sites", "2", "--pseudo-count", "-1"], {}, "a pseudo-count of -1.0"
     yield ["--sites", "2", "--bins", "2"], {}, "bins of 2.0"
@@ -370,3 +374,17 @@ def test_the_version(capsys):
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("vertibayes 0.")
+
+
+def test_missing_cells_filled_by_em(tmp_path, capsys, gaps):
+    header = list(gaps.variables)
+    texts = [np.array([*v.states, ""])[gaps.codes[n]] for n, v in gaps.variables.items()]
+    write(tmp_path / "gaps.csv", header, zip(*texts, strict=True))
+    data = ["--data", tmp_path / "gaps.csv", "--sites", 3]
+    assert learn(capsys, tmp_path / "em", *data, "--missing", "em")[0] == 0
+    assert learn(capsys, tmp_path / "available", *data)[0] == 0
+    em, available = (read_bif_file(tmp_path / n / "model.bif") for n in ("em", "available"))
+    assert em.structure == available.structure
+    assert any(not np.allclose(em.cpts[n], available.cpts[n], atol=1e-4) for n in em.cpts)
+    scores = [outputs(tmp_path / n)[1]["scores"] for n in ("em", "available")]
+    assert scores[0] == scores[1], "both score the structure over available cases"

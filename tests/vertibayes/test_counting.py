@@ -239,3 +239,13 @@ def test_many_variables_with_gaps_need_no_more_cells_than_they_have():
 def test_codes_of_another_type_are_refused(codes):
     with pytest.raises(ValueError, match="uint8 or uint16"):
         SiteData({"v": Variable("v", ("0", "1"))}, {"v": codes})
+
+
+def test_a_table_with_missing_cells_tells_that_without(gaps):
+    family = Family(*list(gaps.variables)[:1], tuple(list(gaps.variables)[1:3]))
+    with federate(split_columns(gaps, 3)) as federation:
+        counter = SecureCounter.of(federation, order=list(gaps.variables))
+        counter.tables([family], missing=True)
+        (table,) = counter.tables([family])
+        assert counter.calls == 1
+    assert np.array_equal(table, PlainCounter(gaps).tables([family])[0])

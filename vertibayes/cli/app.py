@@ -78,7 +78,10 @@ def _learn(
     ] = None,
     max_parents: Annotated[int, typer.Option(help="Of each node, in K2: 0 to 20.")] = 3,
     missing: Annotated[
-        str, typer.Option(help="available: count complete families; state: missing is a state.")
+        str,
+        typer.Option(
+            help="available: count complete families; state: missing is a state; em: fill by EM."
+        ),
     ] = "available",
     pseudo_count: Annotated[float, typer.Option(help="Added to each cell of the CPTs.")] = 0.0,
     bins: Annotated[

@@ -13,10 +13,8 @@ from protocols.federation import federate
 from vertibayes.cli.inputs import Sites, Source, read_ordering, read_sites, read_structure
 from vertibayes.cli.outputs import check_folder, summarize, write_results
 from vertibayes.counting import SecureCounter
-from vertibayes.learning import Learned, Options, learn
+from vertibayes.learning import MISSING, Learned, Options, learn
 from vertibayes.report.disclosure import disclosure
-
-MISSING = ("available", "state")
 
 Progress = Callable[[int, int], None]
 
@@ -49,7 +47,7 @@ def run_learn(
         read_ordering(ordering),
         read_structure(structure),
         max_parents,
-        missing == "state",
+        missing,
         pseudo_count,
         structure_records,
     )

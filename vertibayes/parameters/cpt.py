@@ -48,13 +48,24 @@ def fit_cpts(
     ValueError
         If the pseudo-count is negative or not finite, or a node is unknown.
     """
-    if not 0 <= pseudo_count < np.inf:
-        raise ValueError(f"a pseudo-count of {pseudo_count}: a finite number from 0 on is wanted")
+    check_pseudo_count(pseudo_count)
     tables = counter.tables(structure.families, missing=missing, rows=rows)
     variables = {node: counter.variables[node] for node in structure.nodes}
     if missing:
         variables = {node: with_missing_state(v) for node, v in variables.items()}
     return network_from(structure, variables, tables, pseudo_count)
+
+
+def check_pseudo_count(pseudo_count: float) -> None:
+    """Refuse a pseudo-count that is negative or not finite.
+
+    Raises
+    ------
+    ValueError
+        It names the number.
+    """
+    if not 0 <= pseudo_count < np.inf:
+        raise ValueError(f"a pseudo-count of {pseudo_count}: a finite number from 0 on is wanted")
 
 
 def network_from(

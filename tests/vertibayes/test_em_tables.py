@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+
+from protocols.federation import federate
+from protocols.site.data import SiteData
+from protocols.variables import Variable
+from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.inference.junction_tree import JunctionTree, propagate
+from vertibayes.network import Structure
+from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.parameters.em_tables import fit_em_from_tables
+from vertibayes.parameters.synthetic import sample
+from vertibayes.splitting import split_columns
+from vertibayes.structure.k2 import k2
+
+
+def with_gaps(data, share, seed=0):
+    """Lose a share of the cells, completely at random."""
+    generator = np.random.default_rng(seed)
+    variables, codes = {}, {}
+    for name, variable in data.variables.items():
+        lost = generator.random(data.records) < share
+        codes[name] = np.where(lost, len(variable.states), data.codes[name]).astype(np.uint8)
+        variables[name] = Variable(name, variable.states, bool(lost.any()))
+    return SiteData(variables, codes)
+
+
+def divergence(truth, model):
+    """KL(truth || model) in nats, of networks with one structure."""
+    states = {name: len(v.states) for name, v in truth.variables.items()}
+    beliefs = propagate(JunctionTree.of(truth.structure, states), truth)
+    total = 0.0
+    for family in truth.structure.families:
+        joint = beliefs.marginal(family.members)[0]
+        seen = joint > 0
+        ratio = truth.cpts[family.child][seen] / model.cpts[family.child][seen]
+        total += float((joint[seen] * np.log(ratio)).sum())
+    return total
+
+
+def test_without_gaps_it_is_maximum_likelihood(alarm_network, alarm_data):
+    counter = PlainCounter(alarm_data)
+    fit = fit_em_from_tables(counter, alarm_network.structure, pseudo_count=0.5)
+    wanted = fit_cpts(counter, alarm_network.structure, pseudo_count=0.5)
+    assert fit.converged and len(fit.trace) == 1
+    assert all(np.array_equal(fit.network.cpts[n], wanted.cpts[n]) for n in wanted.cpts)
+
+
+def test_by_hand():
+    """a is known in all records, b in some: given a, those where it is missing say nothing of b."""
+    data = SiteData(
+        {"a": Variable("a", ("0", "1")), "b": Variable("b", ("0", "1"), missing=True)},
+        {
+            "a": np.array([0, 0, 0, 0, 1, 1, 1, 1], np.uint8),
+            "b": np.array([0, 0, 1, 2, 1, 1, 2, 2], np.uint8),
+        },
+    )
+    structure = Structure({"a": (), "b": ("a",)})
+    network = fit_em_from_tables(PlainCounter(data), structure, tolerance=1e-15).network
+    assert network.cpts["a"] == pytest.approx([1 / 2, 1 / 2])
+    assert network.cpts["b"] == pytest.approx(np.array([[2 / 3, 0], [1 / 3, 1]]), abs=1e-6)
+
+
+def test_a_missing_parent_is_filled_by_its_child():
+    """a = b wherever both are known: where a is missing, b tells it."""
+    a = np.array([0] * 20 + [1] * 20 + [2] * 40, np.uint8)
+    b = np.array([0] * 20 + [1] * 20 + [0] * 20 + [1] * 20, np.uint8)
+    variables = {"a": Variable("a", ("0", "1"), missing=True), "b": Variable("b", ("0", "1"))}
+    counter = PlainCounter(SiteData(variables, {"a": a, "b": b}))
+    fit = fit_em_from_tables(counter, Structure({"a": (), "b": ("a",)}), tolerance=1e-14)
+    assert fit.network.cpts["b"] == pytest.approx(np.eye(2), abs=0.02)
+    assert fit.converged
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_closer_to_the_truth_than_available_cases(alarm_network, share):
+    data = with_gaps(sample(alarm_network, 10_000, seed=5), share)
+    counter, structure = PlainCounter(data), alarm_network.structure
+    fit = fit_em_from_tables(counter, structure, pseudo_count=0.5)
+    available = fit_cpts(counter, structure, pseudo_count=0.5)
+    assert divergence(alarm_network, fit.network) < 0.95 * divergence(alarm_network, available)
+    assert fit.converged and not any(np.isnan(cpt).any() for cpt in fit.network.cpts.values())
+
+
+def test_the_trace_rises(alarm_network):
+    data = with_gaps(sample(alarm_network, 3000, seed=6), 0.3)
+    fit = fit_em_from_tables(PlainCounter(data), alarm_network.structure, tolerance=1e-9)
+    assert len(fit.trace) > 5
+    assert (np.diff(fit.trace) > -1e-9 * abs(fit.trace[0])).all()
+
+
+def test_over_sites_as_over_pooled_data(gaps):
+    plain = PlainCounter(gaps)
+    structure = k2(plain)
+    wanted = fit_em_from_tables(plain, structure)
+    with federate(split_columns(gaps, 3)) as federation:
+        counter = SecureCounter.of(federation, order=list(gaps.variables))
+        fit = fit_em_from_tables(counter, structure)
+        assert counter.calls == 1
+    assert fit.trace == wanted.trace
+    assert all(np.array_equal(fit.network.cpts[n], wanted.network.cpts[n]) for n in structure.nodes)
+
+
+def test_it_opens_what_missing_as_a_state_opens(gaps):
+    structure = k2(PlainCounter(gaps))
+    with federate(split_columns(gaps, 2)) as federation:
+        counter = SecureCounter.of(federation)
+        fit_cpts(counter, structure, missing=True)
+        cells = counter.ledger.cells
+        fit_em_from_tables(counter, structure)
+        assert counter.ledger.cells == cells
+
+
+def test_a_variable_without_values_is_named():
+    variable = Variable("b", ("0", "1"), missing=True)
+    data = SiteData({"b": variable}, {"b": np.full(20, 2, np.uint8)})
+    with pytest.raises(ValueError, match="b has no value in any record"):
+        fit_em_from_tables(PlainCounter(data), Structure({"b": ()}))
+
+
+@pytest.mark.parametrize(
+    "options", [{"tolerance": 0}, {"most_iterations": 0}, {"pseudo_count": -1}], ids=str
+)
+def test_impossible_options(gaps, options):
+    with pytest.raises(ValueError, match="wanted"):
+        fit_em_from_tables(PlainCounter(gaps), Structure.of(list(gaps.variables), []), **options)
