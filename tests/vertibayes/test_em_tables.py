@@ -5,7 +5,8 @@ from protocols.federation import federate
 from protocols.site.data import SiteData
 from protocols.variables import Variable
 from vertibayes.counting import PlainCounter, SecureCounter
-from vertibayes.inference.junction_tree import JunctionTree, propagate
+from vertibayes.inference.junction_tree import JunctionTree
+from vertibayes.inference.propagation import Batch
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
@@ -28,7 +29,7 @@ def with_gaps(data, share, seed=0):
 def divergence(truth, model):
     """KL(truth || model) in nats, of networks with one structure."""
     states = {name: len(v.states) for name, v in truth.variables.items()}
-    beliefs = propagate(JunctionTree.of(truth.structure, states), truth)
+    beliefs = Batch(JunctionTree.of(truth.structure, states), states, {}).propagate(truth)
     total = 0.0
     for family in truth.structure.families:
         joint = beliefs.marginal(family.members)[0]

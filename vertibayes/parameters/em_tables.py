@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from protocols.variables import Rows, Variable
 from vertibayes.counting import Counter, Table
-from vertibayes.inference.junction_tree import JunctionTree, propagate
+from vertibayes.inference.junction_tree import JunctionTree
+from vertibayes.inference.propagation import Batch
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import check_pseudo_count, network_from
 
@@ -88,14 +89,14 @@ def fit_em_from_tables(
     members = [family.members for family in structure.families]
     families = [_Family(counter, names, t) for names, t in zip(members, tables, strict=True)]
     states = {node: len(variable.states) for node, variable in variables.items()}
-    tree = JunctionTree.of(structure, states)
+    nothing_known = Batch(JunctionTree.of(structure, states), states, {})
     start = [family.complete + 1.0 for family in families]  # no state without a chance
     network = network_from(structure, variables, start)
     trace: list[float] = []
     for iteration in range(most_iterations):
         if progress is not None:
             progress(iteration, most_iterations)
-        joints = _joints(tree, network)
+        joints = _joints(nothing_known, network)
         trace.append(sum(f.log_likelihood(j) for f, j in zip(families, joints, strict=True)))
         filled = [f.filled(j) for f, j in zip(families, joints, strict=True)]
         network = network_from(structure, variables, filled, pseudo_count)
@@ -113,13 +114,10 @@ def _settled(trace: Sequence[float], tolerance: float) -> bool:
     return len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tolerance * abs(trace[-2])
 
 
-def _joints(tree: JunctionTree, network: Network) -> list[NDArray[np.float64]]:
+def _joints(nothing_known: Batch, network: Network) -> list[NDArray[np.float64]]:
     """Return the distribution of each family under a network."""
-    beliefs = propagate(tree, network)
-    return [
-        beliefs.marginal(family.members, tree.homes[family.child])[0]
-        for family in network.structure.families
-    ]
+    beliefs = nothing_known.propagate(network)
+    return [beliefs.expected_counts(family.members) for family in network.structure.families]
 
 
 class _Family:

@@ -1,0 +1,152 @@
+"""Exact EM for records with missing cells (Dempster, Laird and Rubin 1977; Lauritzen 1995).
+
+It needs the records: those of one site, pooled ones, or synthetic ones. Over a federation,
+`fit_em_from_tables` needs tables only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from protocols.site.data import SiteData
+from protocols.variables import Variable
+from vertibayes.counting import PlainCounter
+from vertibayes.inference.junction_tree import JunctionTree
+from vertibayes.inference.propagation import Batch
+from vertibayes.network import Network, Structure
+from vertibayes.parameters.cpt import check_pseudo_count, network_from
+from vertibayes.parameters.em_tables import without_gaps
+
+
+@dataclass(frozen=True)
+class EmFit:
+    """A network fitted to records with missing cells.
+
+    Attributes
+    ----------
+    network : Network
+    trace : tuple of float
+        What EM maximizes, before each iteration, in nats: the log-likelihood of the records, and
+        with pseudo-counts their weight times the logarithms of all probabilities.
+    converged : bool
+        Whether its relative change fell below the tolerance.
+    traces : tuple of tuple of float
+        Those of all starts.
+    """
+
+    network: Network
+    trace: tuple[float, ...]
+    converged: bool
+    traces: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+
+
+def fit_em(
+    data: SiteData,
+    structure: Structure,
+    *,
+    pseudo_count: float = 0.0,
+    restarts: int = 0,
+    seed: int = 0,
+    start: Network | None = None,
+    tolerance: float = 1e-7,
+    most_iterations: int = 500,
+    progress: Callable[[int, int], None] | None = None,
+) -> EmFit:
+    """Fit the CPTs of a structure to records with missing cells.
+
+    Parameters
+    ----------
+    data : SiteData
+    structure : Structure
+    pseudo_count : float, default=0
+        Added to each expected count.
+    restarts : int, default=0
+        Further starts, from random CPTs; the fit of the highest trace is returned.
+    seed : int, default=0
+        Of these.
+    start : Network, optional
+        The first start; that of available cases, each cell one count more, if None.
+    tolerance : float, default=1e-7
+        Stop when the trace changes by less, relatively.
+    most_iterations : int, default=500
+    progress : callable, optional
+        Called with (start, starts).
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, a node is unknown or has no value in any record, or the
+        structure's cliques are too large.
+    """
+    check_pseudo_count(pseudo_count)
+    if not tolerance > 0 or most_iterations < 1 or restarts < 0:
+        raise ValueError("a tolerance above 0, iterations from 1 and restarts from 0 are wanted")
+    _check_values(data, structure)
+    variables = {node: without_gaps(data.variables[node]) for node in structure.nodes}
+    states = {node: len(variable.states) for node, variable in variables.items()}
+    codes = {node: data.codes[node] for node in structure.nodes}
+    batch = Batch(JunctionTree.of(structure, states), states, codes)
+    generator = np.random.default_rng(seed)
+    fits = []
+    for number in range(1 + restarts):
+        if progress is not None:
+            progress(number, 1 + restarts)
+        if number:
+            first = _random(structure, variables, generator)
+        else:
+            first = start or _available(data, structure)
+        fits.append(_climb(batch, first, pseudo_count, tolerance, most_iterations))
+    best = max(fits, key=lambda fit: fit.trace[-1])
+    return EmFit(best.network, best.trace, best.converged, tuple(fit.trace for fit in fits))
+
+
+def _climb(
+    batch: Batch, network: Network, pseudo_count: float, tolerance: float, most_iterations: int
+) -> EmFit:
+    """Iterate from one start."""
+    trace: list[float] = []
+    structure, variables = network.structure, network.variables
+    for _ in range(most_iterations):
+        beliefs = batch.propagate(network)
+        trace.append(beliefs.log_likelihood + _prior(network, pseudo_count))
+        counts = [beliefs.expected_counts(family.members) for family in structure.families]
+        network = network_from(structure, variables, counts, pseudo_count)
+        if len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tolerance * abs(trace[-2]):
+            return EmFit(network, tuple(trace), True)
+    return EmFit(network, tuple(trace), False)
+
+
+def _prior(network: Network, pseudo_count: float) -> float:
+    """Return the logarithm of the Dirichlet prior that pseudo-counts are, up to a constant."""
+    if not pseudo_count:
+        return 0.0
+    with np.errstate(divide="ignore"):
+        logs = sum(float(np.log(cpt).sum()) for cpt in network.cpts.values())
+    return pseudo_count * logs
+
+
+def _check_values(data: SiteData, structure: Structure) -> None:
+    for node in structure.nodes:
+        if node not in data.variables:
+            raise ValueError(f"the data have no variable {node!r}")
+        if data.records and (data.codes[node] == len(data.variables[node].states)).all():
+            raise ValueError(f"{node} has no value in any record: leave it out")
+
+
+def _available(data: SiteData, structure: Structure) -> Network:
+    """Return the network of available cases, each cell one count more."""
+    tables = PlainCounter(data).tables(structure.families)
+    variables = {node: without_gaps(data.variables[node]) for node in structure.nodes}
+    return network_from(structure, variables, tables, 1.0)
+
+
+def _random(
+    structure: Structure, variables: Mapping[str, Variable], generator: np.random.Generator
+) -> Network:
+    """Return a network of CPTs drawn uniformly."""
+    shapes = [[len(variables[name].states) for name in f.members] for f in structure.families]
+    counts = [generator.exponential(size=shape) for shape in shapes]
+    return network_from(structure, variables, counts)
