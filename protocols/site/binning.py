@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from decimal import Decimal, localcontext
+from decimal import Decimal, InvalidOperation, localcontext
 from itertools import pairwise
 
 FEWEST_RECORDS = 10
@@ -70,6 +70,15 @@ def bin_names(edges: Sequence[Decimal]) -> tuple[str, ...]:
     ends = ["-inf", *(f"{edge:f}" for edge in edges), "inf"]
     names = [f"({low},{high}]" for low, high in pairwise(ends)]
     return (*names[:-1], names[-1][:-1] + ")")
+
+
+def edges_of(names: Sequence[str]) -> list[Decimal] | None:
+    """Take `bin_names` back; None if these are no bins' names."""
+    try:
+        edges = [Decimal(name.rpartition(",")[2][:-1]) for name in names[:-1]]
+    except InvalidOperation:
+        return None
+    return edges if tuple(names) == bin_names(edges) else None
 
 
 def bin_of(value: Decimal, edges: Sequence[Decimal]) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.errors import DataError
-from protocols.site.binning import bin_edges, bin_names, bin_of
+from protocols.site.binning import bin_edges, bin_names, bin_of, edges_of
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
 
@@ -106,6 +106,39 @@ def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Enco
             f"--max-states, or leave it out with --exclude {name}"
         )
     return _codes(name, column, states, code_of)
+
+
+def encode_known(
+    source: str, name: str, column: TextColumn, encoding: Encoding
+) -> NDArray[np.unsignedinteger]:
+    """Encode a column in declared states; numbers find their bins if the states are bins.
+
+    Returns
+    -------
+    codes : ndarray of shape (n,), dtype uint8 or uint16
+        ``len(states)`` where the value is missing.
+
+    Raises
+    ------
+    DataError
+        If a value is none of the states: it names the source, the column and the record.
+    """
+    states = tuple(encoding.states[name])
+    edges = edges_of(states)
+    known = {state: code for code, state in enumerate(states)}
+    code_of: dict[str, int] = {}
+    for place, text in enumerate(column.texts):
+        value = number(text) if edges is not None else None
+        if text in known:
+            code_of[text] = known[text]
+        elif value is not None and edges is not None:
+            code_of[text] = bin_of(value, edges)
+        elif not is_missing(text, encoding):
+            record = int(np.argmax(column.places == place)) + 1
+            raise DataError(
+                f"{source}: the column {name!r}, record {record}: {text!r} is none of its states"
+            )
+    return _codes(name, column, states, code_of).codes
 
 
 def is_missing(text: str, encoding: Encoding) -> bool:

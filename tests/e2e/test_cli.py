@@ -388,3 +388,59 @@ def test_missing_cells_filled_by_em(tmp_path, capsys, gaps):
     assert any(not np.allclose(em.cpts[n], available.cpts[n], atol=1e-4) for n in em.cpts)
     scores = [outputs(tmp_path / n)[1]["scores"] for n in ("em", "available")]
     assert scores[0] == scores[1], "both score the structure over available cases"
+
+
+def read_rows(path):
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def predict(capsys, folder, *arguments):
+    try:
+        main(["predict", *map(str, arguments)])
+    except SystemExit as stop:
+        return stop.code or 0, capsys.readouterr().err
+    return 0, capsys.readouterr().err
+
+
+def test_predict(folder, tmp_path, capsys):
+    learn(capsys, tmp_path / "m", "--data", folder / "all.csv", "--sites", 2, "--pseudo-count", 1)
+    model = ["--model", tmp_path / "m" / "model.bif", "--target", "LVFAILURE"]
+    out = tmp_path / "p.csv"
+    code, _ = predict(capsys, tmp_path, *model, "--data", folder / "all.csv", "--out", out)
+    assert code == 0
+    header, *rows = read_rows(out)
+    states = read_bif_file(tmp_path / "m" / "model.bif").variables["LVFAILURE"].states
+    assert header == ["LVFAILURE", *(f"P(LVFAILURE={state})" for state in states)]
+    assert len(rows) == 2000
+    assert all(sum(map(float, row[1:])) == pytest.approx(1) for row in rows)
+    with (folder / "all.csv").open() as file:
+        truth = [row["LVFAILURE"] for row in csv.DictReader(file)]
+    right = sum(row[0] == state for row, state in zip(rows, truth, strict=True))
+    assert right / 2000 > 0.9
+    (tmp_path / "bad.csv").write_text("CVP\nLOW\nNOVEL\n")
+    new = tmp_path / "new.csv"
+    code, error = predict(capsys, tmp_path, *model, "--data", tmp_path / "bad.csv", "--out", new)
+    assert code == 2 and "the column 'CVP', record 2: 'NOVEL' is none of its states" in error
+    code, error = predict(
+        capsys, tmp_path, *model[:2], "--target", "X", "--data", out, "--out", new
+    )
+    assert code == 2 and "--target X: the model has" in error
+    code, error = predict(capsys, tmp_path, *model, "--data", out, "--out", out)
+    assert code == 2 and "it exists" in error
+    assert not new.exists()
+
+
+def test_predict_finds_the_bins_of_numbers(tmp_path, capsys):
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=400).round(2)
+    y = np.where(x + generator.normal(size=400) / 4 > 0, "yes", "no")
+    path = write(tmp_path / "n.csv", ["x", "y"], zip(x, y, strict=True))
+    learn(capsys, tmp_path / "m", "--data", path, "--sites", 2)
+    write(tmp_path / "new.csv", ["x"], [["-3"], ["2.5"], [""]])
+    code, _ = predict(
+        capsys, tmp_path, "--model", tmp_path / "m" / "model.bif", "--data", tmp_path / "new.csv",
+        "--target", "y", "--out", tmp_path / "p.csv",
+    )  # fmt: skip
+    rows = read_rows(tmp_path / "p.csv")[1:]
+    assert code == 0 and [row[0] for row in rows[:2]] == ["no", "yes"] and len(rows) == 3

@@ -143,6 +143,22 @@ def _demo(
     run_demo(out, records, sites, seed)
 
 
+@app.command("predict")
+def _predict(
+    model: Annotated[Path, typer.Option(help="A model.bif that was learned.")],
+    data: Annotated[Path, typer.Option(help="FILE.csv[.gz] with any of its variables.")],
+    target: Annotated[str, typer.Option(help="The variable to be predicted.")],
+    out: Annotated[Path, typer.Option(help="A new CSV file, a line a record.")],
+    missing_codes: Annotated[
+        list[str] | None, typer.Option(help="What says missing, beside the empty field.")
+    ] = None,
+) -> None:
+    """Predict a variable from what each record has of the others."""
+    from vertibayes.cli.predict import run_predict
+
+    run_predict(model, data, target, out, tuple(missing_codes or ()))
+
+
 def several_values(arguments: Sequence[str]) -> list[str]:
     """Repeat an option before each of its values: ``-x A B`` as ``-x A -x B``, for `SEVERAL`."""
     expanded: list[str] = []
