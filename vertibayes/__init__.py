@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from protocols.variables import Family, Rows, Variable
     from vertibayes.bif import read_bif, write_bif
     from vertibayes.counting import Counter, PlainCounter, SecureCounter
+    from vertibayes.inference.prediction import predict, predict_proba
     from vertibayes.network import Network, Structure
     from vertibayes.parameters.cpt import fit_cpts, scores
+    from vertibayes.parameters.em import fit_em
+    from vertibayes.parameters.em_tables import fit_em_from_tables
     from vertibayes.splitting import split_columns
     from vertibayes.structure.k2 import k2
 
@@ -30,7 +33,11 @@ _HOMES = {
     "Variable": "protocols.variables",
     "federate": "protocols.federation",
     "fit_cpts": "vertibayes.parameters.cpt",
+    "fit_em": "vertibayes.parameters.em",
+    "fit_em_from_tables": "vertibayes.parameters.em_tables",
     "k2": "vertibayes.structure.k2",
+    "predict": "vertibayes.inference.prediction",
+    "predict_proba": "vertibayes.inference.prediction",
     "read_bif": "vertibayes.bif",
     "scores": "vertibayes.parameters.cpt",
     "split_columns": "vertibayes.splitting",
@@ -49,7 +56,11 @@ __all__ = [
     "Variable",
     "federate",
     "fit_cpts",
+    "fit_em",
+    "fit_em_from_tables",
     "k2",
+    "predict",
+    "predict_proba",
     "read_bif",
     "scores",
     "split_columns",

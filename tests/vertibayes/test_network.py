@@ -74,3 +74,12 @@ def test_samples_follow_the_network(alarm_network):
     assert all(np.array_equal(data.codes[n], again.codes[n]) for n in data.codes)
     with pytest.raises(ValueError, match="-1 records"):
         sample(alarm_network, -1, seed=3)
+
+
+def test_all_public_names_are_there():
+    import vertibayes
+
+    for name in vertibayes.__all__:
+        assert getattr(vertibayes, name).__name__ == name
+    with pytest.raises(AttributeError, match="nothing"):
+        vertibayes.nothing  # noqa: B018
