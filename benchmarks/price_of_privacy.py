@@ -34,7 +34,7 @@ from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
-PUBLISHED_ASIA = 10.8  # s, 2 sites, 10,000 records: the published code, cited from its errata
+PUBLISHED_ASIA = 10.8  # s, 2 sites, 10,000 records: the published code, cited, not run
 
 
 def load(name: str, folder: Path | None) -> SiteData:

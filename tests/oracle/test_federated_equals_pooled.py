@@ -18,7 +18,7 @@ from vertibayes.parameters.em import fit_em
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
-# ERRATA's independent reference: at most 3 parents, file order. arcs, K2 score in nats.
+# An independent reference: at most 3 parents, file order. arcs, K2 score in nats.
 REFERENCE = {
     "asia/asia.csv.gz": (8, -22476.311472500),
     "alarm/alarm.csv.gz": (75, -110835.764389671),
