@@ -11,9 +11,10 @@ from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
+from vertibayes.parameters.three_steps import fit_three_steps
 from vertibayes.structure.k2 import k2
 
-MISSING = ("available", "state", "em")
+MISSING = ("em", "synthetic", "available", "state")
 
 
 @dataclass(frozen=True)
@@ -27,20 +28,28 @@ class Options:
     structure : Structure, optional
         Learn its CPTs only.
     max_parents : int, default=3
-    missing : {"available", "state", "em"}, default="available"
-        Whether missing cells leave their record out of a family's counts, are a state of their own,
-        or are filled by EM on the families' tables (the structure is then that of available cases).
+    missing : {"em", "synthetic", "available", "state"}, optional
+        Whether missing cells are filled by EM on the families' tables or by the three steps of
+        VertiBayes (the structure is that of available cases), leave their record out of a family's
+        counts, or are a state of their own. "em" if cells are missing and "available" if not, when
+        None.
     pseudo_count : float, default=0
     structure_records : int, optional
         Learn the structure on a common random sample of so many records; CPTs are learned on all.
+    synthetic_records : int, optional
+        How many the three steps draw; as many as there are if None.
+    em_restarts : int, default=0
+        Further random starts of their EM.
     """
 
     ordering: Sequence[str] | None = None
     structure: Structure | None = None
     max_parents: int = 3
-    missing: str = "available"
+    missing: str | None = None
     pseudo_count: float = 0.0
     structure_records: int | None = None
+    synthetic_records: int | None = None
+    em_restarts: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,7 @@ def learn(
     ValueError
         If the options do not fit the variables or the records.
     """
-    if options.missing not in MISSING:
-        raise ValueError(f"missing {options.missing!r}: one of {', '.join(MISSING)} is wanted")
+    missing = how_missing(counter, options)
     start = perf_counter()
     structure = options.structure
     if structure is None:
@@ -79,21 +87,48 @@ def learn(
             counter,
             ordering=options.ordering,
             max_parents=options.max_parents,
-            missing=options.missing == "state",
+            missing=missing == "state",
             rows=sample_rows(counter, options.structure_records),
             progress=progress,
         )
     else:
         check_nodes(counter, structure)
     learned = perf_counter()
-    as_state = options.missing == "state"
-    if options.missing == "em":
-        pseudo_count = options.pseudo_count
-        network = fit_em_from_tables(counter, structure, pseudo_count=pseudo_count).network
-    else:
-        network = fit_cpts(counter, structure, pseudo_count=options.pseudo_count, missing=as_state)
-    found = scores(counter, structure, missing=as_state)
+    network = _fit(counter, structure, missing, options)
+    found = scores(counter, structure, missing=missing == "state")
     return Learned(network, found, learned - start, perf_counter() - learned)
+
+
+def how_missing(counter: Counter, options: Options) -> str:
+    """Return what is done with missing cells.
+
+    Raises
+    ------
+    ValueError
+        If the options name nothing that can be done.
+    """
+    if options.missing is None:
+        gaps = any(variable.missing for variable in counter.variables.values())
+        return "em" if gaps else "available"
+    if options.missing not in MISSING:
+        raise ValueError(f"missing {options.missing!r}: one of {', '.join(MISSING)} is wanted")
+    return options.missing
+
+
+def _fit(counter: Counter, structure: Structure, missing: str, options: Options) -> Network:
+    pseudo_count = options.pseudo_count
+    if missing == "em":
+        return fit_em_from_tables(counter, structure, pseudo_count=pseudo_count).network
+    if missing == "synthetic":
+        fit, _ = fit_three_steps(
+            counter,
+            structure,
+            pseudo_count=pseudo_count,
+            records=options.synthetic_records,
+            restarts=options.em_restarts,
+        )
+        return fit.network
+    return fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=missing == "state")
 
 
 def check_nodes(counter: Counter, structure: Structure) -> None:

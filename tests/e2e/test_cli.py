@@ -201,7 +201,7 @@ def bad_options():
     yield (
         ["--sites", "2", "--missing", "guess"],
         {},
-        "--missing guess: one of available, state, em is wanted",
+        "--missing guess: one of em, synthetic, available, state is",
     )
     yield ["--sites", "2", "--max-parents", "-1"], {}, "max_parents of -1"
     yield ["--sites", "2", "--pseudo-count", "-1"], {}, "a pseudo-count of -1.0"
@@ -381,8 +381,8 @@ def test_missing_cells_filled_by_em(tmp_path, capsys, gaps):
     texts = [np.array([*v.states, ""])[gaps.codes[n]] for n, v in gaps.variables.items()]
     write(tmp_path / "gaps.csv", header, zip(*texts, strict=True))
     data = ["--data", tmp_path / "gaps.csv", "--sites", 3]
-    assert learn(capsys, tmp_path / "em", *data, "--missing", "em")[0] == 0
-    assert learn(capsys, tmp_path / "available", *data)[0] == 0
+    assert learn(capsys, tmp_path / "em", *data)[0] == 0, "the default where cells are missing"
+    assert learn(capsys, tmp_path / "available", *data, "--missing", "available")[0] == 0
     em, available = (read_bif_file(tmp_path / n / "model.bif") for n in ("em", "available"))
     assert em.structure == available.structure
     assert any(not np.allclose(em.cpts[n], available.cpts[n], atol=1e-4) for n in em.cpts)
@@ -444,3 +444,38 @@ def test_predict_finds_the_bins_of_numbers(tmp_path, capsys):
     )  # fmt: skip
     rows = read_rows(tmp_path / "p.csv")[1:]
     assert code == 0 and [row[0] for row in rows[:2]] == ["no", "yes"] and len(rows) == 3
+
+
+def test_validation(tmp_path, capsys, gaps):
+    header = list(gaps.variables)
+    texts = [np.array([*v.states, ""])[gaps.codes[n]] for n, v in gaps.variables.items()]
+    path = write(tmp_path / "gaps.csv", header, zip(*texts, strict=True))
+    code, *_ = learn(
+        capsys, tmp_path / "out", "--data", path, "--sites", 3, "--missing", "synthetic",
+        "--synthetic-records", 1000, "--em-restarts", 1, "--target", header[0],
+        "--validate", "public,scv,svdg", "--folds", 4, "--public", path, "--max-parents", 2,
+    )  # fmt: skip
+    assert code == 0
+    found = json.loads((tmp_path / "out" / "validation.json").read_text())
+    lost = int((gaps.codes[header[0]] == len(gaps.variables[header[0]].states)).sum())
+    assert found["public"]["left_out"] == lost > 0 and found["public"]["scored"] == 2000 - lost
+    for method, folds in (("public", 0), ("scv", 4), ("svdg", 4)):
+        assert 0.5 < found[method]["auc"] <= 1 and len(found[method]["auc_by_fold"]) == folds
+        assert found[method]["aic"] == outputs(tmp_path / "out")[1]["scores"]["aic"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--validate", "scv"], "--validate needs a --target"),
+        (["--validate", "x", "--target", "a"], "--validate x: some of public,scv,svdg"),
+        (["--validate", "public", "--target", "a"], "--public FILE belong together"),
+        (["--validate", "scv", "--target", "z"], "--target z: there are a, b"),
+        (["--validate", "svdg", "--target", "a", "--folds", "1"], "1 folds: from 2"),
+        (["--validate", "svdg", "--target", "a", "--folds", "4"], "5 records, at least 10"),
+    ],
+)
+def test_validations_that_cannot_be(tmp_path, capsys, monkeypatch, options, reason):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").write_text(GOOD)
+    assert_refused(capsys, tmp_path, reason, "--data", "good.csv", "--sites", 2, *options)

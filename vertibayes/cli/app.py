@@ -78,11 +78,24 @@ def _learn(
     ] = None,
     max_parents: Annotated[int, typer.Option(help="Of each node, in K2: 0 to 20.")] = 3,
     missing: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="available: count complete families; state: missing is a state; em: fill by EM."
+            help="em: fill by EM on tables (the default where cells are missing); synthetic: the "
+            "three steps of VertiBayes; available: count complete families; state: a state."
         ),
-    ] = "available",
+    ] = None,
+    synthetic_records: Annotated[
+        int | None, typer.Option(help="How many the three steps draw; as many as there are.")
+    ] = None,
+    em_restarts: Annotated[int, typer.Option(help="Further random starts of their EM.")] = 0,
+    target: Annotated[str | None, typer.Option(help="What --validate predicts.")] = None,
+    validate: Annotated[
+        str | None, typer.Option(help="Some of public,scv,svdg: writes validation.json.")
+    ] = None,
+    public: Annotated[
+        Path | None, typer.Option(help="FILE.csv[.gz] of records for --validate public.")
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Of scv and svdg.")] = 10,
     pseudo_count: Annotated[float, typer.Option(help="Added to each cell of the CPTs.")] = 0.0,
     bins: Annotated[
         float, typer.Option(help="Smallest share of the records in a bin, to 0.5.")
@@ -102,14 +115,17 @@ def _learn(
     """
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.learn import run_learn
+    from vertibayes.cli.validations import Validations
 
+    methods = tuple(filter(None, (validate or "").split(",")))
+    codes = tuple(missing_codes or ())
     source = Source(
         tuple(data),
         sites,
         partition,
         id_column,
         tuple(exclude or ()),
-        tuple(missing_codes or ()),
+        codes,
         tuple(categorical or ()),
         bins,
         max_states,
@@ -124,6 +140,9 @@ def _learn(
         missing=missing,
         pseudo_count=pseudo_count,
         structure_records=structure_records,
+        synthetic_records=synthetic_records,
+        em_restarts=em_restarts,
+        validation=Validations(methods, target, folds, public, codes),
         quiet=quiet,
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 from protocols.federation import federate
 from vertibayes.cli.inputs import Sites, Source, read_ordering, read_sites, read_structure
 from vertibayes.cli.outputs import check_folder, summarize, write_results
+from vertibayes.cli.validations import Validations
 from vertibayes.counting import SecureCounter
 from vertibayes.learning import MISSING, Learned, Options, learn
 from vertibayes.report.disclosure import disclosure
@@ -26,9 +27,12 @@ def run_learn(
     ordering: Path | None,
     structure: Path | None,
     max_parents: int,
-    missing: str,
+    missing: str | None,
     pseudo_count: float,
     structure_records: int | None,
+    synthetic_records: int | None,
+    em_restarts: int,
+    validation: Validations,
     quiet: bool,
 ) -> None:
     """Run the command; see its help.
@@ -39,7 +43,7 @@ def run_learn(
         If an input is at fault. Nothing is then written.
     """
     check_folder(out)
-    if missing not in MISSING:
+    if missing is not None and missing not in MISSING:
         raise ValueError(f"--missing {missing}: one of {', '.join(MISSING)} is wanted")
     if ordering is not None and structure is not None:
         raise ValueError("--structure needs no --ordering: its CPTs only are learned")
@@ -50,18 +54,25 @@ def run_learn(
         missing,
         pseudo_count,
         structure_records,
+        synthetic_records,
+        em_restarts,
     )
+    validation.check()
     sites = read_sites(source)
     for doubt in sites.doubts:
         sys.stderr.write(f"warning: {doubt}\n")
-    learned, summary = learn_from(sites, options, out, quiet)
+    learned, summary = learn_from(sites, options, out, quiet, validation)
     if not quiet:
         sys.stdout.write(told(learned, summary))
         sys.stdout.write(f"Written: {out}\n")
 
 
 def learn_from(
-    sites: Sites, options: Options, out: Path | None, quiet: bool
+    sites: Sites,
+    options: Options,
+    out: Path | None,
+    quiet: bool,
+    validation: Validations | None = None,
 ) -> tuple[Learned, dict[str, Any]]:
     """Learn over sites in this process; write the results if a folder is named.
 
@@ -74,6 +85,7 @@ def learn_from(
         commit_seconds = perf_counter() - start
         with _progress(quiet) as progress:
             learned = learn(counter, options, progress)
+        validated = validation.run(counter, learned) if validation is not None else {}
         found = disclosure(counter.opened_tables, counter.records)
         summary = summarize(learned, counter, federation, commit_seconds, found)
         if found.cells:
@@ -85,7 +97,7 @@ def learn_from(
                 "uniform (summary.json: unseen_parent_configurations)\n"
             )
         if out is not None:
-            write_results(out, learned, federation, summary)
+            write_results(out, learned, federation, summary, validated)
     return learned, summary
 
 

@@ -58,9 +58,13 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def write_results(
-    folder: Path, learned: Learned, federation: Federation, summary: Mapping[str, Any]
+    folder: Path,
+    learned: Learned,
+    federation: Federation,
+    summary: Mapping[str, Any],
+    validated: Mapping[str, Any],
 ) -> None:
-    """Write structure, model, drawing, summary and ledger of a run."""
+    """Write structure, model, drawing, summary and ledger of a run, and its validation if any."""
     structure = learned.network.structure
     counter_ledger = federation.session.role.ledger
 
@@ -72,6 +76,8 @@ def write_results(
         (part / "structure.svg").write_text(draw(structure, holders), encoding="utf-8")
         _write_json(part / "summary.json", summary)
         _write_json(part / "ledger.json", counter_ledger.as_json())
+        if validated:
+            _write_json(part / "validation.json", validated)
 
     write_folder(folder, write)
 

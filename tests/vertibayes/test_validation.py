@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+
+from protocols.federation import federate
+from protocols.site.data import SiteData
+from protocols.variables import Family, Rows, Variable
+from tests.vertibayes.test_em_tables import with_gaps
+from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.parameters.synthetic import sample
+from vertibayes.splitting import split_columns
+from vertibayes.validation.auc import auc
+from vertibayes.validation.methods import Without, public, scv, svdg
+
+TARGET = "HYPOVOLEMIA"
+
+
+def test_auc_equals_scikit_learns():
+    metrics = pytest.importorskip("sklearn.metrics")
+    generator = np.random.default_rng(0)
+    probabilities = generator.dirichlet([1, 1, 1], 200).round(1)  # with ties
+    classes = generator.integers(0, 3, 200)
+    areas = [metrics.roc_auc_score(classes == k, probabilities[:, k]) for k in range(3)]
+    found = auc(classes, probabilities, "xyz")
+    assert list(found.by_class.values()) == pytest.approx(areas)
+    assert found.auc == pytest.approx(np.average(areas, weights=np.bincount(classes)))
+    assert (found.scored, found.left_out) == (200, 0)
+
+
+def test_records_without_a_class_are_left_out_and_counted():
+    probabilities = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+    found = auc(np.array([0, 1, 2]), probabilities, ("a", "b"))
+    assert found.auc == 1.0 and (found.scored, found.left_out) == (2, 1)
+
+
+@pytest.mark.parametrize("classes", [[0, 0, 0], [2, 2, 2], []])
+def test_one_class_or_none_has_no_area(classes):
+    found = auc(np.array(classes, int), np.full((len(classes), 2), 0.5), ("a", "b"))
+    assert found.auc is None and not found.by_class
+
+
+def test_a_class_absent_gives_no_wrong_number():
+    probabilities = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+    found = auc(np.array([0, 2]), probabilities, "abc")
+    assert set(found.by_class) == {"a", "c"} and found.auc == 1.0
+
+
+def test_probabilities_of_a_wrong_shape():
+    with pytest.raises(ValueError, match=r"\(2, 2\) is wanted"):
+        auc(np.array([0, 1]), np.ones((2, 3)), "ab")
+
+
+@pytest.fixture(scope="module")
+def records(alarm_network):
+    return with_gaps(sample(alarm_network, 3000, seed=2), 0.1)
+
+
+def test_the_three_ways_agree_where_the_structure_is_true(alarm_network, records):
+    counter, structure = PlainCounter(records), alarm_network.structure
+    fresh = with_gaps(sample(alarm_network, 3000, seed=3), 0.1)
+    wanted = public(alarm_network, fresh, TARGET).overall
+    assert wanted.left_out == (fresh.codes[TARGET] == 2).sum() > 0
+    for validate in (scv, svdg):
+        found = validate(counter, structure, TARGET, folds=3)
+        assert found.overall.auc == pytest.approx(wanted.auc, abs=0.05)
+        assert len(found.by_fold) == 3
+        assert sum(fold.scored for fold in found.by_fold) == found.overall.scored
+
+
+def test_a_difference_of_counters_is_the_counter_of_the_others(records):
+    counter = PlainCounter(records)
+    rows, family = Rows(0, 500, 900), Family(TARGET, ("CVP",))
+    rest = Without(counter, rows)
+    (got,) = rest.tables([family], missing=True)
+    parts = [
+        counter.tables([family], missing=True, rows=Rows(0, *p))[0] for p in ((0, 500), (900, None))
+    ]
+    assert np.array_equal(got, sum(parts)) and rest.records == 2600
+    with pytest.raises(ValueError, match="rows cannot be chosen"):
+        rest.tables([family], rows=rows)
+
+
+def test_over_sites(alarm_network, records):
+    names = ["HISTORY", "LVFAILURE", "HYPOVOLEMIA", "LVEDVOLUME", "CVP"]
+    from vertibayes.network import Structure
+
+    structure = Structure.of(names, [("LVFAILURE", "HISTORY"), ("LVFAILURE", "LVEDVOLUME"),
+                                     (TARGET, "LVEDVOLUME"), ("LVEDVOLUME", "CVP")])  # fmt: skip
+    data = records.take(names)
+    with federate(split_columns(data, 2)) as federation:
+        counter = SecureCounter.of(federation, order=names)
+        found = svdg(counter, structure, TARGET, folds=5)
+        tables = {table.rows for table in counter.ledger.tables}
+    assert len(tables) == 6, "all records, and each fold's"
+    pooled = svdg(PlainCounter(data), structure, TARGET, folds=5)
+    assert found.overall.auc == pytest.approx(pooled.overall.auc, abs=0.05)
+
+
+def test_what_cannot_be_validated(alarm_network, records):
+    counter, structure = PlainCounter(records), alarm_network.structure
+    with pytest.raises(ValueError, match="no node 'x'"):
+        scv(counter, structure, "x")
+    with pytest.raises(ValueError, match="1 folds: from 2"):
+        svdg(counter, structure, TARGET, folds=1)
+    other = SiteData({TARGET: Variable(TARGET, ("a", "b"))}, {TARGET: np.zeros(3, np.uint8)})
+    with pytest.raises(ValueError, match="other states"):
+        public(alarm_network, other, TARGET)
+    with pytest.raises(ValueError, match="no variable"):
+        public(alarm_network, records.take(["CVP"]), TARGET)

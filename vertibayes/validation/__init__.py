@@ -1,0 +1,1 @@
+"""How well a network predicts: on public records, and without any (SCV, SVDG)."""
