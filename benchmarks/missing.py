@@ -26,28 +26,14 @@ from protocols.site.text import read_columns
 from protocols.variables import Variable
 from vertibayes.bif import read_bif_file
 from vertibayes.counting import PlainCounter
-from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.inference.propagation import Batch
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import fit_three_steps
+from vertibayes.validation.divergence import divergence
 
 PRIOR = 1.0
-
-
-def divergence(truth: Network, model: Network) -> float:
-    """Return KL(truth || model) in nats, of networks with one structure."""
-    states = {name: len(v.states) for name, v in truth.variables.items()}
-    beliefs = Batch(JunctionTree.of(truth.structure, states), states, {}).propagate(truth)
-    total = 0.0
-    for family in truth.structure.families:
-        joint = beliefs.expected_counts(family.members)
-        seen = joint > 0
-        ratio = truth.cpts[family.child][seen] / model.cpts[family.child][seen]
-        total += float((joint[seen] * np.log(ratio)).sum())
-    return total
 
 
 def mode_imputed(data: SiteData, structure: Structure) -> Network:

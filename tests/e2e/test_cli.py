@@ -1,9 +1,8 @@
-"""The command line, as a user types it; mistakes end with 2, one sentence, and no output."""
+"""The command line, as a user types it."""
 
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import subprocess
 import sys
@@ -12,54 +11,10 @@ from time import perf_counter
 import numpy as np
 import pytest
 
+from tests.e2e.command import FILES, learn, outputs, predict, read_rows, write
 from vertibayes.bif import read_bif_file
 from vertibayes.cli import main
 from vertibayes.cli.app import several_values
-from vertibayes.network import Structure
-
-FILES = {"structure.json", "model.bif", "structure.svg", "summary.json", "ledger.json"}
-
-
-def write(path, header, rows):
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "wt", newline="") as file:
-        csv.writer(file).writerows([header, *rows])
-    return path
-
-
-def rows_of(data):
-    texts = [np.array(v.states)[data.codes[n]] for n, v in data.variables.items()]
-    return [list(row) for row in zip(*texts, strict=True)]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory, alarm_data):
-    """Six of ALARM's columns as a file, and as one file a site in other orders."""
-    path = tmp_path_factory.mktemp("data")
-    data = alarm_data.take(["HISTORY", "LVFAILURE", "CVP", "PCWP", "LVEDVOLUME", "HYPOVOLEMIA"])
-    names, rows = list(data.variables), rows_of(data)
-    write(path / "all.csv", names, rows)
-    numbered = [[f"p{i}", *row] for i, row in enumerate(rows)]
-    write(path / "ids.csv.gz", ["id", *names], numbered)
-    write(path / "a.csv", ["id", *names[:3]], [r[:4] for r in numbered])
-    write(path / "b.csv", ["id", *names[3:]], [[r[0], *r[4:]] for r in numbered[::-1]])
-    return path
-
-
-def learn(capsys, out, *arguments):
-    """Run learn; return (exit status, standard output, standard error)."""
-    try:
-        main(["learn", "--out", str(out), *map(str, arguments)])
-        code = 0
-    except SystemExit as stop:
-        code = stop.code or 0
-    found = capsys.readouterr()
-    return code, found.out, found.err
-
-
-def outputs(out):
-    read = {name: json.loads((out / name).read_text()) for name in FILES if name.endswith("json")}
-    return read["structure.json"], read["summary.json"], read["ledger.json"]
 
 
 def test_one_file_over_sites(folder, tmp_path, capsys):
@@ -144,173 +99,6 @@ def test_numbers_are_binned_at_their_site(tmp_path, capsys):
     assert network.variables["x"].states[0].startswith("(-inf,")
 
 
-GOOD = "a,b\n" + "0,x\n1,y\n" * 10
-
-
-def bad_data():
-    yield "empty", "", "the file is empty"
-    yield "header only", "a,b\n", "a header and no records"
-    yield "ragged", GOOD + "1\n", "line 22: 1 fields, the header has 2"
-    yield "twice", "a,a\n0,1\n", "the column 'a' stands twice"
-    yield "nameless", "a,\n0,1\n", "column 2 has no name"
-    yield (
-        "one state",
-        "a,b\n" + "0,x\n1,x\n" * 10,
-        "'b' has one state, 'x'; leave it out with --exclude b",
-    )
-    yield "no values", "a,b\n" + "0,\n1,\n" * 10, "'b' has no values; leave it out with --exclude b"
-    yield "identifier", "a,b\n" + "".join(f"{i % 2},q{i}\n" for i in range(20)), "--id-column"
-    yield (
-        "integers",
-        "a,b\n" + "".join(f"{i % 2},{i}\n" for i in range(20)),
-        "'b' is different in every record",
-    )
-    yield (
-        "states",
-        "a,b\n" + "".join(f"{i % 2},t{i // 2}\n" for i in range(210)),
-        "'b' has 105 states, at most 100",
-    )
-    yield "few", "a,b\n" + "0,x\n1,y\n" * 4, "tables over 8 records, at least 10 are wanted"
-
-
-@pytest.mark.parametrize(("text", "reason"), [pytest.param(t, r, id=i) for i, t, r in bad_data()])
-def test_bad_data(tmp_path, capsys, text, reason):
-    path = tmp_path / "bad.csv"
-    path.write_text(text)
-    assert_refused(capsys, tmp_path, reason, "--data", path, "--sites", 2)
-
-
-def assert_refused(capsys, tmp_path, reason, *arguments):
-    """One sentence, status 2, nothing written."""
-    before = sorted(tmp_path.rglob("*"))
-    code, told, error = learn(capsys, tmp_path / "results", *arguments)
-    assert code == 2 and told == ""
-    assert reason in " ".join(error.replace("│", " ").split())
-    assert error.startswith("vertibayes: ") and error.count("\n") == 1
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def bad_options():
-    """Options beside --data good.csv, files to write, and what is said."""
-    yield ["--sites", "9"], {}, "9 sites: from 1 to 2"
-    yield ["--sites", "0"], {}, "0 sites: from 1 to 2"
-    yield [], {}, "--sites K or --partition FILE is wanted"
-    yield ["--sites", "2", "--exclude", "zz"], {}, "no column 'zz' (--exclude); there are a, b"
-    yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"
-    yield ["--sites", "2", "--id-column", "a"], {}, "'0' stands twice in 'a'"
-    yield (
-        ["--sites", "2", "--missing", "guess"],
-        {},
-        "--missing guess: one of em, synthetic, available, state is",
-    )
-    yield ["--sites", "2", "--max-parents", "-1"], {}, "max_parents of -1"
-    yield ["--sites", "2", "--pseudo-count", "-1"], {}, "a pseudo-count of -1.0"
-    yield ["--sites", "2", "--bins", "2"], {}, "bins of 2.0"
-    yield ["--sites", "2", "--max-states", "1"], {}, "at most 1 states"
-    yield (
-        ["--sites", "2", "--structure-records", "99"],
-        {},
-        "a structure sample of 99 of 20 records",
-    )
-    yield ["--sites", "2", "--structure-records", "15"], {}, "leave out 5, and at least 10"
-    yield ["--sites", "2", "--ordering", "o.json"], {"o.json": '["a"]'}, "lacking: b"
-    yield ["--sites", "2", "--ordering", "o.json"], {"o.json": '["a", "b", "c"]'}, "unknown: c"
-    yield ["--sites", "2", "--ordering", "o.json"], {"o.json": '{"a": 1}'}, "o.json: a JSON list"
-    yield ["--sites", "2", "--ordering", "o.json"], {"o.json": "[\n1,"}, "o.json, line 2: no JSON"
-    yield ["--sites", "2", "--ordering", "none.json"], {}, "none.json: no such file"
-    structure = ["--sites", "2", "--structure", "s.json"]
-    yield (
-        structure,
-        {"s.json": '{"nodes": ["a", "b"], "edges": [["a", "b"], ["b", "a"]]}'},
-        "a cycle: ",
-    )
-    yield (
-        structure,
-        {"s.json": '{"nodes": ["a", "b"], "edges": [["a", "q"]]}'},
-        "a -> q has an unknown",
-    )
-    yield structure, {"s.json": '{"nodes": ["a"], "edges": []}'}, "lacking: b"
-    yield structure, {"s.json": '{"nodes": ["a", "b", "c"], "edges": []}'}, "unknown: c"
-    yield structure, {"s.json": "[]"}, "s.json: {"
-    partition = ["--partition", "p.json"]
-    yield partition, {"p.json": '{"x": ["a"], "y": ["a", "b"]}'}, "'a' is at two sites, x and y"
-    yield partition, {"p.json": '{"x": ["a"], "y": ["q"]}'}, "'q', which is no column"
-    yield partition, {"p.json": '{"x": ["a"]}'}, "at no site: b"
-    yield partition, {"p.json": '{"x": ["a", "b"], "y": []}'}, "'y' holds no column"
-    yield partition, {"p.json": '{"dealer": ["a"], "y": ["b"]}'}, "'dealer' is the dealer: no site"
-    yield [*partition, "--sites", "2"], {"p.json": '{"x": ["a", "b"]}'}, "one is wanted"
-
-
-@pytest.mark.parametrize(("options", "files", "reason"), list(bad_options()))
-def test_bad_options(tmp_path, capsys, monkeypatch, options, files, reason):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "good.csv").write_text(GOOD)
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert_refused(capsys, tmp_path, reason, "--data", "good.csv", *options)
-
-
-def bad_sites():
-    yield {"a": "id,x\n1,0\n", "b": "id,x\n1,0\n"}, "the column 'x' is at two sites, a and b"
-    yield {"a": "id,x\n1,0\n2,1\n", "b": "id,y\n1,0\n"}, "different numbers of records: a 2, b 1"
-    yield {"a": "id,x\n1,0\n2,1\n", "b": "id,y\n1,0\n3,1\n"}, "'2' and 0 more are at a and not at b"
-    yield {"a": "id,x\n1,0\n1,1\n", "b": "id,y\n1,0\n3,1\n"}, "a.csv: '1' stands twice in 'id'"
-    yield {"a": "id,x\n1,0\n,1\n", "b": "id,y\n1,0\n3,1\n"}, "a.csv, record 2: no identifier"
-    yield {"a": "id,x\n1,0\n", "b": "y\n1\n"}, "b.csv: no column 'id'"
-
-
-@pytest.mark.parametrize(("files", "reason"), list(bad_sites()))
-def test_sites_that_do_not_fit(tmp_path, capsys, files, reason):
-    data = []
-    for site, text in files.items():
-        (tmp_path / f"{site}.csv").write_text(text)
-        data += ["--data", f"{site}={tmp_path / site}.csv"]
-    assert_refused(capsys, tmp_path, reason, *data, "--id-column", "id")
-
-
-def test_files_that_are_not_there(tmp_path, capsys):
-    assert_refused(
-        capsys, tmp_path, "none.csv: no such file", "--data", tmp_path / "none.csv", "--sites", 2
-    )
-    assert_refused(capsys, tmp_path, "a folder, not a file", "--data", tmp_path, "--sites", 2)
-
-
-def test_a_folder_that_is_not_empty(folder, tmp_path, capsys):
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "mine").write_text("kept")
-    assert_refused(
-        capsys, tmp_path, "a new or empty folder", "--data", folder / "all.csv", "--sites", 2
-    )
-
-
-def test_a_table_that_cannot_be_held(tmp_path, capsys):
-    generator = np.random.default_rng(1)
-    rows = generator.integers(0, 70, (3000, 5)).astype(str)
-    path = write(tmp_path / "wide.csv", list("abcde"), [[f"s{v}" for v in row] for row in rows])
-    assert_refused(
-        capsys, tmp_path, "cells, at most", "--data", path, "--sites", 2, "--structure",
-        _chain(tmp_path, "abcde"),
-    )  # fmt: skip
-
-
-def _chain(folder, names):
-    structure = Structure.of(list(names), [(p, names[-1]) for p in names[:-1]])
-    (folder / "s.json").write_text(
-        json.dumps({"nodes": list(structure.nodes), "edges": [list(e) for e in structure.edges]})
-    )
-    return folder / "s.json"
-
-
-def test_a_site_refuses_wide_tables(tmp_path, capsys):
-    generator = np.random.default_rng(1)
-    names = "abcdefghij"
-    path = write(tmp_path / "f.csv", list(names), generator.integers(0, 2, (60, 10)).tolist())
-    assert_refused(
-        capsys, tmp_path, "refuses: a table of 10 variables, at most 8 are allowed", "--data", path,
-        "--sites", 2, "--structure", _chain(tmp_path, names),
-    )  # fmt: skip
-
-
 def test_options_with_several_values():
     assert several_values(["learn", "--exclude", "A", "B", "--sites", "2"]) == [
         "learn", "--exclude", "A", "--exclude", "B", "--sites", "2",
@@ -359,17 +147,6 @@ def test_doubts_are_told(folder, tmp_path, capsys):
     }
 
 
-def test_files_without_identifiers_are_not_matched(folder, tmp_path, capsys):
-    files = ["--data", f"a={folder / 'a.csv'}", "--data", f"b={folder / 'b.csv'}"]
-    assert_refused(capsys, tmp_path, "--id-column is wanted", *files)
-
-
-def test_other_separators_are_named(tmp_path, capsys):
-    (tmp_path / "s.csv").write_text("a;b\n1;2\n")
-    data = ["--data", tmp_path / "s.csv", "--sites", 2]
-    assert_refused(capsys, tmp_path, "s.csv: separated by ';', commas are wanted", *data)
-
-
 def test_the_version(capsys):
     with pytest.raises(SystemExit):
         main(["--version"])
@@ -388,19 +165,6 @@ def test_missing_cells_filled_by_em(tmp_path, capsys, gaps):
     assert any(not np.allclose(em.cpts[n], available.cpts[n], atol=1e-4) for n in em.cpts)
     scores = [outputs(tmp_path / n)[1]["scores"] for n in ("em", "available")]
     assert scores[0] == scores[1], "both score the structure over available cases"
-
-
-def read_rows(path):
-    with path.open(newline="") as file:
-        return list(csv.reader(file))
-
-
-def predict(capsys, folder, *arguments):
-    try:
-        main(["predict", *map(str, arguments)])
-    except SystemExit as stop:
-        return stop.code or 0, capsys.readouterr().err
-    return 0, capsys.readouterr().err
 
 
 def test_predict(folder, tmp_path, capsys):
@@ -462,20 +226,3 @@ def test_validation(tmp_path, capsys, gaps):
     for method, folds in (("public", 0), ("scv", 4), ("svdg", 4)):
         assert 0.5 < found[method]["auc"] <= 1 and len(found[method]["auc_by_fold"]) == folds
         assert found[method]["aic"] == outputs(tmp_path / "out")[1]["scores"]["aic"]
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--validate", "scv"], "--validate needs a --target"),
-        (["--validate", "x", "--target", "a"], "--validate x: some of public,scv,svdg"),
-        (["--validate", "public", "--target", "a"], "--public FILE belong together"),
-        (["--validate", "scv", "--target", "z"], "--target z: there are a, b"),
-        (["--validate", "svdg", "--target", "a", "--folds", "1"], "1 folds: from 2"),
-        (["--validate", "svdg", "--target", "a", "--folds", "4"], "5 records, at least 10"),
-    ],
-)
-def test_validations_that_cannot_be(tmp_path, capsys, monkeypatch, options, reason):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "good.csv").write_text(GOOD)
-    assert_refused(capsys, tmp_path, reason, "--data", "good.csv", "--sites", 2, *options)

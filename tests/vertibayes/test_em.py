@@ -3,7 +3,7 @@ import pytest
 
 from protocols.site.data import SiteData
 from protocols.variables import Variable
-from tests.vertibayes.test_em_tables import divergence, with_gaps
+from tests.vertibayes.test_em_tables import with_gaps
 from tests.vertibayes.test_junction_tree import joint_of
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Network, Structure
@@ -11,6 +11,7 @@ from vertibayes.parameters.cpt import fit_cpts, network_from
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.synthetic import sample
+from vertibayes.validation.divergence import divergence
 
 BITS = ("0", "1")
 

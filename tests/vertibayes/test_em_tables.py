@@ -5,14 +5,13 @@ from protocols.federation import federate
 from protocols.site.data import SiteData
 from protocols.variables import Variable
 from vertibayes.counting import PlainCounter, SecureCounter
-from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.inference.propagation import Batch
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
+from vertibayes.validation.divergence import divergence
 
 
 def with_gaps(data, share, seed=0):
@@ -24,19 +23,6 @@ def with_gaps(data, share, seed=0):
         codes[name] = np.where(lost, len(variable.states), data.codes[name]).astype(np.uint8)
         variables[name] = Variable(name, variable.states, bool(lost.any()))
     return SiteData(variables, codes)
-
-
-def divergence(truth, model):
-    """KL(truth || model) in nats, of networks with one structure."""
-    states = {name: len(v.states) for name, v in truth.variables.items()}
-    beliefs = Batch(JunctionTree.of(truth.structure, states), states, {}).propagate(truth)
-    total = 0.0
-    for family in truth.structure.families:
-        joint = beliefs.marginal(family.members)[0]
-        seen = joint > 0
-        ratio = truth.cpts[family.child][seen] / model.cpts[family.child][seen]
-        total += float((joint[seen] * np.log(ratio)).sum())
-    return total
 
 
 def test_without_gaps_it_is_maximum_likelihood(alarm_network, alarm_data):

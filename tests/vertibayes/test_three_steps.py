@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 from protocols.federation import federate
-from tests.vertibayes.test_em_tables import divergence, with_gaps
+from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter, SecureCounter
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.synthetic import sample
 from vertibayes.parameters.three_steps import fit_three_steps
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
+from vertibayes.validation.divergence import divergence
 
 
 def test_synthetic_records_have_the_same_gaps(alarm_network):

@@ -6,9 +6,11 @@ from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.network import Network, Structure
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
+from vertibayes.validation.divergence import divergence
 from vertibayes.validation.methods import Without, public, scv, svdg
 
 TARGET = "HYPOVOLEMIA"
@@ -81,7 +83,6 @@ def test_a_difference_of_counters_is_the_counter_of_the_others(records):
 
 def test_over_sites(alarm_network, records):
     names = ["HISTORY", "LVFAILURE", "HYPOVOLEMIA", "LVEDVOLUME", "CVP"]
-    from vertibayes.network import Structure
 
     structure = Structure.of(names, [("LVFAILURE", "HISTORY"), ("LVFAILURE", "LVEDVOLUME"),
                                      (TARGET, "LVEDVOLUME"), ("LVEDVOLUME", "CVP")])  # fmt: skip
@@ -106,3 +107,17 @@ def test_what_cannot_be_validated(alarm_network, records):
         public(alarm_network, other, TARGET)
     with pytest.raises(ValueError, match="no variable"):
         public(alarm_network, records.take(["CVP"]), TARGET)
+
+
+def test_divergence_by_hand():
+    variables = {"a": Variable("a", ("x", "y"))}
+    one, other = (
+        Network(Structure({"a": ()}), variables, {"a": np.array(cpt)})
+        for cpt in ([0.5, 0.5], [0.9, 0.1])
+    )
+    assert divergence(one, other) == pytest.approx(0.5 * np.log(5 / 9) + 0.5 * np.log(5))
+    assert divergence(one, one) == 0
+    sure = Network(Structure({"a": ()}), variables, {"a": np.array([1.0, 0.0])})
+    assert divergence(one, sure) == np.inf
+    with pytest.raises(ValueError, match="one structure"):
+        divergence(one, Network(Structure({"b": ()}), {"b": variables["a"]}, {"b": np.ones(2) / 2}))

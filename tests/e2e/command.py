@@ -1,0 +1,65 @@
+"""The command line as tests type it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+
+import numpy as np
+
+from vertibayes.cli import main
+
+FILES = {"structure.json", "model.bif", "structure.svg", "summary.json", "ledger.json"}
+GOOD = "a,b\n" + "0,x\n1,y\n" * 10  # records
+
+
+def write(path, header, rows):
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "wt", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def rows_of(data):
+    texts = [np.array(v.states)[data.codes[n]] for n, v in data.variables.items()]
+    return [list(row) for row in zip(*texts, strict=True)]
+
+
+def learn(capsys, out, *arguments):
+    """Run learn; return (exit status, standard output, standard error)."""
+    try:
+        main(["learn", "--out", str(out), *map(str, arguments)])
+        code = 0
+    except SystemExit as stop:
+        code = stop.code or 0
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+def outputs(out):
+    read = {name: json.loads((out / name).read_text()) for name in FILES if name.endswith("json")}
+    return read["structure.json"], read["summary.json"], read["ledger.json"]
+
+
+def assert_refused(capsys, tmp_path, reason, *arguments):
+    """One sentence, status 2, nothing written."""
+    before = sorted(tmp_path.rglob("*"))
+    code, told, error = learn(capsys, tmp_path / "results", *arguments)
+    assert code == 2 and told == ""
+    assert reason in " ".join(error.replace("│", " ").split())
+    assert error.startswith("vertibayes: ") and error.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def read_rows(path):
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def predict(capsys, folder, *arguments):
+    try:
+        main(["predict", *map(str, arguments)])
+    except SystemExit as stop:
+        return stop.code or 0, capsys.readouterr().err
+    return 0, capsys.readouterr().err

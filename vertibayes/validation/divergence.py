@@ -1,0 +1,34 @@
+"""How far a network is from a true one: for studies in which the truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vertibayes.inference.junction_tree import JunctionTree
+from vertibayes.inference.propagation import Batch
+from vertibayes.network import Network
+
+
+def divergence(truth: Network, model: Network) -> float:
+    """Return KL(truth || model), in nats, of networks with one structure.
+
+    The sum over families of the expected logarithm of the CPTs' ratio: infinite if the model gives
+    no chance to what the truth does.
+
+    Raises
+    ------
+    ValueError
+        If the networks have different structures or states.
+    """
+    if truth.structure != model.structure or truth.variables != model.variables:
+        raise ValueError("networks of one structure, and over the same states, are wanted")
+    states = {name: len(v.states) for name, v in truth.variables.items()}
+    beliefs = Batch(JunctionTree.of(truth.structure, states), states, {}).propagate(truth)
+    total = 0.0
+    for family in truth.structure.families:
+        joint = beliefs.expected_counts(family.members)
+        seen = joint > 0
+        with np.errstate(divide="ignore"):
+            ratio = truth.cpts[family.child][seen] / model.cpts[family.child][seen]
+        total += float((joint[seen] * np.log(ratio)).sum())
+    return total
