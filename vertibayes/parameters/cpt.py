@@ -50,9 +50,8 @@ def fit_cpts(
     """
     check_pseudo_count(pseudo_count)
     tables = counter.tables(structure.families, missing=missing, rows=rows)
-    variables = {node: counter.variables[node] for node in structure.nodes}
-    if missing:
-        variables = {node: with_missing_state(v) for node, v in variables.items()}
+    named = with_missing_state if missing else without_gaps
+    variables = {node: named(counter.variables[node]) for node in structure.nodes}
     return network_from(structure, variables, tables, pseudo_count)
 
 
@@ -99,6 +98,11 @@ def conditional(table: NDArray[Any], pseudo_count: float) -> NDArray[np.float64]
     totals = counts.sum(axis=0, keepdims=True)
     uniform = np.full_like(counts, 1 / counts.shape[0])
     return np.asarray(np.divide(counts, totals, out=uniform, where=totals > 0))
+
+
+def without_gaps(variable: Variable) -> Variable:
+    """Return a variable all of whose cells are known."""
+    return Variable(variable.name, variable.states)
 
 
 def with_missing_state(variable: Variable) -> Variable:

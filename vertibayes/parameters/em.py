@@ -17,8 +17,7 @@ from vertibayes.counting import PlainCounter
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.propagation import Batch
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import check_pseudo_count, network_from
-from vertibayes.parameters.em_tables import without_gaps
+from vertibayes.parameters.cpt import check_pseudo_count, network_from, without_gaps
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Rows, Variable
+from protocols.variables import Rows
 from vertibayes.counting import Counter, Table
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.propagation import Batch
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import check_pseudo_count, network_from
+from vertibayes.parameters.cpt import check_pseudo_count, network_from, without_gaps
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,6 @@ def fit_em_from_tables(
         if _settled(trace, tolerance) or all(len(f.patterns) == 1 for f in families):
             return TableFit(network, tuple(trace), True)
     return TableFit(network, tuple(trace), False)
-
-
-def without_gaps(variable: Variable) -> Variable:
-    """Return a variable all of whose cells are known."""
-    return Variable(variable.name, variable.states)
 
 
 def _settled(trace: Sequence[float], tolerance: float) -> bool:
