@@ -151,7 +151,7 @@ class SiteMemory:
 
     def knows(self, records: Digests) -> bool:
         """Whether a record set was answered for."""
-        return _set_digest(np.sort(records)) in self._sets
+        return _set_digest(_distinct(records)) in self._sets
 
     def smallest_atom(self, records: Digests) -> int:
         """Return in how many records a set, and the earlier ones, would single some out.
@@ -159,12 +159,12 @@ class SiteMemory:
         Sums and differences of tables over several sets are sums over their atoms: the records
         that are in the same of the sets. The smallest of these is what can be opened of them.
         """
-        _, atoms = self._refined(np.sort(records))
+        _, atoms = self._refined(_distinct(records))
         return int(np.bincount(atoms).min()) if len(atoms) else 0
 
     def answer(self, data: SiteData, records: Digests) -> None:
         """Remember a set of the records of `data` before it is answered for."""
-        chosen = np.sort(records)
+        chosen = _distinct(records)
         digest, frame = _set_digest(chosen), self._frame | self._frame_of(data)
         new = digest not in self._sets or frame != self._frame
         self._frame = frame
@@ -251,6 +251,13 @@ def _locked(path: Path) -> BinaryIO:
         lock.close()
         raise ValueError(f"{path} is in use by another process") from None
     return lock
+
+
+def _distinct(records: Digests) -> Digests:
+    """Return digests ascending, each once: a person who has two records is one."""
+    ascending = np.sort(records)
+    new = np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]
+    return np.asarray(ascending[new])
 
 
 def _set_digest(chosen: Digests) -> str:

@@ -221,3 +221,13 @@ def test_an_old_part_does_not_open_the_file_to_others(tmp_path):
     with closing(memory(tmp_path / "memory")) as remembered:
         remembered.seed(b"1")
     assert stat.S_IMODE((tmp_path / "memory").stat().st_mode) == 0o600
+
+
+def test_a_person_with_two_records_is_one():
+    """Else a set with one of them, and one with both, would pass for sets of other sizes."""
+    remembered, data = memory(), with_ids("p")
+    twice = np.array([1, 2, 2, 3], np.uint64)
+    remembered.answer(data, twice)
+    assert remembered.knows(np.array([3, 2, 1], np.uint64)) and remembered.count_sets() == 1
+    assert remembered.smallest_atom(np.array([1, 1, 2], np.uint64)) == 1
+    assert remembered.smallest_atom(np.array([3, 3, 2, 1], np.uint64)) == 3

@@ -110,9 +110,8 @@ def test_missing_cells_are_compared_over_the_same_records(gaps):
     structure = k2(PlainCounter(gaps))
     complete = k2(PlainCounter(gaps), missing=True)
     assert structure.edges and complete.edges
-    table = PlainCounter(gaps).tables(
-        [Family(*structure.edges[0][::-1][:1], structure.edges[0][:1])]
-    )[0]
+    parent, child = structure.edges[0]
+    (table,) = PlainCounter(gaps).tables([Family(child, (parent,))])
     gain = np.subtract(*k2_scores([table, table.sum(axis=1)]))
     assert gain > 0
 

@@ -20,8 +20,6 @@ from vertibayes.network import Network, from_pgmpy
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 
-SHOWN = "LVFAILURE", "HYPOVOLEMIA", "CVP"  # nodes whose CPTs the demo prints, as far as small
-
 
 def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
     """Run the demo; print what it finds.
@@ -72,7 +70,7 @@ def _edges(learned: Learned) -> None:
 
 def _cpts(network: Network) -> None:
     _say("\nThree of its CPTs:")
-    small = sorted(network.cpts, key=lambda node: (network.cpts[node].size, node not in SHOWN))
+    small = sorted(network.cpts, key=lambda node: network.cpts[node].size)
     with_parents = [node for node in small if network.structure.parents[node]][:3]
     for node in with_parents:
         parents = network.structure.parents[node]
