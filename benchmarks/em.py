@@ -1,21 +1,25 @@
 """Exact EM on records with missing cells, beside pyAgrum's, in one run.
 
-    python benchmarks/em.py --data FOLDER [--seconds 120]
+    python benchmarks/em.py --data FOLDER [--seconds 120] [--tolerance 1e-8]
 
 ALARM and Asia with 10 and 30 % of the cells missing, true structure, one thread. pyAgrum runs in a
-process of its own and is stopped after --seconds; ours runs until its log-likelihood changes by
-less than 1e-8, relatively. Prediction is of HYPOVOLEMIA from all that is known.
+process of its own and is stopped after --seconds; ours is timed until its log-likelihood changes
+by less than 1e-8, relatively, and compared with pyAgrum's CPTs once it changes by less than 1e-13.
+The peak of memory is that of a whole process. Prediction is of HYPOVOLEMIA from all that is known.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from side_by_side import on_one_thread, seconds_of, table
 
@@ -26,7 +30,7 @@ import numpy as np
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.text import read_columns
-from vertibayes.bif import read_bif_file
+from vertibayes.bif import read_bif_file, write_bif
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.prediction import posterior
 from vertibayes.inference.propagation import Batch
@@ -52,40 +56,78 @@ def log_likelihood(network: Network, data: SiteData) -> float:
     return Batch(tree, states, dict(data.codes)).propagate(network).log_likelihood
 
 
-def pyagrum_em(model: Path, data: Path, out: Path) -> None:
-    """Learn by pyAgrum's EM: the child process's part."""
+def options_of(name: str) -> dict[str, float]:
+    """Return the prior of a case and when EM is to stop."""
+    return {"pseudo_count": 1.0 if name == "alarm" else 0.0, "tolerance": 1e-8}
+
+
+def pyagrum_em(folder: Path, name: str, tolerance: float) -> None:
+    """Learn by pyAgrum's EM; print seconds, leave the CPTs: a child process's part."""
     import pyagrum as gum
 
-    network = gum.loadBN(str(model))
-    learner = gum.BNLearner(str(data), network, ["?"])
+    network = gum.loadBN(str(folder / "model.bif"))
+    learner = gum.BNLearner(str(folder / "data.csv"), network, ["?"])
     learner.setNumberOfThreads(1)
-    learner.useEM(1e-8, 0.1)
-    if network.size() > 10:
+    learner.useEM(tolerance, 0.1)
+    if options_of(name)["pseudo_count"]:
         learner.useSmoothingPrior(1)
     start = perf_counter()
     learned = learner.learnParameters(network.dag())
     print(perf_counter() - start)
-    gum.saveBN(learned, str(out))
+    with (folder / "cpts.json").open("w") as file:
+        json.dump({n: _cpt(learned.cpt(n)) for n in learned.names()}, file)
 
 
-def theirs(folder: Path, truth: Network, data: SiteData, seconds: int) -> str:
-    """Return pyAgrum's seconds, or that it was stopped."""
-    from vertibayes.bif import write_bif
+def _cpt(found: Any) -> dict[str, list[Any]]:
+    """Return pyAgrum's CPT, the names of its axes, and the names of their states."""
+    axes = [found.variable(n) for n in reversed(found.names)]  # the array's order
+    labels = [list(axis.labels()) for axis in axes]
+    return {"names": [a.name() for a in axes], "labels": labels, "cpt": found.toarray().tolist()}
 
-    with tempfile.TemporaryDirectory() as name:
-        model, records = Path(name, "model.bif"), Path(name, "data.csv")
-        model.write_text(write_bif(truth), encoding="utf-8")
+
+def ours(folder: Path, name: str, share: int) -> None:
+    """Fit once and print the peak of memory: a child process's part."""
+    truth, data = load(folder, name, share)
+    fit_em(data, truth.structure, **options_of(name))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def child(*arguments: object, seconds: int) -> str | None:
+    """Run this file in a process of its own; return what it prints, None if it is stopped."""
+    command = [sys.executable, __file__, *map(str, arguments)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
+    except subprocess.TimeoutExpired:
+        return None
+    return done.stdout
+
+
+def theirs(
+    truth: Network, data: SiteData, name: str, given: argparse.Namespace, fitted: Network
+) -> tuple[str, str]:
+    """Return pyAgrum's seconds, or that it was stopped, and how far its CPTs are from ours."""
+    with tempfile.TemporaryDirectory() as at:
+        folder = Path(at)
+        (folder / "model.bif").write_text(write_bif(truth), encoding="utf-8")
         columns = [np.array([*v.states, "?"])[data.codes[n]] for n, v in data.variables.items()]
         lines = [",".join(data.variables), *(",".join(row) for row in zip(*columns, strict=True))]
-        records.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        command = [sys.executable, __file__, "--data", str(folder), "--child", name]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=seconds, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return f"stopped after {seconds}"
-        return f"{float(done.stdout.split()[-1]):.2f}" if done.stdout else "failed"
+        (folder / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        told = child("--pyagrum", folder, name, given.tolerance, seconds=given.seconds)
+        if told is None:
+            return f"stopped after {given.seconds}", ""
+        found = json.loads((folder / "cpts.json").read_text())
+    return f"{float(told):.2f}", f"{max(difference(fitted, n, c) for n, c in found.items()):.1e}"
+
+
+def difference(fitted: Network, node: str, found: dict[str, Any]) -> float:
+    """Return the largest difference between our CPT of a node and pyAgrum's."""
+    members = (node, *fitted.structure.parents[node])
+    axes = [found["names"].index(name) for name in members]
+    cpt = np.array(found["cpt"]).transpose(axes)
+    for axis, name in enumerate(members):
+        labels = found["labels"][axes[axis]]
+        cpt = cpt.take([labels.index(s) for s in fitted.variables[name].states], axis)
+    return float(np.abs(cpt - fitted.cpts[node]).max())
 
 
 def main() -> None:
@@ -93,31 +135,40 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--seconds", type=int, default=120)
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--tolerance", type=float, default=1e-8, help="pyAgrum's")
+    parser.add_argument("--pyagrum", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--ours", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.child:
-        pyagrum_em(*(given.child / name for name in ("model.bif", "data.csv", "out.bif")))
+    if given.pyagrum:
+        folder, name, tolerance = given.pyagrum
+        pyagrum_em(Path(folder), name, float(tolerance))
         return
     if not given.data:
         parser.error("--data FOLDER is wanted")
-    rows = []
-    for name, share in CASES:
-        truth, data = load(given.data, name, share)
-        prior = 1.0 if name == "alarm" else 0.0
-        options = {"pseudo_count": prior, "tolerance": 1e-8}
-        ours = seconds_of(lambda t=truth, d=data, o=options: fit_em(d, t.structure, **o), 3)
-        fit = fit_em(data, truth.structure, **options)
-        reached = log_likelihood(fit.network, data)
-        rows.append(
-            [f"{name}, {share} %", f"{ours:.2f}", len(fit.trace), f"{ours / len(fit.trace):.3f}",
-             f"{reached:.1f}", theirs(given.data, truth, data, given.seconds)]
-        )  # fmt: skip
-    header = ["records with cells missing", "ours s", "iterations", "s an iteration",
-              "log-likelihood", "pyAgrum s"]  # fmt: skip
+    if given.ours:
+        ours(given.data, given.ours[0], int(given.ours[1]))
+        return
+    rows = [row(name, share, given) for name, share in CASES]
+    header = ["records with cells missing", "ours s", "iterations", "s an iteration", "peak MiB",
+              "log-likelihood", "pyAgrum s", "largest difference of a CPT"]  # fmt: skip
     print(table(header, rows))
     truth, data = load(given.data, "alarm", 10)
     seconds = seconds_of(lambda: posterior(truth, data.codes, "HYPOVOLEMIA"), 5)
     print(f"\nPrediction, ALARM: {seconds / data.records * 1000:.4f} ms a record")
+
+
+def row(name: str, share: int, given: argparse.Namespace) -> list[object]:
+    """Run a case."""
+    truth, data = load(given.data, name, share)
+    options = options_of(name)
+    seconds = seconds_of(lambda: fit_em(data, truth.structure, **options), 3)
+    fit = fit_em(data, truth.structure, **options)
+    closer = fit_em(data, truth.structure, **options | {"tolerance": 1e-13}).network
+    peak = float(child("--data", given.data, "--ours", name, share, seconds=600) or 0)
+    reached = log_likelihood(fit.network, data)
+    return [f"{name}, {share} %", f"{seconds:.2f}", len(fit.trace),
+            f"{seconds / len(fit.trace):.3f}", f"{peak:.0f}", f"{reached:.1f}",
+            *theirs(truth, data, name, given, closer)]  # fmt: skip
 
 
 if __name__ == "__main__":

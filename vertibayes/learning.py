@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
+from typing import TypeAlias
 
+from protocols.site.data import SiteData
 from protocols.variables import Rows
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
-from vertibayes.parameters.three_steps import fit_three_steps
+from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
+from vertibayes.parameters.widening import Widening
 from vertibayes.structure.k2 import k2
+
+Progress: TypeAlias = Callable[[str, int, int], None]  # stage, steps done, steps at most
 
 MISSING = ("em", "synthetic", "available", "state")
 
@@ -36,10 +42,14 @@ class Options:
     pseudo_count : float, default=0
     structure_records : int, optional
         Learn the structure on a common random sample of so many records; CPTs are learned on all.
+    wider_cells : int, default=0
+        How many cells "em" may open beyond those of the families, in wider tables.
     synthetic_records : int, optional
         How many the three steps draw; as many as there are if None.
     em_restarts : int, default=0
         Further random starts of their EM.
+    keep_synthetic : bool, default=False
+        Whether synthetic records, missing cells included, are drawn whatever the way, and kept.
     """
 
     ordering: Sequence[str] | None = None
@@ -48,8 +58,10 @@ class Options:
     missing: str | None = None
     pseudo_count: float = 0.0
     structure_records: int | None = None
+    wider_cells: int = 0
     synthetic_records: int | None = None
     em_restarts: int = 0
+    keep_synthetic: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,17 +73,21 @@ class Learned:
     network : Network
     scores : Scores
     structure_seconds, parameters_seconds : float
+    widenings : tuple of Widening
+        By which neighbours tables were widened, in the order of their choice.
+    synthetic : SiteData, optional
+        The synthetic records, if they are to be kept.
     """
 
     network: Network
     scores: Scores
     structure_seconds: float
     parameters_seconds: float
+    widenings: tuple[Widening, ...] = ()
+    synthetic: SiteData | None = field(default=None, repr=False)
 
 
-def learn(
-    counter: Counter, options: Options, progress: Callable[[int, int], None] | None = None
-) -> Learned:
+def learn(counter: Counter, options: Options, progress: Progress | None = None) -> Learned:
     """Learn a network from a counter.
 
     Raises
@@ -80,6 +96,7 @@ def learn(
         If the options do not fit the variables or the records.
     """
     missing = how_missing(counter, options)
+    tell = progress or _silent
     start = perf_counter()
     structure = options.structure
     if structure is None:
@@ -89,14 +106,23 @@ def learn(
             max_parents=options.max_parents,
             missing=missing == "state",
             rows=sample_rows(counter, options.structure_records),
-            progress=progress,
+            progress=partial(tell, "K2"),
         )
     else:
         check_nodes(counter, structure)
     learned = perf_counter()
-    network = _fit(counter, structure, missing, options)
+    network, widenings, synthetic = _fit(counter, structure, missing, options, partial(tell, "EM"))
+    if options.keep_synthetic and synthetic is None:
+        synthetic = draw_synthetic(counter, structure, records=options.synthetic_records)
     found = scores(counter, structure, missing=missing == "state")
-    return Learned(network, found, learned - start, perf_counter() - learned)
+    seconds = learned - start, perf_counter() - learned
+    return Learned(
+        network, found, *seconds, widenings, synthetic if options.keep_synthetic else None
+    )
+
+
+def _silent(stage: str, done: int, steps: int) -> None:
+    del stage, done, steps
 
 
 def how_missing(counter: Counter, options: Options) -> str:
@@ -115,20 +141,37 @@ def how_missing(counter: Counter, options: Options) -> str:
     return options.missing
 
 
-def _fit(counter: Counter, structure: Structure, missing: str, options: Options) -> Network:
+def _fit(
+    counter: Counter,
+    structure: Structure,
+    missing: str,
+    options: Options,
+    progress: Callable[[int, int], None],
+) -> tuple[Network, tuple[Widening, ...], SiteData | None]:
+    """Return the network; by what tables were widened; the synthetic records of the three steps."""
     pseudo_count = options.pseudo_count
     if missing == "em":
-        return fit_em_from_tables(counter, structure, pseudo_count=pseudo_count).network
+        fit = fit_em_from_tables(
+            counter,
+            structure,
+            pseudo_count=pseudo_count,
+            wider_cells=options.wider_cells,
+            progress=progress,
+        )
+        return fit.network, fit.widenings, None
     if missing == "synthetic":
-        fit, _ = fit_three_steps(
+        final, synthetic = fit_three_steps(
             counter,
             structure,
             pseudo_count=pseudo_count,
             records=options.synthetic_records,
             restarts=options.em_restarts,
+            progress=progress,
         )
-        return fit.network
-    return fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=missing == "state")
+        return final.network, (), synthetic
+    as_state = missing == "state"
+    network = fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=as_state)
+    return network, (), None
 
 
 def check_nodes(counter: Counter, structure: Structure) -> None:

@@ -84,6 +84,14 @@ class Structure:
         """Return the nodes, parents before children."""
         return list(TopologicalSorter(self.parents).static_order())
 
+    def moral_neighbours(self) -> dict[str, set[str]]:
+        """Return, of each node, the others of all families that it is in: its Markov blanket."""
+        found: dict[str, set[str]] = {node: set() for node in self.nodes}
+        for family in self.families:
+            for name in family.members:
+                found[name].update(set(family.members) - {name})
+        return found
+
     def hamming_distance(self, other: Structure) -> int:
         """Return the structural Hamming distance: edges lacking, too many or turned round.
 

@@ -153,20 +153,6 @@ def test_the_version(capsys):
     assert capsys.readouterr().out.startswith("vertibayes 0.")
 
 
-def test_missing_cells_filled_by_em(tmp_path, capsys, gaps):
-    header = list(gaps.variables)
-    texts = [np.array([*v.states, ""])[gaps.codes[n]] for n, v in gaps.variables.items()]
-    write(tmp_path / "gaps.csv", header, zip(*texts, strict=True))
-    data = ["--data", tmp_path / "gaps.csv", "--sites", 3]
-    assert learn(capsys, tmp_path / "em", *data)[0] == 0, "the default where cells are missing"
-    assert learn(capsys, tmp_path / "available", *data, "--missing", "available")[0] == 0
-    em, available = (read_bif_file(tmp_path / n / "model.bif") for n in ("em", "available"))
-    assert em.structure == available.structure
-    assert any(not np.allclose(em.cpts[n], available.cpts[n], atol=1e-4) for n in em.cpts)
-    scores = [outputs(tmp_path / n)[1]["scores"] for n in ("em", "available")]
-    assert scores[0] == scores[1], "both score the structure over available cases"
-
-
 def test_predict(folder, tmp_path, capsys):
     learn(capsys, tmp_path / "m", "--data", folder / "all.csv", "--sites", 2, "--pseudo-count", 1)
     model = ["--model", tmp_path / "m" / "model.bif", "--target", "LVFAILURE"]
@@ -208,21 +194,3 @@ def test_predict_finds_the_bins_of_numbers(tmp_path, capsys):
     )  # fmt: skip
     rows = read_rows(tmp_path / "p.csv")[1:]
     assert code == 0 and [row[0] for row in rows[:2]] == ["no", "yes"] and len(rows) == 3
-
-
-def test_validation(tmp_path, capsys, gaps):
-    header = list(gaps.variables)
-    texts = [np.array([*v.states, ""])[gaps.codes[n]] for n, v in gaps.variables.items()]
-    path = write(tmp_path / "gaps.csv", header, zip(*texts, strict=True))
-    code, *_ = learn(
-        capsys, tmp_path / "out", "--data", path, "--sites", 3, "--missing", "synthetic",
-        "--synthetic-records", 1000, "--em-restarts", 1, "--target", header[0],
-        "--validate", "public,scv,svdg", "--folds", 4, "--public", path, "--max-parents", 2,
-    )  # fmt: skip
-    assert code == 0
-    found = json.loads((tmp_path / "out" / "validation.json").read_text())
-    lost = int((gaps.codes[header[0]] == len(gaps.variables[header[0]].states)).sum())
-    assert found["public"]["left_out"] == lost > 0 and found["public"]["scored"] == 2000 - lost
-    for method, folds in (("public", 0), ("scv", 4), ("svdg", 4)):
-        assert 0.5 < found[method]["auc"] <= 1 and len(found[method]["auc_by_fold"]) == folds
-        assert found[method]["aic"] == outputs(tmp_path / "out")[1]["scores"]["aic"]

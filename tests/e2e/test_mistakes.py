@@ -57,6 +57,12 @@ def bad_options():
         {},
         "--missing guess: one of em, synthetic, available, state is",
     )
+    yield (
+        ["--sites", "2", "--missing", "state", "--wider-cells", "9"],
+        {},
+        "--wider-cells is for --missing em, not state",
+    )
+    yield ["--sites", "2", "--wider-cells", "-1"], {}, "--wider-cells -1"
     yield ["--sites", "2", "--max-parents", "-1"], {}, "max_parents of -1"
     yield ["--sites", "2", "--pseudo-count", "-1"], {}, "a pseudo-count of -1.0"
     yield ["--sites", "2", "--bins", "2"], {}, "bins of 2.0"

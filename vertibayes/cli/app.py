@@ -84,9 +84,18 @@ def _learn(
             "three steps of VertiBayes; available: count complete families; state: a state."
         ),
     ] = None,
+    wider_cells: Annotated[
+        int,
+        typer.Option(
+            help="em: open so many cells more, in tables wider by the neighbours that tell most."
+        ),
+    ] = 0,
     synthetic_records: Annotated[
         int | None, typer.Option(help="How many the three steps draw; as many as there are.")
     ] = None,
+    write_synthetic: Annotated[
+        bool, typer.Option("--write-synthetic", help="Write synthetic records: synthetic.csv.")
+    ] = False,
     em_restarts: Annotated[int, typer.Option(help="Further random starts of their EM.")] = 0,
     target: Annotated[str | None, typer.Option(help="What --validate predicts.")] = None,
     validate: Annotated[
@@ -113,9 +122,10 @@ def _learn(
 
     OUT has structure.json, model.bif, structure.svg, summary.json and ledger.json.
     """
-    from vertibayes.cli.inputs import Source
+    from vertibayes.cli.inputs import Source, read_ordering, read_structure
     from vertibayes.cli.learn import run_learn
     from vertibayes.cli.validations import Validations
+    from vertibayes.learning import Options
 
     methods = tuple(filter(None, (validate or "").split(",")))
     codes = tuple(missing_codes or ())
@@ -131,20 +141,20 @@ def _learn(
         max_states,
         seed,
     )
-    run_learn(
-        source,
-        out,
-        ordering=ordering,
-        structure=structure,
+    options = Options(
+        ordering=read_ordering(ordering),
+        structure=read_structure(structure),
         max_parents=max_parents,
         missing=missing,
         pseudo_count=pseudo_count,
         structure_records=structure_records,
+        wider_cells=wider_cells,
         synthetic_records=synthetic_records,
         em_restarts=em_restarts,
-        validation=Validations(methods, target, folds, public, codes),
-        quiet=quiet,
+        keep_synthetic=write_synthetic,
     )
+    validation = Validations(methods, target, folds, public, codes)
+    run_learn(source, out, options=options, validation=validation, quiet=quiet)
 
 
 @app.command("demo")

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from protocols.federation import federate
-from vertibayes.cli.inputs import Sites, Source, read_ordering, read_sites, read_structure
+from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.outputs import check_folder, summarize, write_results
 from vertibayes.cli.validations import Validations
 from vertibayes.counting import SecureCounter
-from vertibayes.learning import MISSING, Learned, Options, learn
+from vertibayes.learning import MISSING, Learned, Options, Progress, learn
 from vertibayes.report.disclosure import disclosure
-
-Progress = Callable[[int, int], None]
 
 
 def run_learn(
     source: Source,
     out: Path,
     *,
-    ordering: Path | None,
-    structure: Path | None,
-    max_parents: int,
-    missing: str | None,
-    pseudo_count: float,
-    structure_records: int | None,
-    synthetic_records: int | None,
-    em_restarts: int,
+    options: Options,
     validation: Validations,
     quiet: bool,
 ) -> None:
@@ -43,20 +34,7 @@ def run_learn(
         If an input is at fault. Nothing is then written.
     """
     check_folder(out)
-    if missing is not None and missing not in MISSING:
-        raise ValueError(f"--missing {missing}: one of {', '.join(MISSING)} is wanted")
-    if ordering is not None and structure is not None:
-        raise ValueError("--structure needs no --ordering: its CPTs only are learned")
-    options = Options(
-        read_ordering(ordering),
-        read_structure(structure),
-        max_parents,
-        missing,
-        pseudo_count,
-        structure_records,
-        synthetic_records,
-        em_restarts,
-    )
+    check_options(options)
     validation.check()
     sites = read_sites(source)
     for doubt in sites.doubts:
@@ -85,9 +63,16 @@ def learn_from(
         commit_seconds = perf_counter() - start
         with _progress(quiet) as progress:
             learned = learn(counter, options, progress)
-        validated = validation.run(counter, learned) if validation is not None else {}
+        validated = (validation or Validations()).run(counter, learned)
         found = disclosure(counter.opened_tables, counter.records)
         summary = summarize(learned, counter, federation, commit_seconds, found)
+        for method, validation_found in validated.items():
+            if validation_found.impossible:
+                sys.stderr.write(
+                    f"warning: {validation_found.impossible} records of the validation {method} "
+                    "have probability zero under the model and are ranked last in each class; "
+                    "learn it with --pseudo-count\n"
+                )
         if found.cells:
             sys.stderr.write(f"warning: {found.sentence()}\n")
         unseen = sum(learned.network.unseen.values())
@@ -101,6 +86,25 @@ def learn_from(
     return learned, summary
 
 
+def check_options(options: Options) -> None:
+    """Refuse options that contradict each other, before anything is read.
+
+    Raises
+    ------
+    ValueError
+        It names the option.
+    """
+    missing = options.missing
+    if missing is not None and missing not in MISSING:
+        raise ValueError(f"--missing {missing}: one of {', '.join(MISSING)} is wanted")
+    if options.ordering is not None and options.structure is not None:
+        raise ValueError("--structure needs no --ordering: its CPTs only are learned")
+    if options.wider_cells < 0:
+        raise ValueError(f"--wider-cells {options.wider_cells}: a number from 0 on is wanted")
+    if options.wider_cells and missing not in (None, "em"):
+        raise ValueError(f"--wider-cells is for --missing em, not {missing}")
+
+
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Progress | None]:
     """Show a bar on a terminal, nothing in a pipe."""
@@ -111,8 +115,10 @@ def _progress(quiet: bool) -> Iterator[Progress | None]:
     from rich.progress import Progress as Bar
 
     with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("K2")
-        yield lambda done, steps: bar.update(task, completed=done, total=max(steps, 1))
+        task = bar.add_task("")
+        yield lambda stage, done, steps: bar.update(
+            task, description=stage, completed=done, total=max(steps, 1)
+        )
 
 
 def told(learned: Learned, summary: dict[str, Any]) -> str:

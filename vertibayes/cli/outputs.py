@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -10,14 +11,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mpc.rounds import Party
 from protocols.federation import Federation
+from protocols.site.data import SiteData
 from vertibayes import __version__
 from vertibayes.bif import write_bif
+from vertibayes.cli.validations import as_json
 from vertibayes.counting import SecureCounter
 from vertibayes.learning import Learned
+from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.drawing import draw
+from vertibayes.validation.methods import Validation
 
 
 def check_folder(folder: Path) -> None:
@@ -62,9 +69,12 @@ def write_results(
     learned: Learned,
     federation: Federation,
     summary: Mapping[str, Any],
-    validated: Mapping[str, Any],
+    validated: Mapping[str, Validation],
 ) -> None:
-    """Write structure, model, drawing, summary and ledger of a run, and its validation if any."""
+    """Write structure, model, drawing, summary and ledger of a run.
+
+    If there are any, also its validations, with a picture of each, and its synthetic records.
+    """
     structure = learned.network.structure
     counter_ledger = federation.session.role.ledger
 
@@ -76,14 +86,36 @@ def write_results(
         (part / "structure.svg").write_text(draw(structure, holders), encoding="utf-8")
         _write_json(part / "summary.json", summary)
         _write_json(part / "ledger.json", counter_ledger.as_json())
+        aic = learned.scores.aic
         if validated:
-            _write_json(part / "validation.json", validated)
+            _write_json(
+                part / "validation.json", {name: as_json(v, aic) for name, v in validated.items()}
+            )
+        for name, validation in validated.items():
+            picture = draw_curves(validation.curves, f"{validation.target}, {name.upper()}")
+            (part / f"validation-{name}.svg").write_text(picture, encoding="utf-8")
+        if learned.synthetic is not None:
+            _write_records(part / "synthetic.csv", learned.synthetic)
 
     write_folder(folder, write)
 
 
+def _write_records(path: Path, data: SiteData) -> None:
+    """Write records as CSV: missing cells are empty fields."""
+    columns = [
+        np.array([*variable.states, ""])[data.codes[name]]
+        for name, variable in data.variables.items()
+    ]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(data.variables)
+        writer.writerows(zip(*columns, strict=True))
+
+
 def _write_json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
+    )
 
 
 def summarize(
@@ -122,6 +154,7 @@ def summarize(
             "total": traffic.bytes,
             "links": {_link(link): count for link, count in sorted(traffic.bytes_sent.items())},
         },
+        "widened": [step._asdict() for step in learned.widenings],
         "opened": {
             "tables": len(counter.ledger.tables),
             "cells": counter.ledger.cells,

@@ -13,7 +13,7 @@ from protocols.variables import Variable
 from vertibayes.counting import Counter
 from vertibayes.learning import Learned
 from vertibayes.network import Network
-from vertibayes.validation.auc import Auc
+from vertibayes.validation.curves import Calibration, Roc
 from vertibayes.validation.methods import Validation, public, scv, svdg
 
 METHODS = ("public", "scv", "svdg")
@@ -45,25 +45,24 @@ class Validations:
         if ("public" in self.methods) != (self.public is not None):
             raise ValueError("--validate public and --public FILE belong together")
 
-    def run(self, counter: Counter, learned: Learned) -> dict[str, Any]:
-        """Run them; return their figures as JSON data.
+    def run(self, counter: Counter, learned: Learned) -> dict[str, Validation]:
+        """Run them.
 
         Raises
         ------
         ValueError
             If the target is no variable, or there are too few records for the folds.
         """
-        found: dict[str, Any] = {}
+        found: dict[str, Validation] = {}
         structure, target = learned.network.structure, self.target or ""
         if self.methods and target not in structure.nodes:
             raise ValueError(f"--target {target}: there are {', '.join(structure.nodes)}")
         for method in self.methods:
             if method == "public":
-                validation = public(learned.network, self._public(learned.network), target)
+                found[method] = public(learned.network, self._public(learned.network), target)
             else:
                 validate = scv if method == "scv" else svdg
-                validation = validate(counter, structure, target, folds=self.folds)
-            found[method] = told(validation) | {"aic": learned.scores.aic}
+                found[method] = validate(counter, structure, target, folds=self.folds)
         return found
 
     def _public(self, network: Network) -> SiteData:
@@ -78,13 +77,26 @@ class Validations:
         return SiteData(variables, codes)
 
 
-def told(validation: Validation) -> dict[str, Any]:
-    """Return a validation as JSON data."""
-    overall: Auc = validation.overall
+def as_json(validation: Validation, aic: float) -> dict[str, Any]:
+    """Return a validation, and the network's AIC on the private records, as JSON data."""
+    overall, curves = validation.overall, validation.curves
     return {
+        "target": validation.target,
         "auc": overall.auc,
         "auc_by_class": dict(overall.by_class),
         "auc_by_fold": [fold.auc for fold in validation.by_fold],
         "scored": overall.scored,
         "left_out": overall.left_out,
+        "impossible": validation.impossible,
+        "aic": aic,
+        "roc": {state: _lists(roc) for state, roc in curves.roc.items()},
+        "calibration": {state: _lists(found) for state, found in curves.calibration.items()},
+        "confusion": {
+            "states": list(curves.calibration),
+            "records_by_true_and_predicted": curves.confusion.tolist(),
+        },
     }
+
+
+def _lists(arrays: Roc | Calibration) -> dict[str, list[float]]:
+    return {name: values.tolist() for name, values in arrays._asdict().items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
@@ -48,7 +48,7 @@ class JunctionTree:
         ValueError
             If a clique has more than 10,000,000 states: it names the clique.
         """
-        found = _eliminated(_moral(structure), states)
+        found = _eliminated(structure.moral_neighbours(), states)
         cliques, parents = _forest(found)
         for clique in cliques:
             size = prod(states[name] for name in clique)
@@ -65,21 +65,30 @@ class JunctionTree:
         }
         return cls(cliques, parents, homes)
 
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Of each clique, those that send it their messages."""
+        found: list[list[int]] = [[] for _ in self.cliques]
+        for child, parent in enumerate(self.parents):
+            if parent >= 0:
+                found[parent].append(child)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def beneath(self) -> tuple[frozenset[str], ...]:
+        """Of each clique, the variables that it and the cliques below it hold."""
+        found = [frozenset(clique) for clique in self.cliques]
+        for child in reversed(range(len(found))):
+            if self.parents[child] >= 0:
+                found[self.parents[child]] |= found[child]
+        return tuple(found)
+
     def separator(self, clique: int) -> Clique:
         """Return what a clique shares with its parent, in its own order."""
         if self.parents[clique] < 0:
             return ()
         above = self.cliques[self.parents[clique]]
         return tuple(name for name in self.cliques[clique] if name in above)
-
-
-def _moral(structure: Structure) -> dict[str, set[str]]:
-    neighbours: dict[str, set[str]] = {node: set() for node in structure.nodes}
-    for family in structure.families:
-        for a, b in combinations(family.members, 2):
-            neighbours[a].add(b)
-            neighbours[b].add(a)
-    return neighbours
 
 
 def _eliminated(neighbours: dict[str, set[str]], states: Mapping[str, int]) -> list[set[str]]:

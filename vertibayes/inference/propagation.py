@@ -101,10 +101,6 @@ class Batch:
             if len(column) and not 0 <= column.min() <= column.max() <= states[name]:
                 raise ValueError(f"{name}: a code that it does not have")
             self._codes[name] = np.asarray(column, np.intp)
-        self._children: list[list[int]] = [[] for _ in tree.cliques]
-        for child, parent in enumerate(tree.parents):
-            if parent >= 0:
-                self._children[parent].append(child)
         self._joined = [self._is_joined(clique) for clique in range(len(tree.cliques))]
         self._up = self._upward_cases()
         self._down = self._downward_cases()
@@ -120,7 +116,7 @@ class Batch:
         found: dict[int, _Cases] = {}
         for clique in reversed(range(len(self.tree.cliques))):
             keys = [self._codes[name] for name in self.tree.cliques[clique]]
-            for child in self._children[clique]:
+            for child in self.tree.children[clique]:
                 keys.append(np.where(self._joined[child], found[child].of_record, APART))
             found[clique] = _Cases.of(keys, self.weight)
         return [found[clique] for clique in range(len(self.tree.cliques))]
@@ -159,7 +155,7 @@ class Batch:
         found: list[Array] = [np.empty(0)] * len(products)
         for clique in reversed(range(len(products))):
             potential = self._known(clique) * products[clique]
-            for child in self._children[clique]:
+            for child in self.tree.children[clique]:
                 message = _summed(
                     found[child], self.tree.cliques[child], self.tree.separator(child)
                 )

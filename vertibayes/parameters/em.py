@@ -72,7 +72,7 @@ def fit_em(
         Stop when the trace changes by less, relatively.
     most_iterations : int, default=500
     progress : callable, optional
-        Called with (start, starts).
+        Called with (iterations, most_iterations times the starts) before each.
 
     Raises
     ------
@@ -89,26 +89,35 @@ def fit_em(
     codes = {node: data.codes[node] for node in structure.nodes}
     batch = Batch(JunctionTree.of(structure, states), states, codes)
     generator = np.random.default_rng(seed)
-    fits = []
-    for number in range(1 + restarts):
+    fits: list[EmFit] = []
+
+    def told(iteration: int) -> None:
         if progress is not None:
-            progress(number, 1 + restarts)
+            progress(len(fits) * most_iterations + iteration, (1 + restarts) * most_iterations)
+
+    for number in range(1 + restarts):
         if number:
             first = _random(structure, variables, generator)
         else:
             first = start or _available(data, structure)
-        fits.append(_climb(batch, first, pseudo_count, tolerance, most_iterations))
+        fits.append(_climb(batch, first, pseudo_count, tolerance, most_iterations, told))
     best = max(fits, key=lambda fit: fit.trace[-1])
     return EmFit(best.network, best.trace, best.converged, tuple(fit.trace for fit in fits))
 
 
 def _climb(
-    batch: Batch, network: Network, pseudo_count: float, tolerance: float, most_iterations: int
+    batch: Batch,
+    network: Network,
+    pseudo_count: float,
+    tolerance: float,
+    most_iterations: int,
+    told: Callable[[int], None],
 ) -> EmFit:
     """Iterate from one start."""
     trace: list[float] = []
     structure, variables = network.structure, network.variables
-    for _ in range(most_iterations):
+    for iteration in range(most_iterations):
+        told(iteration)
         beliefs = batch.propagate(network)
         trace.append(beliefs.log_likelihood + _prior(network, pseudo_count))
         counts = [beliefs.expected_counts(family.members) for family in structure.families]

@@ -12,6 +12,8 @@ and is closer to the truth (docs/results.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from protocols.site.data import SiteData
 from protocols.variables import Rows
 from vertibayes.counting import Counter
@@ -30,6 +32,7 @@ def fit_three_steps(
     restarts: int = 0,
     seed: int = 0,
     rows: Rows = Rows(),
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[EmFit, SiteData]:
     """Fit the CPTs of a structure by the three steps.
 
@@ -47,6 +50,8 @@ def fit_three_steps(
         Of the synthetic records and the starts.
     rows : Rows
         The records to learn from; all by default.
+    progress : callable, optional
+        Of the third step, as `fit_em`.
 
     Returns
     -------
@@ -59,13 +64,44 @@ def fit_three_steps(
     ValueError
         As `fit_cpts`, `sample` and `fit_em`.
     """
-    intermediate = fit_cpts(counter, structure, missing=True, rows=rows)
-    drawn = sample(intermediate, rows.count(counter.records) if records is None else records, seed)
-    synthetic = with_missing_cells(drawn, counter)
-    fit = fit_em(synthetic, structure, pseudo_count=pseudo_count, restarts=restarts, seed=seed)
+    synthetic = draw_synthetic(counter, structure, records=records, seed=seed, rows=rows)
+    fit = fit_em(
+        synthetic,
+        structure,
+        pseudo_count=pseudo_count,
+        restarts=restarts,
+        seed=seed,
+        progress=progress,
+    )
     return fit, synthetic
 
 
-def with_missing_cells(drawn: SiteData, counter: Counter) -> SiteData:
-    """Return records in which the state "missing" is a missing cell again: it has its code."""
-    return SiteData({name: counter.variables[name] for name in drawn.codes}, drawn.codes)
+def draw_synthetic(
+    counter: Counter,
+    structure: Structure,
+    *,
+    records: int | None = None,
+    seed: int = 0,
+    rows: Rows = Rows(),
+) -> SiteData:
+    """Draw records, missing cells included, from the intermediate network: steps 1 and 2.
+
+    Parameters
+    ----------
+    counter : Counter
+    structure : Structure
+    records : int, optional
+        How many; as many as there are in the rows if None.
+    seed : int, default=0
+    rows : Rows
+        The records that the intermediate network has; all by default.
+
+    Raises
+    ------
+    ValueError
+        As `fit_cpts` and `sample`.
+    """
+    intermediate = fit_cpts(counter, structure, missing=True, rows=rows)
+    drawn = sample(intermediate, rows.count(counter.records) if records is None else records, seed)
+    variables = {name: counter.variables[name] for name in drawn.codes}
+    return SiteData(variables, drawn.codes)  # the code of the state "missing" is that of a gap

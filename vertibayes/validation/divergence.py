@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.inference.propagation import Batch
+from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network
 
 
@@ -22,11 +21,10 @@ def divergence(truth: Network, model: Network) -> float:
     """
     if truth.structure != model.structure or truth.variables != model.variables:
         raise ValueError("networks of one structure, and over the same states, are wanted")
-    states = {name: len(v.states) for name, v in truth.variables.items()}
-    beliefs = Batch(JunctionTree.of(truth.structure, states), states, {}).propagate(truth)
+    marginals = Marginals.of(truth)
     total = 0.0
     for family in truth.structure.families:
-        joint = beliefs.expected_counts(family.members)
+        joint = marginals.joint(family.members)
         seen = joint > 0
         with np.errstate(divide="ignore"):
             ratio = truth.cpts[family.child][seen] / model.cpts[family.child][seen]

@@ -9,23 +9,22 @@ synthetic records of a network that has the fold's tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocols.site.data import SiteData
-from protocols.variables import Family, Rows
+from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import Counter, Table
 from vertibayes.inference.prediction import posterior
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
-from vertibayes.parameters.synthetic import sample
-from vertibayes.parameters.three_steps import with_missing_cells
+from vertibayes.parameters.three_steps import draw_synthetic
 from vertibayes.validation.auc import Auc, auc
+from vertibayes.validation.curves import Curves, curves
 
 Fit = Callable[[Counter, Structure], Network]
 
@@ -38,13 +37,23 @@ class Validation:
 
     Attributes
     ----------
+    target : str
     overall : Auc
         Over the predictions of all folds together.
+    curves : Curves
+        Of the same predictions.
     by_fold : tuple of Auc
     """
 
+    target: str
     overall: Auc
+    curves: Curves = field(repr=False)
     by_fold: tuple[Auc, ...] = ()
+
+    @property
+    def impossible(self) -> int:
+        """How many scored records have probability zero: ranked last in each class's AUC."""
+        return self.overall.scored - int(self.curves.confusion.sum())
 
 
 class Without:
@@ -92,7 +101,8 @@ def public(network: Network, data: SiteData, target: str) -> Validation:
             raise ValueError(f"{name} has other states in the data than in the network")
     if target not in data.variables:
         raise ValueError(f"the data have no variable {target!r}")
-    return Validation(_score(network, data, target, np.arange(data.records)))
+    found = [_prediction(network, data, target, np.arange(data.records))]
+    return _validated(network.variables[target], found)
 
 
 def scv(
@@ -106,14 +116,14 @@ def scv(
         If there are fewer than two folds, more than records, or the target is unknown.
     """
     _check(counter, structure, target, folds)
-    synthetic = _synthetic(counter, structure, counter.records, seed, Rows())
+    synthetic = draw_synthetic(counter, structure, seed=seed)
     order = np.random.default_rng(seed).permutation(synthetic.records)
     found = []
     for part in np.array_split(order, folds):
         training = _rows_of(synthetic, np.setdiff1d(order, part))
         network = fit_em(training, structure, pseudo_count=PSEUDO_COUNT).network
         found.append(_prediction(network, synthetic, target, part))
-    return _validated(found, counter.variables[target].states)
+    return _validated(counter.variables[target], found)
 
 
 def svdg(
@@ -145,10 +155,9 @@ def svdg(
     found = []
     for number, rows in enumerate(_folds(counter.records, folds, seed)):
         network = learn(Without(counter, rows), structure)
-        records = rows.count(counter.records)
-        test = _synthetic(counter, structure, records, seed + number + 1, rows)
-        found.append(_prediction(network, test, target, np.arange(records)))
-    return _validated(found, counter.variables[target].states)
+        test = draw_synthetic(counter, structure, seed=seed + number + 1, rows=rows)
+        found.append(_prediction(network, test, target, np.arange(test.records)))
+    return _validated(counter.variables[target], found)
 
 
 def _fit_from_tables(counter: Counter, structure: Structure) -> Network:
@@ -168,14 +177,6 @@ def _folds(records: int, folds: int, seed: int) -> Iterator[Rows]:
         yield Rows(seed, first, last)
 
 
-def _synthetic(
-    counter: Counter, structure: Structure, records: int, seed: int, rows: Rows
-) -> SiteData:
-    """Draw records, missing cells included, from the maximum-likelihood network of some rows."""
-    network = fit_cpts(counter, structure, missing=True, rows=rows)
-    return with_missing_cells(sample(network, records, seed), counter)
-
-
 def _rows_of(data: SiteData, places: NDArray[np.integer]) -> SiteData:
     return SiteData(data.variables, {name: column[places] for name, column in data.codes.items()})
 
@@ -188,15 +189,12 @@ def _prediction(
     return data.codes[target][places], posterior(network, known, target)
 
 
-def _score(network: Network, data: SiteData, target: str, places: NDArray[np.integer]) -> Auc:
-    classes, probabilities = _prediction(network, data, target, places)
-    return auc(classes, probabilities, network.variables[target].states)
-
-
 def _validated(
-    found: Sequence[tuple[NDArray[np.integer], NDArray[np.float64]]], states: tuple[str, ...]
+    target: Variable, found: Sequence[tuple[NDArray[np.integer], NDArray[np.float64]]]
 ) -> Validation:
+    states = target.states
     classes = np.concatenate([fold[0] for fold in found])
     probabilities = np.concatenate([fold[1] for fold in found])
-    by_fold = tuple(auc(*fold, states) for fold in found)
-    return Validation(auc(classes, probabilities, states), by_fold)
+    by_fold = tuple(auc(*fold, states) for fold in found) if len(found) > 1 else ()
+    overall = auc(classes, probabilities, states)
+    return Validation(target.name, overall, curves(classes, probabilities, states), by_fold)

@@ -1,0 +1,115 @@
+"""ROC curves, calibration and confusion of predicted probabilities, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+BINS = 10
+
+
+class Roc(NamedTuple):
+    """A ROC curve: from (0, 0) to (1, 1), corners only.
+
+    Parameters
+    ----------
+    false_positive_rate, true_positive_rate : ndarray of shape (points,)
+    """
+
+    false_positive_rate: Floats
+    true_positive_rate: Floats
+
+
+class Calibration(NamedTuple):
+    """How often a class is found where it is predicted with a probability of about so much.
+
+    Parameters
+    ----------
+    predicted : ndarray of shape (bins,)
+        The mean predicted probability in each bin that has records.
+    observed : ndarray of shape (bins,)
+        The share of its records that are of the class.
+    records : ndarray of shape (bins,), dtype int64
+    """
+
+    predicted: Floats
+    observed: Floats
+    records: NDArray[np.int64]
+
+
+class Curves(NamedTuple):
+    """What predictions of a target are worth.
+
+    Parameters
+    ----------
+    roc, calibration : mapping of str to Roc, Calibration
+        Of each class; ROC only where some scored records have it, and others have not.
+    confusion : ndarray of shape (states, states), dtype int64
+        Records of each class (axis 0) that were predicted to be of each (axis 1).
+    """
+
+    roc: Mapping[str, Roc]
+    calibration: Mapping[str, Calibration]
+    confusion: NDArray[np.int64]
+
+
+def curves(classes: NDArray[np.integer], probabilities: Floats, states: Sequence[str]) -> Curves:
+    """Return the curves of predicted probabilities, over the records whose class is known.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n,), dtype int
+        The code of each record's class; ``len(states)`` where it is missing.
+    probabilities : ndarray of shape (n, states)
+        A record of zeros, impossible under the model, is scored and confused with no class.
+    states : sequence of str
+    """
+    known = classes < len(states)
+    truth, scores = classes[known], probabilities[known]
+    rocs, calibrations = {}, {}
+    for code, state in enumerate(states):
+        inside = truth == code
+        if inside.any() and not inside.all():
+            rocs[state] = roc(inside, scores[:, code])
+        calibrations[state] = calibration(inside, scores[:, code])
+    predicted = scores.sum(axis=1) > 0
+    places = truth[predicted] * len(states) + scores[predicted].argmax(axis=1)
+    counts = np.bincount(places, minlength=len(states) ** 2)
+    return Curves(rocs, calibrations, counts.reshape(len(states), len(states)))
+
+
+def roc(inside: NDArray[np.bool_], scores: Floats) -> Roc:
+    """Return the ROC curve of one class against the rest; equal scores make one step.
+
+    Raises
+    ------
+    ValueError
+        If all records are of the class, or none.
+    """
+    count = int(inside.sum())
+    if not 0 < count < len(inside):
+        raise ValueError("records of the class and others are wanted")
+    order = np.argsort(-scores, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
+    hits = np.append(0, np.cumsum(inside[order])[last])
+    false_alarms = np.append(0, last + 1) - hits
+    up, right = np.diff(hits), np.diff(false_alarms)
+    corner = np.ones(len(hits), np.bool_)
+    corner[1:-1] = up[:-1] * right[1:] != up[1:] * right[:-1]
+    return Roc(false_alarms[corner] / (len(inside) - count), hits[corner] / count)
+
+
+def calibration(inside: NDArray[np.bool_], scores: Floats, bins: int = BINS) -> Calibration:
+    """Return how often records are of a class, by the probability predicted: equal bins of it."""
+    place = np.minimum((scores * bins).astype(np.intp), bins - 1)
+    records = np.bincount(place, minlength=bins)
+    filled = records > 0
+    counts = records[filled]
+    predicted = np.bincount(place, scores, bins)[filled] / counts
+    observed = np.bincount(place, inside, bins)[filled] / counts
+    return Calibration(predicted, observed, counts)
