@@ -84,11 +84,11 @@ def test_validation(tmp_path, capsys, gaps, gaps_file):
 
 def test_no_figure_is_not_a_number(tmp_path, capsys):
     """Folds with one class, a state no record has, records impossible under the model."""
-    rows = [["a", "x"]] * 110 + [["b", "y"]] * 3 + [["", "x"]] * 12
-    path = write(tmp_path / "rare.csv", ["t", "u"], rows)
+    rows = [["a", "x", "x"]] * 110 + [["b", "y", "y"]] * 3 + [["", "x", "x"]] * 12
+    path = write(tmp_path / "rare.csv", ["t", "u", "v"], rows)
     structure = tmp_path / "structure.json"
-    structure.write_text('{"nodes": ["t", "u"], "edges": [["t", "u"]]}')
-    public = write(tmp_path / "public.csv", ["t", "u"], [["a", "y"], ["b", "x"], ["a", "x"]])
+    structure.write_text('{"nodes": ["t", "u", "v"], "edges": [["t", "u"], ["u", "v"]]}')
+    public = write(tmp_path / "public.csv", ["t", "u", "v"], ["axy", "byx", "axx", "byy"])
     code, _, warned = learn(
         capsys, tmp_path / "out", "--data", path, "--sites", 2, "--target", "t",
         "--validate", "public,scv,svdg", "--public", public, "--structure", structure,
