@@ -231,9 +231,9 @@ class SecureCounter:
         return self._most_variables
 
     @property
-    def opened_tables(self) -> list[Table]:
-        """All tables that were opened."""
-        return [table for _, table in self._opened.values()]
+    def opened(self) -> list[tuple[Rows, Table]]:
+        """All tables that were opened, and over which records."""
+        return [(rows, table) for (_, _, rows), (_, table) in self._opened.items()]
 
     @property
     def ledger(self) -> Ledger:
@@ -255,7 +255,7 @@ class SecureCounter:
         check_families(self.variables, families, missing)
         if rows.count(self.records) == self.records:
             rows = Rows()  # whichever permutation
-        keys = [(frozenset(family.members), missing, rows) for family in families]
+        keys = [self._key(family, missing, rows) for family in families]
         new = {k: f for k, f in zip(keys, families, strict=True) if self._find(k) is None}
         if new:
             self.calls += 1
@@ -268,8 +268,12 @@ class SecureCounter:
             query, places = ask_tables(self.study, batch, missing, rows)
             tables = self._session.ask(query)
             for family, place in zip(batch, places, strict=True):
-                key = frozenset(family.members), missing, rows
-                self._opened[key] = family, tables[place]
+                self._opened[self._key(family, missing, rows)] = family, tables[place]
+
+    def _key(self, family: Family, missing: bool, rows: Rows) -> tuple[frozenset[str], bool, Rows]:
+        """Name a table: without gaps it is one, whether missing cells are asked for or not."""
+        gaps = any(self.variables[name].missing for name in family.members)
+        return frozenset(family.members), missing and gaps, rows
 
     def _find(self, key: tuple[frozenset[str], bool, Rows]) -> tuple[Family, Table] | None:
         """Return an opened table; one with missing cells tells that of the others."""
@@ -287,6 +291,38 @@ class SecureCounter:
         opened, table = found
         axes = [opened.members.index(name) for name in family.members]
         return np.ascontiguousarray(table.transpose(axes)).copy()
+
+
+class Without:
+    """A counter of all records but some: counts are additive, so it takes a difference.
+
+    Parameters
+    ----------
+    counter : Counter
+    rows : Rows
+        Those left out.
+    """
+
+    def __init__(self, counter: Counter, rows: Rows) -> None:
+        self._counter, self._rows = counter, rows
+        self.variables, self.most_variables = counter.variables, counter.most_variables
+        self.records = counter.records - rows.count(counter.records)
+
+    def tables(
+        self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
+    ) -> list[Table]:
+        """Count families over all records but those left out; see `Counter.tables`.
+
+        Raises
+        ------
+        ValueError
+            Also if a choice of rows is asked.
+        """
+        if rows != Rows():
+            raise ValueError("rows cannot be chosen among those of a difference")
+        everything = self._counter.tables(families, missing=missing)
+        some = self._counter.tables(families, missing=missing, rows=self._rows)
+        return [a - b for a, b in zip(everything, some, strict=True)]
 
 
 def study_of(

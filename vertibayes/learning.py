@@ -12,7 +12,7 @@ from protocols.site.data import SiteData
 from protocols.variables import Rows
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import Scores, fit_cpts, scores
+from vertibayes.parameters.cpt import Scores, check_pseudo_count, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
@@ -45,11 +45,18 @@ class Options:
     wider_cells : int, default=0
         How many cells "em" may open beyond those of the families, in wider tables.
     synthetic_records : int, optional
-        How many the three steps draw; as many as there are if None.
+        How many synthetic records are drawn; as many as there are records if None.
     em_restarts : int, default=0
-        Further random starts of their EM.
+        Further random starts of the EM of the three steps.
     keep_synthetic : bool, default=False
         Whether synthetic records, missing cells included, are drawn whatever the way, and kept.
+        They are those of the three steps' intermediate network, which opens the families' tables
+        with missing as a state.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of range, or belongs to another way with missing cells.
     """
 
     ordering: Sequence[str] | None = None
@@ -62,6 +69,45 @@ class Options:
     synthetic_records: int | None = None
     em_restarts: int = 0
     keep_synthetic: bool = False
+
+    def __post_init__(self) -> None:
+        if self.missing is not None and self.missing not in MISSING:
+            raise ValueError(f"missing {self.missing}: one of {', '.join(MISSING)} is wanted")
+        if self.ordering is not None and self.structure is not None:
+            raise ValueError("a structure needs no ordering: its CPTs only are learned")
+        check_pseudo_count(self.pseudo_count)
+        if self.wider_cells < 0:
+            raise ValueError(f"wider cells of {self.wider_cells}: a number from 0 on is wanted")
+        if self.em_restarts < 0:
+            raise ValueError(f"EM restarts of {self.em_restarts}: a number from 0 on is wanted")
+        if self.synthetic_records is not None and self.synthetic_records < 1:
+            raise ValueError(f"{self.synthetic_records} synthetic records: one at least is wanted")
+        if self.wider_cells and self.missing not in (None, "em"):
+            raise ValueError(f"wider cells are for missing em, not {self.missing}")
+        if self.em_restarts and self.missing != "synthetic":
+            raise ValueError("EM restarts are for missing synthetic: EM on tables has one start")
+        if self.synthetic_records is not None and not (
+            self.keep_synthetic or self.missing == "synthetic"
+        ):
+            raise ValueError("synthetic records are for missing synthetic, or to be kept")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A network's CPTs, and what came with them.
+
+    Attributes
+    ----------
+    network : Network
+    widenings : tuple of Widening
+        By which neighbours tables were widened, in the order of their choice.
+    synthetic : SiteData, optional
+        The records of the three steps.
+    """
+
+    network: Network
+    widenings: tuple[Widening, ...] = ()
+    synthetic: SiteData | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -90,6 +136,17 @@ class Learned:
 def learn(counter: Counter, options: Options, progress: Progress | None = None) -> Learned:
     """Learn a network from a counter.
 
+    Parameters
+    ----------
+    counter : Counter
+    options : Options
+    progress : callable, optional
+        Called with (stage, steps done, steps at most).
+
+    Returns
+    -------
+    learned : Learned
+
     Raises
     ------
     ValueError
@@ -111,14 +168,14 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     else:
         check_nodes(counter, structure)
     learned = perf_counter()
-    network, widenings, synthetic = _fit(counter, structure, missing, options, partial(tell, "EM"))
+    fitted = fit(counter, structure, options, progress)
+    synthetic = fitted.synthetic
     if options.keep_synthetic and synthetic is None:
         synthetic = draw_synthetic(counter, structure, records=options.synthetic_records)
     found = scores(counter, structure, missing=missing == "state")
     seconds = learned - start, perf_counter() - learned
-    return Learned(
-        network, found, *seconds, widenings, synthetic if options.keep_synthetic else None
-    )
+    kept = synthetic if options.keep_synthetic else None
+    return Learned(fitted.network, found, *seconds, fitted.widenings, kept)
 
 
 def _silent(stage: str, done: int, steps: int) -> None:
@@ -126,39 +183,34 @@ def _silent(stage: str, done: int, steps: int) -> None:
 
 
 def how_missing(counter: Counter, options: Options) -> str:
-    """Return what is done with missing cells.
+    """Return what is done with missing cells."""
+    if options.missing is not None:
+        return options.missing
+    gaps = any(variable.missing for variable in counter.variables.values())
+    return "em" if gaps else "available"
+
+
+def fit(
+    counter: Counter, structure: Structure, options: Options, progress: Progress | None = None
+) -> Fitted:
+    """Fit the CPTs of a structure, with missing cells as the options say.
 
     Raises
     ------
     ValueError
-        If the options name nothing that can be done.
+        As the fit that is chosen.
     """
-    if options.missing is None:
-        gaps = any(variable.missing for variable in counter.variables.values())
-        return "em" if gaps else "available"
-    if options.missing not in MISSING:
-        raise ValueError(f"missing {options.missing!r}: one of {', '.join(MISSING)} is wanted")
-    return options.missing
-
-
-def _fit(
-    counter: Counter,
-    structure: Structure,
-    missing: str,
-    options: Options,
-    progress: Callable[[int, int], None],
-) -> tuple[Network, tuple[Widening, ...], SiteData | None]:
-    """Return the network; by what tables were widened; the synthetic records of the three steps."""
-    pseudo_count = options.pseudo_count
+    missing, pseudo_count = how_missing(counter, options), options.pseudo_count
+    tell = partial(progress or _silent, "EM")
     if missing == "em":
-        fit = fit_em_from_tables(
+        found = fit_em_from_tables(
             counter,
             structure,
             pseudo_count=pseudo_count,
             wider_cells=options.wider_cells,
-            progress=progress,
+            progress=tell,
         )
-        return fit.network, fit.widenings, None
+        return Fitted(found.network, found.widenings)
     if missing == "synthetic":
         final, synthetic = fit_three_steps(
             counter,
@@ -166,12 +218,11 @@ def _fit(
             pseudo_count=pseudo_count,
             records=options.synthetic_records,
             restarts=options.em_restarts,
-            progress=progress,
+            progress=tell,
         )
-        return final.network, (), synthetic
+        return Fitted(final.network, synthetic=synthetic)
     as_state = missing == "state"
-    network = fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=as_state)
-    return network, (), None
+    return Fitted(fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=as_state))
 
 
 def check_nodes(counter: Counter, structure: Structure) -> None:

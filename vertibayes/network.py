@@ -141,6 +141,11 @@ class Network:
             if not (cpt >= 0).all() or not np.allclose(cpt.sum(axis=0), 1, atol=1e-9):
                 raise ValueError(f"a column of the CPT of {node} is no distribution")
 
+    @property
+    def cardinalities(self) -> dict[str, int]:
+        """The number of states of each variable."""
+        return {name: len(variable.states) for name, variable in self.variables.items()}
+
     def to_pgmpy(self) -> DiscreteBayesianNetwork:
         """Return the network as pgmpy's object, checked by its `check_model`."""
         from pgmpy.factors.discrete import TabularCPD

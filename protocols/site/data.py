@@ -64,6 +64,11 @@ class SiteData:
         variables = {name: self.variables[name] for name in chosen}
         return SiteData(variables, {name: self.codes[name] for name in chosen}, self.ids)
 
+    def rows(self, places: NDArray[np.integer]) -> SiteData:
+        """Return the data of some records, without their identifiers."""
+        codes = {name: column[places] for name, column in self.codes.items()}
+        return SiteData(self.variables, codes)
+
     @classmethod
     def from_text(
         cls,

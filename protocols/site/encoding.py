@@ -134,9 +134,11 @@ def encode_known(
         elif value is not None and edges is not None:
             code_of[text] = bin_of(value, edges)
         elif not is_missing(text, encoding):
-            record = int(np.argmax(column.places == place)) + 1
+            places = np.flatnonzero(column.places == place)
             raise DataError(
-                f"{source}: the column {name!r}, record {record}: {text!r} is none of its states"
+                f"{source}: the column {name!r}, record {places[0] + 1}: {text!r} is none of its "
+                f"states, {', '.join(states)} ({len(places)} such records); if it says missing, "
+                f"name it with --missing-codes {text}"
             )
     return _codes(name, column, states, code_of).codes
 

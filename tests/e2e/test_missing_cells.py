@@ -70,7 +70,10 @@ def test_validation(tmp_path, capsys, gaps, gaps_file):
     assert code == 0
     found = json.loads((tmp_path / "out" / "validation.json").read_text())
     lost = int((gaps.codes[header[0]] == len(gaps.variables[header[0]].states)).sum())
-    assert found["public"]["left_out"] == lost > 0 and found["public"]["scored"] == 2000 - lost
+    assert (
+        found["public"]["left_out"] == lost > 0
+        and sum(found["public"][k] for k in ("scored", "impossible", "left_out")) == 2000
+    )
     for method, folds in (("public", 0), ("scv", 4), ("svdg", 4)):
         assert 0.5 < found[method]["auc"] <= 1 and len(found[method]["auc_by_fold"]) == folds
         assert found[method]["aic"] == outputs(tmp_path / "out")[1]["scores"]["aic"]
@@ -79,7 +82,7 @@ def test_validation(tmp_path, capsys, gaps, gaps_file):
     states = sorted(gaps.variables[header[0]].states)
     assert found["scv"]["confusion"]["states"] == states and set(found["scv"]["roc"]) == set(states)
     counts = np.array(found["public"]["confusion"]["records_by_true_and_predicted"])
-    assert counts.sum() + found["public"]["impossible"] == 2000 - lost
+    assert counts.sum() == found["public"]["scored"]
 
 
 def test_no_figure_is_not_a_number(tmp_path, capsys):
@@ -98,10 +101,70 @@ def test_no_figure_is_not_a_number(tmp_path, capsys):
         assert not re.search(r"\b(nan|inf|infinity)\b", file.read_text(), re.IGNORECASE), file
     found = json.loads((tmp_path / "out" / "validation.json").read_text())
     assert None in found["svdg"]["auc_by_fold"], "a fold with one class has no AUC"
-    assert found["public"]["impossible"] == 2 and "ranked last" in warned
+    assert found["public"]["impossible"] == 2 and "are not scored" in warned
     code, told = predict(
         capsys, tmp_path, "--model", tmp_path / "out" / "model.bif", "--data", public,
         "--target", "t", "--out", tmp_path / "p.csv",
     )  # fmt: skip
     assert code == 0 and "2 records have probability zero" in told
     assert "nan" not in (tmp_path / "p.csv").read_text()
+
+
+def test_a_misspelt_column_is_told(tmp_path, capsys, gaps_file, gaps):
+    header = list(gaps.variables)
+    typo = tmp_path / "typo.csv"
+    typo.write_text(gaps_file.read_text().replace(header[1], "Typo", 1))
+    code, told, warned = learn(
+        capsys, tmp_path / "out", "--data", gaps_file, "--sites", 2, "--target", header[0],
+        "--validate", "public,scv", "--public", typo,
+    )  # fmt: skip
+    doubt = f"has no column {header[1]}: taken as missing in all records; it has Typo"
+    assert code == 0 and doubt in warned
+    assert "AUC by public: 0." in told and "AUC by scv: 0." in told and "optimistic" in told
+    code, warned = predict(
+        capsys, tmp_path, "--model", tmp_path / "out" / "model.bif", "--data", typo,
+        "--target", header[0], "--out", tmp_path / "p.csv",
+    )  # fmt: skip
+    assert code == 0 and doubt in warned
+
+
+def test_an_empty_field_is_the_state_missing_of_a_model_that_has_it(tmp_path, capsys):
+    """Where a cell is missing, t is b."""
+    rows = [["a", "x"], ["a", "y"], ["b", ""]] * 20
+    path = write(tmp_path / "f.csv", ["t", "u"], rows)
+    code, *_ = learn(
+        capsys, tmp_path / "out", "--data", path, "--sites", 2, "--missing", "state",
+        "--target", "t", "--validate", "public,svdg", "--public", path, "--folds", 4,
+    )  # fmt: skip
+    found = json.loads((tmp_path / "out" / "validation.json").read_text())
+    assert code == 0 and found["public"]["auc"] == found["svdg"]["auc"] == 1
+    told = []
+    for option in ([], ["--missing-state"]):
+        out = tmp_path / f"p{len(option)}.csv"
+        predict(
+            capsys, tmp_path, "--model", tmp_path / "out" / "model.bif", "--data", path,
+            "--target", "t", "--out", out, *option,
+        )  # fmt: skip
+        told.append([row[0] for row in read_rows(out)[1:4]])
+    assert told == [["a", "a", "a"], ["a", "a", "b"]]
+
+
+def test_validation_learns_as_the_options_say(tmp_path, capsys, gaps_file, gaps):
+    """A pseudo-count that drowns all counts leaves nothing to predict by."""
+    areas = []
+    for pseudo_count in (1, 1e18):
+        out = tmp_path / str(pseudo_count)
+        learn(
+            capsys, out, "--data", gaps_file, "--sites", 2, "--pseudo-count", pseudo_count,
+            "--target", list(gaps.variables)[1], "--validate", "scv,svdg", "--folds", 3,
+        )  # fmt: skip
+        areas.append(outputs(out)[1]["auc"])
+    assert min(areas[0].values()) > 0.9
+    assert areas[1] == pytest.approx({"scv": 0.5, "svdg": 0.5}, abs=0.05)
+
+
+def test_a_column_with_hardly_a_value_is_doubted(tmp_path, capsys):
+    rows = [[i % 2, "" if i > 3 else i % 2] for i in range(100)]
+    path = write(tmp_path / "f.csv", ["a", "b"], rows)
+    code, _, warned = learn(capsys, tmp_path / "out", "--data", path, "--sites", 2)
+    assert code == 0 and "b has a value in 4.0% of the records only" in warned

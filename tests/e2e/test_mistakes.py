@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.e2e.command import GOOD, assert_refused, write
+from tests.e2e.command import GOOD, assert_refused, learn, write
 from vertibayes.network import Structure
 
 
@@ -55,14 +55,21 @@ def bad_options():
     yield (
         ["--sites", "2", "--missing", "guess"],
         {},
-        "--missing guess: one of em, synthetic, available, state is",
+        "missing guess: one of em, synthetic, available, state is",
     )
     yield (
         ["--sites", "2", "--missing", "state", "--wider-cells", "9"],
         {},
-        "--wider-cells is for --missing em, not state",
+        "wider cells are for missing em, not state",
     )
-    yield ["--sites", "2", "--wider-cells", "-1"], {}, "--wider-cells -1"
+    yield ["--sites", "2", "--wider-cells", "-1"], {}, "wider cells of -1"
+    yield ["--sites", "2", "--em-restarts", "1"], {}, "EM restarts are for missing synthetic"
+    yield ["--sites", "2", "--synthetic-records", "9"], {}, "synthetic records are for missing syn"
+    yield (
+        ["--sites", "2", "--synthetic-records", "0", "--missing", "synthetic"],
+        {},
+        "0 synthetic records: one at least",
+    )
     yield ["--sites", "2", "--max-parents", "-1"], {}, "max_parents of -1"
     yield ["--sites", "2", "--pseudo-count", "-1"], {}, "a pseudo-count of -1.0"
     yield ["--sites", "2", "--bins", "2"], {}, "bins of 2.0"
@@ -185,15 +192,45 @@ def test_other_separators_are_named(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--validate", "scv"], "--validate needs a --target"),
+        (["--validate", "scv"], "--validate and --target belong together"),
+        (["--target", "a"], "--validate and --target belong together"),
         (["--validate", "x", "--target", "a"], "--validate x: some of public,scv,svdg"),
         (["--validate", "public", "--target", "a"], "--public FILE belong together"),
         (["--validate", "scv", "--target", "z"], "--target z: there are a, b"),
-        (["--validate", "svdg", "--target", "a", "--folds", "1"], "1 folds: from 2"),
-        (["--validate", "svdg", "--target", "a", "--folds", "4"], "5 records, at least 10"),
+        (["--validate", "svdg", "--target", "a", "--folds", "1"], "--folds 1: two at least"),
+        (["--validate", "svdg", "--target", "a", "--folds", "4"], "svdg has at most 2 folds here"),
     ],
 )
 def test_validations_that_cannot_be(tmp_path, capsys, monkeypatch, options, reason):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.csv").write_text(GOOD)
     assert_refused(capsys, tmp_path, reason, "--data", "good.csv", "--sites", 2, *options)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a\n0\n", "p.csv: no column 'b', the target"),
+        ("A,B\n0,x\n", "has none of the model's variables: it has A, B, the model a, b"),
+        ("b\nz\nz\n", "record 1: 'z' is none of its states, x, y (2 such records)"),
+    ],
+)
+def test_public_files_that_do_not_fit(tmp_path, capsys, monkeypatch, text, reason):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").write_text(GOOD)
+    (tmp_path / "p.csv").write_text(text)
+    options = ["--validate", "public", "--public", "p.csv", "--target", "b"]
+    assert_refused(capsys, tmp_path, reason, "--data", "good.csv", "--sites", 2, *options)
+
+
+def test_a_run_that_fails_after_tables_were_opened_keeps_the_ledger(tmp_path, capsys):
+    """The structure's sample ends five records within the second fold, which the sites refuse."""
+    codes = np.random.default_rng(0).integers(0, 2, (100, 3))
+    path = write(tmp_path / "f.csv", list("abc"), codes.tolist())
+    code, told, error = learn(
+        capsys, tmp_path / "out", "--data", path, "--sites", 2, "--structure-records", 55,
+        "--validate", "svdg", "--target", "a", "--folds", 2,
+    )  # fmt: skip
+    assert code == 2 and told == "" and "tables had been opened" in error
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["ledger.json"]
+    assert json.loads((tmp_path / "out" / "ledger.json").read_text())["tables"]

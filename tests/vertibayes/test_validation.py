@@ -121,3 +121,54 @@ def test_divergence_by_hand():
     assert divergence(one, sure) == np.inf
     with pytest.raises(ValueError, match="one structure"):
         divergence(one, Network(Structure({"b": ()}), {"b": variables["a"]}, {"b": np.ones(2) / 2}))
+
+
+def test_folds_are_not_ranked_together():
+    """Nothing to learn: each fold's prior moves against its classes, and the mean is a half."""
+    generator = np.random.default_rng(3)
+    data = SiteData(
+        {"t": Variable("t", ("0", "1"))}, {"t": generator.integers(0, 2, 300).astype(np.uint8)}
+    )
+    found = svdg(PlainCounter(data), Structure({"t": ()}), "t", folds=5)
+    assert found.overall.auc == 0.5 and all(fold.auc == 0.5 for fold in found.by_fold)
+
+
+def test_equal_probabilities_are_not_ranked_by_their_rounding():
+    """The target depends on nothing; the posterior's last digits depend on the evidence."""
+    generator = np.random.default_rng(4)
+    names = [f"x{i}" for i in range(6)]
+    structure = Structure({"t": (), "x0": (), **dict.fromkeys(names[1:], ("x0",))})
+    variables = {n: Variable(n, ("0", "1")) for n in structure.nodes}
+    cpts = {n: generator.dirichlet([1, 1], 2).T for n in names[1:]}
+    network = Network(
+        structure, variables, {"t": np.array([0.3, 0.7]), "x0": np.array([0.6, 0.4]), **cpts}
+    )
+    codes = {n: generator.integers(0, 2, 400).astype(np.uint8) for n in names}
+    data = SiteData(variables, {"t": codes["x3"], **codes})
+    assert public(network, data, "t").overall.auc == 0.5
+
+
+def test_a_fold_that_cannot_be_learned_has_no_area():
+    """The one value of u lies in one fold: without it u cannot be learned."""
+    u = np.full(60, 2, np.uint8)
+    u[7] = 1
+    data = SiteData(
+        {"t": Variable("t", ("0", "1")), "u": Variable("u", ("0", "1"), missing=True)},
+        {"t": np.arange(60, dtype=np.uint8) % 2, "u": u},
+    )
+    found = svdg(PlainCounter(data), Structure({"t": (), "u": ("t",)}), "t", folds=3)
+    assert [fold.scored for fold in found.by_fold].count(0) == 1
+    assert found.overall.scored == 40
+
+
+def test_scv_over_sites_is_that_over_pooled_data(alarm_network, records):
+    names = ["HISTORY", "LVFAILURE", "HYPOVOLEMIA", "LVEDVOLUME", "CVP"]
+    data = records.take(names)
+    edges = [("LVFAILURE", "HISTORY"), (TARGET, "LVEDVOLUME"), ("LVEDVOLUME", "CVP")]
+    structure = Structure.of(names, edges)
+    with federate(split_columns(data, 2)) as federation:
+        counter = SecureCounter.of(federation, order=names)
+        assert (
+            scv(counter, structure, TARGET).overall
+            == scv(PlainCounter(data), structure, TARGET).overall
+        )

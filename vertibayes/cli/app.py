@@ -91,12 +91,16 @@ def _learn(
         ),
     ] = 0,
     synthetic_records: Annotated[
-        int | None, typer.Option(help="How many the three steps draw; as many as there are.")
+        int | None, typer.Option(help="How many synthetic records are drawn; as many as there are.")
     ] = None,
     write_synthetic: Annotated[
-        bool, typer.Option("--write-synthetic", help="Write synthetic records: synthetic.csv.")
+        bool,
+        typer.Option(
+            "--write-synthetic",
+            help="Write records drawn from the tables with missing as a state, which it opens.",
+        ),
     ] = False,
-    em_restarts: Annotated[int, typer.Option(help="Further random starts of their EM.")] = 0,
+    em_restarts: Annotated[int, typer.Option(help="synthetic: further random starts of EM.")] = 0,
     target: Annotated[str | None, typer.Option(help="What --validate predicts.")] = None,
     validate: Annotated[
         str | None, typer.Option(help="Some of public,scv,svdg: writes validation.json.")
@@ -104,7 +108,7 @@ def _learn(
     public: Annotated[
         Path | None, typer.Option(help="FILE.csv[.gz] of records for --validate public.")
     ] = None,
-    folds: Annotated[int, typer.Option(help="Of scv and svdg.")] = 10,
+    folds: Annotated[int, typer.Option(help="Of scv and svdg, which wants 10 records each.")] = 10,
     pseudo_count: Annotated[float, typer.Option(help="Added to each cell of the CPTs.")] = 0.0,
     bins: Annotated[
         float, typer.Option(help="Smallest share of the records in a bin, to 0.5.")
@@ -120,14 +124,15 @@ def _learn(
 
     For example: vertibayes learn --data patients.csv --sites 3 --out results
 
-    OUT has structure.json, model.bif, structure.svg, summary.json and ledger.json.
+    OUT has structure.json, model.bif, structure.svg, summary.json and ledger.json; validations add
+    validation.json and a picture each, --write-synthetic adds synthetic.csv.
     """
     from vertibayes.cli.inputs import Source, read_ordering, read_structure
     from vertibayes.cli.learn import run_learn
     from vertibayes.cli.validations import Validations
     from vertibayes.learning import Options
 
-    methods = tuple(filter(None, (validate or "").split(",")))
+    methods = tuple(filter(None, (name.strip() for name in (validate or "").split(","))))
     codes = tuple(missing_codes or ())
     source = Source(
         tuple(data),
@@ -153,8 +158,8 @@ def _learn(
         em_restarts=em_restarts,
         keep_synthetic=write_synthetic,
     )
-    validation = Validations(methods, target, folds, public, codes)
-    run_learn(source, out, options=options, validation=validation, quiet=quiet)
+    validations = Validations(methods, target, folds, public, codes)
+    run_learn(source, out, options=options, validations=validations, quiet=quiet)
 
 
 @app.command("demo")
@@ -181,11 +186,17 @@ def _predict(
     missing_codes: Annotated[
         list[str] | None, typer.Option(help="What says missing, beside the empty field.")
     ] = None,
+    missing_state: Annotated[
+        bool,
+        typer.Option(
+            "--missing-state", help="Of a model learned with --missing state: empty is that state."
+        ),
+    ] = False,
 ) -> None:
     """Predict a variable from what each record has of the others."""
     from vertibayes.cli.predict import run_predict
 
-    run_predict(model, data, target, out, tuple(missing_codes or ()))
+    run_predict(model, data, target, out, tuple(missing_codes or ()), missing_state)
 
 
 def several_values(arguments: Sequence[str]) -> list[str]:

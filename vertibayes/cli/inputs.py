@@ -19,6 +19,7 @@ from vertibayes.splitting import deal_columns
 
 Columns = dict[str, TextColumn]
 
+FEW_KNOWN = 0.05  # share of records with a value, below which a column is doubted
 LIKE_MISSING = frozenset(
     ["na", "n/a", "nan", "null", "none", "?", "-", ".", "missing", "unknown", "-9", "-99", "-999"]
 )
@@ -93,8 +94,17 @@ def doubts(source: Source, held: Mapping[str, Held]) -> tuple[str, ...]:
         for name, column in site.columns.items():
             for text in column.texts:
                 texts.setdefault(text, []).append(name)
+    told = []
+    for where, held_there in held.items():
+        for name, column in held_there.columns.items():
+            known = _known_share(column, source.missing_codes)
+            if 0 < known < FEW_KNOWN:
+                told.append(
+                    f"{where}: {name} has a value in {known:.1%} of the records only, which edges "
+                    f"and CPTs of it rest on; leave it out with --exclude {name}"
+                )
     unused = [code for code in source.missing_codes if code not in texts]
-    told = [f"--missing-codes {code}: no such value in the data" for code in unused]
+    told += [f"--missing-codes {code}: no such value in the data" for code in unused]
     for text, names in texts.items():
         if text.strip().lower() in LIKE_MISSING and text not in source.missing_codes:
             told.append(
@@ -102,6 +112,13 @@ def doubts(source: Source, held: Mapping[str, Held]) -> tuple[str, ...]:
                 f"--missing-codes {text}"
             )
     return tuple(told)
+
+
+def _known_share(column: TextColumn, missing_codes: Collection[str]) -> float:
+    """Return the share of records that have a value."""
+    used = np.bincount(column.places, minlength=len(column.texts))
+    lost = [not text.strip() or text in missing_codes for text in column.texts]
+    return 1 - float(used[np.array(lost, bool)].sum()) / max(len(column.places), 1)
 
 
 def _named(text: str) -> tuple[str | None, Path]:

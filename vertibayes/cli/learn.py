@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from protocols.federation import federate
+from protocols.federation import Federation, federate
 from vertibayes.cli.inputs import Sites, Source, read_sites
-from vertibayes.cli.outputs import check_folder, summarize, write_results
-from vertibayes.cli.validations import Validations
+from vertibayes.cli.outputs import check_folder, summarize, write_ledger, write_results
+from vertibayes.cli.validations import Validations, warnings_of
 from vertibayes.counting import SecureCounter
-from vertibayes.learning import MISSING, Learned, Options, Progress, learn
-from vertibayes.report.disclosure import disclosure
+from vertibayes.learning import Learned, Options, Progress, learn
+from vertibayes.report.disclosure import Disclosure, disclosure
+from vertibayes.validation.methods import Validation
+
+NO_VALIDATIONS = Validations()
 
 
 def run_learn(
@@ -23,7 +26,7 @@ def run_learn(
     out: Path,
     *,
     options: Options,
-    validation: Validations,
+    validations: Validations,
     quiet: bool,
 ) -> None:
     """Run the command; see its help.
@@ -31,15 +34,20 @@ def run_learn(
     Raises
     ------
     ValueError
-        If an input is at fault. Nothing is then written.
+        If an input is at fault. Nothing is then written, but for the ledger if tables were opened.
     """
     check_folder(out)
-    check_options(options)
-    validation.check()
+    validations.check()
     sites = read_sites(source)
-    for doubt in sites.doubts:
-        sys.stderr.write(f"warning: {doubt}\n")
-    learned, summary = learn_from(sites, options, out, quiet, validation)
+    variables = {n: v for data in sites.data.values() for n, v in data.variables.items()}
+    in_order = {name: variables[name] for name in sites.order}
+    records = next(iter(sites.data.values())).records
+    validations = validations.prepared(in_order, records)
+    doubts = list(sites.doubts)
+    if validations.public is not None and validations.public_records is not None:
+        doubts += filter(None, [validations.public_records.doubt(validations.public)])
+    _warn(doubts)
+    learned, summary = learn_from(sites, options, out, quiet, validations)
     if not quiet:
         sys.stdout.write(told(learned, summary))
         sys.stdout.write(f"Written: {out}\n")
@@ -50,75 +58,70 @@ def learn_from(
     options: Options,
     out: Path | None,
     quiet: bool,
-    validation: Validations | None = None,
+    validations: Validations = NO_VALIDATIONS,
 ) -> tuple[Learned, dict[str, Any]]:
-    """Learn over sites in this process; write the results if a folder is named.
-
-    Warns on standard error of records that the opened tables single out, and of parent
-    configurations without a record.
-    """
+    """Learn over sites in this process; write the results if a folder is named."""
     start = perf_counter()
-    with federate(sites.data) as federation:
+    with federate(sites.data) as federation, _ledger_kept(federation, out):
         counter = SecureCounter.of(federation, order=sites.order)
         commit_seconds = perf_counter() - start
         with _progress(quiet) as progress:
             learned = learn(counter, options, progress)
-        validated = (validation or Validations()).run(counter, learned)
-        found = disclosure(counter.opened_tables, counter.records)
-        summary = summarize(learned, counter, federation, commit_seconds, found)
-        for method, validation_found in validated.items():
-            if validation_found.impossible:
-                sys.stderr.write(
-                    f"warning: {validation_found.impossible} records of the validation {method} "
-                    "have probability zero under the model and are ranked last in each class; "
-                    "learn it with --pseudo-count\n"
-                )
-        if found.cells:
-            sys.stderr.write(f"warning: {found.sentence()}\n")
-        unseen = sum(learned.network.unseen.values())
-        if unseen:
-            sys.stderr.write(
-                f"warning: {unseen} parent configurations have no record; their CPT columns are "
-                "uniform (summary.json: unseen_parent_configurations)\n"
-            )
+            before = perf_counter()
+            validated = validations.run(counter, learned, options, progress)
+        seconds = {"commit": commit_seconds, "validation": perf_counter() - before}
+        found = disclosure(counter.opened, counter.records)
+        summary = summarize(learned, counter, federation, seconds, found, validated)
+        _warn(_doubts(learned, validated, found))
         if out is not None:
             write_results(out, learned, federation, summary, validated)
     return learned, summary
 
 
-def check_options(options: Options) -> None:
-    """Refuse options that contradict each other, before anything is read.
+def _doubts(
+    learned: Learned, validated: Mapping[str, Validation], found: Disclosure
+) -> Iterator[str]:
+    """Tell what a reader of the results should know."""
+    for method, validation in validated.items():
+        yield from warnings_of(method, validation)
+    if found.cells:
+        yield found.sentence()
+    unseen = sum(learned.network.unseen.values())
+    if unseen:
+        yield (
+            f"{unseen} parent configurations have no record; their CPT columns are "
+            "uniform (summary.json: unseen_parent_configurations)"
+        )
 
-    Raises
-    ------
-    ValueError
-        It names the option.
-    """
-    missing = options.missing
-    if missing is not None and missing not in MISSING:
-        raise ValueError(f"--missing {missing}: one of {', '.join(MISSING)} is wanted")
-    if options.ordering is not None and options.structure is not None:
-        raise ValueError("--structure needs no --ordering: its CPTs only are learned")
-    if options.wider_cells < 0:
-        raise ValueError(f"--wider-cells {options.wider_cells}: a number from 0 on is wanted")
-    if options.wider_cells and missing not in (None, "em"):
-        raise ValueError(f"--wider-cells is for --missing em, not {missing}")
+
+def _warn(doubts: Iterable[str]) -> None:
+    for doubt in doubts:
+        sys.stderr.write(f"warning: {doubt}\n")
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Progress | None]:
-    """Show a bar on a terminal, nothing in a pipe."""
+def _ledger_kept(federation: Federation, out: Path | None) -> Iterator[None]:
+    """Write the ledger if a run fails after tables were opened: what was revealed stays so."""
+    try:
+        yield
+    except Exception:
+        ledger = federation.session.role.ledger
+        if out is not None and ledger.tables and not out.exists():
+            write_ledger(out, ledger)
+            _warn([f"{len(ledger.tables)} tables had been opened: {out / 'ledger.json'}"])
+        raise
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Progress]:
+    """Show the stage and its steps on a terminal, nothing in a pipe."""
     if quiet or not sys.stderr.isatty():
-        yield None
+        yield lambda _stage, _done, _steps: None
         return
     from rich.console import Console
-    from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-        yield lambda stage, done, steps: bar.update(
-            task, description=stage, completed=done, total=max(steps, 1)
-        )
+    with Console(stderr=True).status("") as status:
+        yield lambda stage, done, steps: status.update(f"{stage}: step {done} of {steps} at most")
 
 
 def told(learned: Learned, summary: dict[str, Any]) -> str:
@@ -136,4 +139,8 @@ def told(learned: Learned, summary: dict[str, Any]) -> str:
         f"opened to the analyst: {opened['tables']} tables, {opened['cells']} cells, and nothing "
         "else of the records",
     ]
+    for method, auc in summary["auc"].items():
+        shown = "none" if auc is None else f"{auc:.3f}"
+        hint = " (optimistic: its test records are drawn from tables)" if method == "scv" else ""
+        lines.append(f"AUC by {method}: {shown}{hint}")
     return "\n".join(lines) + "\n"

@@ -15,6 +15,7 @@ import numpy as np
 
 from mpc.rounds import Party
 from protocols.federation import Federation
+from protocols.ledger import Ledger
 from protocols.site.data import SiteData
 from vertibayes import __version__
 from vertibayes.bif import write_bif
@@ -100,6 +101,11 @@ def write_results(
     write_folder(folder, write)
 
 
+def write_ledger(folder: Path, ledger: Ledger) -> None:
+    """Write the ledger of a run that failed."""
+    write_folder(folder, lambda part: _write_json(part / "ledger.json", ledger.as_json()))
+
+
 def _write_records(path: Path, data: SiteData) -> None:
     """Write records as CSV: missing cells are empty fields."""
     columns = [
@@ -122,15 +128,17 @@ def summarize(
     learned: Learned,
     counter: SecureCounter,
     federation: Federation,
-    commit_seconds: float,
+    other_seconds: Mapping[str, float],
     found: Disclosure,
+    validated: Mapping[str, Validation],
 ) -> dict[str, Any]:
     """Return the summary of a run as JSON data."""
     traffic = federation.traffic
     seconds = {
-        "commit": commit_seconds,
+        "commit": other_seconds["commit"],
         "structure": learned.structure_seconds,
         "parameters": learned.parameters_seconds,
+        "validation": other_seconds["validation"],
     }
     seconds["total"] = sum(seconds.values())
     return {
@@ -154,6 +162,7 @@ def summarize(
             "total": traffic.bytes,
             "links": {_link(link): count for link, count in sorted(traffic.bytes_sent.items())},
         },
+        "auc": {method: validation.overall.auc for method, validation in validated.items()},
         "widened": [step._asdict() for step in learned.widenings],
         "opened": {
             "tables": len(counter.ledger.tables),

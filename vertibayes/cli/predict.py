@@ -10,19 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.errors import DataError
-from protocols.site.encoding import Encoding, encode_known
-from protocols.site.text import TextColumn, read_columns
 from vertibayes.bif import read_bif_file
-from vertibayes.inference.prediction import posterior
+from vertibayes.inference.prediction import known_codes, posterior
 from vertibayes.network import Network
+from vertibayes.records import read_records
 
 
 def run_predict(
-    model: Path, data: Path, target: str, out: Path, missing_codes: tuple[str, ...]
+    model: Path,
+    data: Path,
+    target: str,
+    out: Path,
+    missing_codes: tuple[str, ...],
+    missing_state: bool,
 ) -> None:
     """Write a CSV file: the prediction, then the probability of each state; a line a record.
 
-    Warns on standard error of records that the model calls impossible, whose fields stay empty.
+    Warns on standard error of variables that the file lacks, and of records that the model calls
+    impossible, whose fields stay empty.
 
     Raises
     ------
@@ -34,11 +39,17 @@ def run_predict(
     network = _read_model(model)
     if target not in network.variables:
         raise ValueError(f"--target {target}: the model has {', '.join(network.variables)}")
-    columns = read_columns(data)
-    found = posterior(network, evidence(network, columns, target, missing_codes, data), target)
-    if not len(set(columns) & set(network.variables) - {target}):
-        sys.stderr.write(f"warning: {data} has none of the model's variables but the target\n")
-        found = np.repeat(found, len(next(iter(columns.values()))), axis=0)
+    records = read_records(
+        data,
+        network.variables,
+        missing_codes=missing_codes,
+        missing_state=missing_state,
+        target=target,
+    )
+    doubt = records.doubt(data)
+    if doubt is not None:
+        sys.stderr.write(f"warning: {doubt}\n")
+    found = posterior(network, known_codes(network, records.data), target)
     impossible = int((found.sum(axis=1) == 0).sum())
     if impossible:
         sys.stderr.write(
@@ -53,28 +64,10 @@ def _read_model(model: Path) -> Network:
         return read_bif_file(model)
     except FileNotFoundError:
         raise ValueError(f"{model}: no such file") from None
+    except IsADirectoryError:
+        raise ValueError(f"{model} is a folder: the file model.bif is wanted") from None
     except ValueError as error:
         raise ValueError(f"{model}: {error}") from None
-
-
-def evidence(
-    network: Network,
-    columns: dict[str, TextColumn],
-    target: str,
-    missing_codes: tuple[str, ...],
-    source: Path,
-) -> dict[str, NDArray[np.unsignedinteger]]:
-    """Return the codes of the columns that the model knows, but the target's.
-
-    Raises
-    ------
-    DataError
-        If a value is none of its variable's states: it names the column and the record.
-    """
-    names = [name for name in columns if name in network.variables and name != target]
-    states = {name: network.variables[name].states for name in names}
-    how = Encoding(missing_codes, states)
-    return {name: encode_known(str(source), name, columns[name], how) for name in names}
 
 
 def _write(out: Path, states: tuple[str, ...], target: str, found: NDArray[np.float64]) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding, encode_known
-from protocols.site.text import read_columns
+from protocols.policy import Policy
 from protocols.variables import Variable
 from vertibayes.counting import Counter
-from vertibayes.learning import Learned
-from vertibayes.network import Network
+from vertibayes.learning import Learned, Options, Progress, fit
+from vertibayes.network import Network, Structure
+from vertibayes.records import Records, read_records
 from vertibayes.validation.curves import Calibration, Roc
-from vertibayes.validation.methods import Validation, public, scv, svdg
+from vertibayes.validation.methods import Validation, check_folds, public, scv, svdg
 
 METHODS = ("public", "scv", "svdg")
 
@@ -28,6 +29,7 @@ class Validations:
     folds: int = 10
     public: Path | None = None
     missing_codes: tuple[str, ...] = ()
+    public_records: Records | None = None
 
     def check(self) -> None:
         """Refuse what cannot be run, before anything is read.
@@ -40,45 +42,87 @@ class Validations:
         for method in self.methods:
             if method not in METHODS:
                 raise ValueError(f"--validate {method}: some of {','.join(METHODS)} are wanted")
-        if self.methods and self.target is None:
-            raise ValueError("--validate needs a --target")
+        if bool(self.methods) != (self.target is not None):
+            raise ValueError("--validate and --target belong together")
         if ("public" in self.methods) != (self.public is not None):
             raise ValueError("--validate public and --public FILE belong together")
+        if self.folds < 2:
+            raise ValueError(f"--folds {self.folds}: two at least are wanted")
 
-    def run(self, counter: Counter, learned: Learned) -> dict[str, Validation]:
-        """Run them.
+    def prepared(self, variables: Mapping[str, Variable], records: int) -> Validations:
+        """Read what is wanted and refuse what cannot be, before anything is opened.
 
         Raises
         ------
         ValueError
-            If the target is no variable, or there are too few records for the folds.
+            If the target is no variable, the folds do not fit the records or the sites' policies,
+            or the public file is at fault: it names the option or the file.
         """
-        found: dict[str, Validation] = {}
+        if not self.methods:
+            return self
+        if self.target not in variables:
+            raise ValueError(f"--target {self.target}: there are {', '.join(variables)}")
+        if {"scv", "svdg"} & set(self.methods):
+            check_folds(records, self.folds)
+        if "svdg" in self.methods:
+            _check_svdg(records, self.folds, Policy())
+        if self.public is None:
+            return self
+        found = read_records(self.public, variables, missing_codes=self.missing_codes)
+        if self.target in found.lacking:
+            raise ValueError(f"--public {self.public}: no column {self.target!r}, the target")
+        return replace(self, public_records=found)
+
+    def run(
+        self, counter: Counter, learned: Learned, options: Options, progress: Progress
+    ) -> dict[str, Validation]:
+        """Run them; SCV and SVDG learn each fold's network as the options say."""
         structure, target = learned.network.structure, self.target or ""
-        if self.methods and target not in structure.nodes:
-            raise ValueError(f"--target {target}: there are {', '.join(structure.nodes)}")
+        found: dict[str, Validation] = {}
+
+        def fitted(part: Counter, structure: Structure) -> Network:
+            return fit(part, structure, options).network
+
         for method in self.methods:
-            if method == "public":
-                found[method] = public(learned.network, self._public(learned.network), target)
-            else:
+            if method == "public" and self.public_records is not None:
+                found[method] = public(learned.network, self.public_records.data, target)
+            elif method != "public":
                 validate = scv if method == "scv" else svdg
-                found[method] = validate(counter, structure, target, folds=self.folds)
+                told = partial(progress, method.upper())
+                found[method] = validate(
+                    counter, structure, target, folds=self.folds, fit=fitted, progress=told
+                )
         return found
 
-    def _public(self, network: Network) -> SiteData:
-        """Read the public records in the network's states."""
-        assert self.public is not None  # checked
-        columns = read_columns(self.public)
-        names = [name for name in columns if name in network.variables]
-        states = {name: network.variables[name].states for name in names}
-        how = Encoding(self.missing_codes, states)
-        codes = {n: encode_known(str(self.public), n, columns[n], how) for n in names}
-        variables = {name: Variable(name, states[name], missing=True) for name in names}
-        return SiteData(variables, codes)
+
+def _check_svdg(records: int, folds: int, policy: Policy) -> None:
+    most = min(records // policy.fewest_records, policy.most_row_sets - 2)  # all, and a sample
+    if folds > most:
+        raise ValueError(
+            f"--folds {folds}: the sites answer for {policy.most_row_sets} record sets of "
+            f"{policy.fewest_records} records or more, so that svdg has at most {most} folds here"
+        )
+
+
+def warnings_of(method: str, validation: Validation) -> list[str]:
+    """Return what a reader of a validation should know before the figure."""
+    overall = validation.overall
+    told = []
+    if overall.impossible:
+        told.append(
+            f"{overall.impossible} records of the validation {method} have probability zero under "
+            "the model and are not scored; learn it with --pseudo-count"
+        )
+    if overall.auc is None:
+        told.append(
+            f"the validation {method} has no AUC: {overall.scored} records were scored, and of "
+            f"{validation.target} no two classes are among them in any fold"
+        )
+    return told
 
 
 def as_json(validation: Validation, aic: float) -> dict[str, Any]:
-    """Return a validation, and the network's AIC on the private records, as JSON data."""
+    """Return a validation, and the structure's AIC on the private records, as JSON data."""
     overall, curves = validation.overall, validation.curves
     return {
         "target": validation.target,
@@ -87,7 +131,7 @@ def as_json(validation: Validation, aic: float) -> dict[str, Any]:
         "auc_by_fold": [fold.auc for fold in validation.by_fold],
         "scored": overall.scored,
         "left_out": overall.left_out,
-        "impossible": validation.impossible,
+        "impossible": overall.impossible,
         "aic": aic,
         "roc": {state: _lists(roc) for state, roc in curves.roc.items()},
         "calibration": {state: _lists(found) for state, found in curves.calibration.items()},

@@ -12,7 +12,7 @@ from vertibayes.network import Structure
 
 Clique: TypeAlias = tuple[str, ...]
 
-MOST_STATES = 10_000_000  # of a clique
+MOST_STATES = 10_000_000  # of all cliques
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ class JunctionTree:
         Raises
         ------
         ValueError
-            If a clique has more than 10,000,000 states: it names the clique.
+            If the cliques have more than 10,000,000 states together: it names the largest.
         """
         found = _eliminated(structure.moral_neighbours(), states)
         cliques, parents = _forest(found)
-        for clique in cliques:
-            size = prod(states[name] for name in clique)
-            if size > MOST_STATES:
-                told = ", ".join(clique)
-                raise ValueError(
-                    f"the clique {told} has {size:,} states, {MOST_STATES:,} can be held"
-                )
+        sizes = [prod(states[name] for name in clique) for clique in cliques]
+        if sum(sizes) > MOST_STATES:
+            largest = cliques[sizes.index(max(sizes))]
+            raise ValueError(
+                f"inference needs cliques of {sum(sizes):,} states, {MOST_STATES:,} can be held; "
+                f"the largest is {', '.join(largest)} with {max(sizes):,}: fewer parents are wanted"
+            )
         homes = {
             family.child: next(
                 i for i, clique in enumerate(cliques) if set(family.members) <= set(clique)
@@ -112,14 +112,12 @@ def _forest(found: list[set[str]]) -> tuple[tuple[Clique, ...], tuple[int, ...]]
     maximal = [c for c in maximal if not any(c < d for d in maximal)]
     cliques: list[Clique] = []
     parents: list[int] = []
-    left = list(maximal)
-    while left:
-        shared = [
-            (len(c & set(cliques[p])), -i, p)
-            for i, c in enumerate(left)
-            for p in range(len(cliques))
-        ]
-        weight, place, parent = max(shared, default=(0, 0, -1))
-        cliques.append(tuple(sorted(left.pop(-place))))
-        parents.append(parent if weight else -1)
+    best = dict.fromkeys(range(len(maximal)), (0, -1))  # what each shares, and with which clique
+    while best:
+        nearest = max(best, key=lambda i: (best[i][0], -i))
+        shared, parent = best.pop(nearest)
+        for other in best:
+            best[other] = max(best[other], (len(maximal[nearest] & maximal[other]), len(cliques)))
+        cliques.append(tuple(sorted(maximal[nearest])))
+        parents.append(parent if shared else -1)
     return tuple(cliques), tuple(parents)

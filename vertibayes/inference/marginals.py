@@ -7,46 +7,44 @@ cliques between them, given what each shares with its parent, are multiplied, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from vertibayes.inference.algebra import PLAIN, Array
 from vertibayes.inference.junction_tree import Clique, JunctionTree
-from vertibayes.inference.propagation import Array, Batch
-from vertibayes.network import Network, Structure
+from vertibayes.inference.propagation import Batch
+from vertibayes.network import Network
 
 
+@dataclass(frozen=True)
 class Marginals:
-    """The distributions of any few variables under one network after another of a structure.
+    """The distributions of any few variables under a network.
 
     Parameters
     ----------
-    structure : Structure
-    states : mapping of str to int
-        The number of states of each node.
-
-    Raises
-    ------
-    ValueError
-        If the structure's cliques are too large.
+    tree : JunctionTree
+    joints : sequence of ndarray
+        Of each clique, its joint distribution.
     """
 
-    def __init__(self, structure: Structure, states: Mapping[str, int]) -> None:
-        self._tree = JunctionTree.of(structure, states)
-        self._nothing_known = Batch(self._tree, states, {})
-        self._joints: list[Array] = []
+    tree: JunctionTree
+    joints: Sequence[Array] = field(repr=False)
 
     @classmethod
-    def of(cls, network: Network) -> Marginals:
-        """Return those under one network."""
-        states = {name: len(variable.states) for name, variable in network.variables.items()}
-        return cls(network.structure, states).under(network)
+    def of(cls, network: Network, tree: JunctionTree | None = None) -> Marginals:
+        """Return those of a network; its junction tree is made if it is not given.
 
-    def under(self, network: Network) -> Marginals:
-        """Go over to another network of the structure."""
-        self._joints = [joint[0] for joint in self._nothing_known.propagate(network).joints]
-        return self
+        Raises
+        ------
+        ValueError
+            If the structure's cliques are too large.
+        """
+        tree = tree or JunctionTree.of(network.structure, network.cardinalities)
+        beliefs = Batch(tree, network.cardinalities, {}).propagate(network)
+        return cls(tree, [joint[0] for joint in beliefs.joints])
 
     def joint(self, members: Sequence[str]) -> Array:
         """Return the joint distribution of variables.
@@ -63,48 +61,38 @@ class Marginals:
         Raises
         ------
         ValueError
-            If a variable is none of the structure's.
+            If a variable is none of the network's.
         """
         wanted = frozenset(members)
-        roots = [c for c, parent in enumerate(self._tree.parents) if parent < 0]
-        factors = [
-            self._marginal(root, wanted & self._tree.beneath[root])
-            for root in roots
-            if wanted & self._tree.beneath[root]
-        ]
-        unknown = wanted.difference(*(names for names, _ in factors))
+        roots = [c for c, parent in enumerate(self.tree.parents) if parent < 0]
+        unknown = wanted.difference(*(self.tree.beneath[root] for root in roots))
         if unknown:
             raise ValueError(f"no variable {min(unknown)!r}")
+        parts = [wanted & self.tree.beneath[root] for root in roots]
+        factors = [self._together(part) for part in parts if part]
         return _contracted(factors, tuple(members))
 
-    def _marginal(self, clique: int, wanted: frozenset[str]) -> tuple[Clique, Array]:
-        """Return the distribution of variables that the tree beneath a clique holds."""
-        held = frozenset(self._tree.cliques[clique])
-        if not wanted <= held:
-            for child in self._tree.children[clique]:
-                if wanted <= self._tree.beneath[child]:
-                    return self._marginal(child, wanted)
-        factors = [(self._tree.cliques[clique], self._joints[clique])]
-        factors += self._beneath(clique, wanted)
-        return _summed_to(factors, wanted)
+    def _together(self, wanted: frozenset[str]) -> tuple[Clique, Array]:
+        """Return the distribution of variables of one tree of the forest."""
+        tree = self.tree
+        top = max(c for c, held in enumerate(tree.beneath) if wanted <= held)
+        told: dict[int, list[tuple[Clique, Array]]] = {}
+        for clique in range(len(tree.cliques) - 1, top, -1):
+            parent = tree.parents[clique]
+            if parent >= 0 and wanted & tree.beneath[clique] - set(tree.cliques[parent]):
+                below = told.pop(clique, [])
+                told.setdefault(parent, []).append(self._given_parent(clique, below, wanted))
+        return _summed_to([(tree.cliques[top], self.joints[top]), *told.get(top, [])], wanted)
 
-    def _beneath(self, clique: int, wanted: frozenset[str]) -> list[tuple[Clique, Array]]:
-        """Return what each child tells of the wanted variables that its parent does not hold."""
-        held = frozenset(self._tree.cliques[clique])
-        return [
-            self._conditional(child, wanted)
-            for child in self._tree.children[clique]
-            if wanted & self._tree.beneath[child] - held
-        ]
-
-    def _conditional(self, clique: int, wanted: frozenset[str]) -> tuple[Clique, Array]:
+    def _given_parent(
+        self, clique: int, below: Iterable[tuple[Clique, Array]], wanted: frozenset[str]
+    ) -> tuple[Clique, Array]:
         """Return P(wanted variables beneath | what the clique shares with its parent)."""
-        names, joint = self._tree.cliques[clique], self._joints[clique]
-        shared = self._tree.separator(clique)
+        names, joint = self.tree.cliques[clique], self.joints[clique]
+        shared = self.tree.separator(clique)
         others = tuple(axis for axis, name in enumerate(names) if name not in shared)
-        given = joint.sum(axis=others, keepdims=True)
-        share = np.divide(joint, given, out=np.zeros_like(joint), where=given > 0)
-        return _summed_to([(names, share), *self._beneath(clique, wanted)], wanted.union(shared))
+        share = PLAIN.over(joint, joint.sum(axis=others, keepdims=True))
+        return _summed_to([(names, share), *below], wanted.union(shared))
 
 
 def _summed_to(factors: list[tuple[Clique, Array]], kept: frozenset[str]) -> tuple[Clique, Array]:

@@ -16,15 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes.inference.algebra import LOGARITHMS, PLAIN, Algebra, Array
 from vertibayes.inference.junction_tree import Clique, JunctionTree
 from vertibayes.network import Network
 
-Array: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.intp]
 
 APART = -1  # the case of a neighbour that has nothing to tell
@@ -79,6 +80,8 @@ class Batch:
     ------
     ValueError
         If a variable is unknown, codes are of different lengths, or beyond their variable's.
+    TypeError
+        If codes are no integers.
     """
 
     def __init__(
@@ -98,6 +101,8 @@ class Batch:
         for name, column in codes.items():
             if name not in states:
                 raise ValueError(f"no variable {name!r}")
+            if not np.issubdtype(column.dtype, np.integer):
+                raise TypeError(f"{name}: codes of type {column.dtype}, integers are wanted")
             if len(column) and not 0 <= column.min() <= column.max() <= states[name]:
                 raise ValueError(f"{name}: a code that it does not have")
             self._codes[name] = np.asarray(column, np.intp)
@@ -135,6 +140,13 @@ class Batch:
         """How many distributions of cliques are computed, upward and downward."""
         return sum(len(cases.first) for cases in (*self._up, *self._down))
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers these are: what a propagation holds at once, several times over."""
+        sizes = [prod(self.states[name] for name in clique) for clique in self.tree.cliques]
+        pairs = zip(sizes, self._up, self._down, strict=True)
+        return sum(size * (len(up.first) + len(down.first)) for size, up, down in pairs)
+
     def propagate(self, network: Network) -> Beliefs:
         """Compute all distributions under a network.
 
@@ -142,47 +154,58 @@ class Batch:
         ----------
         network : Network
             Over the variables of the batch, with the structure of its tree.
+
+        Returns
+        -------
+        beliefs : Beliefs
         """
-        scales: list[Array] = []
-        potentials = self._upward(_products(self.tree, network), scales)
-        joints = self._downward(potentials)
-        with np.errstate(divide="ignore"):
-            logs = [np.log(scale) for scale in scales]
-        return Beliefs(self, joints, logs)
+        try:
+            with np.errstate(under="raise", over="raise"):
+                return self._propagate(network, PLAIN)
+        except FloatingPointError:  # states that differ by more than floating point holds
+            return self._propagate(network, LOGARITHMS)
 
-    def _upward(self, products: list[Array], scales: list[Array]) -> list[Array]:
-        """Return each clique's distribution given what lies below it, for its upward cases."""
-        found: list[Array] = [np.empty(0)] * len(products)
+    def _propagate(self, network: Network, algebra: Algebra) -> Beliefs:
+        potentials, scales = self._upward(_products(self.tree, network, algebra), algebra)
+        joints = self._downward(potentials, algebra)
+        logs = [algebra.logarithms(scale) for scale in scales]
+        return Beliefs(self, [algebra.probabilities(joint) for joint in joints], logs)
+
+    def _upward(self, products: list[Array], algebra: Algebra) -> tuple[list[Array], list[Array]]:
+        """Return each clique's distribution given what lies below it, and what scales it.
+
+        For its upward cases.
+        """
+        found, scales = [np.empty(0)] * len(products), [np.empty(0)] * len(products)
         for clique in reversed(range(len(products))):
-            potential = self._known(clique) * products[clique]
+            potential = algebra.times(algebra.of(self._known(clique)), products[clique])
             for child in self.tree.children[clique]:
-                message = _summed(
-                    found[child], self.tree.cliques[child], self.tree.separator(child)
-                )
-                at = self._neighbour(self._up[clique], child, self._up[child])
-                told = _with_ones(message)[at]
                 names = self.tree.separator(child)
-                potential *= _axes_as(told, names, self.tree.cliques[clique])
-            scale = potential.reshape(len(potential), -1).sum(axis=1)
-            found[clique] = _divided(potential, scale.reshape(-1, *(1,) * (potential.ndim - 1)))
-            scales.append(scale)
-        scales.reverse()
-        return found
+                message = _summed(found[child], self.tree.cliques[child], names, algebra)
+                at = self._neighbour(self._up[clique], child, self._up[child])
+                told = _with_ones(message, algebra)[at]
+                potential = algebra.times(
+                    potential, _axes_as(told, names, self.tree.cliques[clique])
+                )
+            scale = algebra.total(potential, tuple(range(1, potential.ndim)))
+            whole = scale.reshape(-1, *(1,) * (potential.ndim - 1))
+            found[clique], scales[clique] = algebra.over(potential, whole), scale
+        return found, scales
 
-    def _downward(self, potentials: list[Array]) -> list[Array]:
+    def _downward(self, potentials: list[Array], algebra: Algebra) -> list[Array]:
         """Return each clique's distribution given all that is known, for its downward cases."""
         joints: list[Array] = []
         for clique, parent in enumerate(self.tree.parents):
-            cases = self._down[clique]
+            cases, held = self._down[clique], self.tree.cliques[clique]
             own = potentials[clique][self._up[clique].of_record[cases.first]]
             if parent >= 0 and self._joined[clique].any():
                 names = self.tree.separator(clique)
-                above = _summed(joints[parent], self.tree.cliques[parent], names)
+                above = _summed(joints[parent], self.tree.cliques[parent], names, algebra)
                 at = self._neighbour(cases, clique, self._down[parent])
-                below = _summed(own, self.tree.cliques[clique], names)
-                told = np.where(_column(at == APART, below.ndim), below, _with_ones(above)[at])
-                ratio = _divided(told, below)
-                own = own * _axes_as(ratio, names, self.tree.cliques[clique])
+                below = _summed(own, held, names, algebra)
+                apart = _column(at == APART, below.ndim)
+                told = np.where(apart, below, _with_ones(above, algebra)[at])
+                own = algebra.times(own, _axes_as(algebra.over(told, below), names, held))
             joints.append(own)
         return joints
 
@@ -204,8 +227,8 @@ class Batch:
 class Beliefs:
     """The joint distribution of each clique, given what is known of each record.
 
-    Where that has probability zero, the distributions are 0 and the log-likelihood is minus
-    infinity.
+    Where that has probability zero, the log-likelihood is minus infinity and marginals are 0;
+    expected counts are then meaningless.
     """
 
     batch: Batch
@@ -267,15 +290,17 @@ class Beliefs:
         raise ValueError(f"no clique holds all of {', '.join(members)}")
 
 
-def _products(tree: JunctionTree, network: Network) -> list[Array]:
+def _products(tree: JunctionTree, network: Network, algebra: Algebra) -> list[Array]:
     """Return the product of the CPTs at home in each clique."""
     found = [
-        np.ones([len(network.variables[name].states) for name in clique]) for clique in tree.cliques
+        algebra.of(np.ones([len(network.variables[name].states) for name in clique]))
+        for clique in tree.cliques
     ]
     for family in network.structure.families:
         home = tree.homes[family.child]
-        cpt = network.cpts[family.child][None]
-        found[home] = found[home] * _axes_as(cpt, family.members, tree.cliques[home])[0]
+        cpt = algebra.of(network.cpts[family.child])[None]
+        (factor,) = _axes_as(cpt, family.members, tree.cliques[home])
+        found[home] = algebra.times(found[home], factor)
     return found
 
 
@@ -287,23 +312,18 @@ def _axes_as(array: Array, names: Clique, clique: Clique) -> Array:
     return moved.reshape(array.shape[0], *(lengths.get(name, 1) for name in clique))
 
 
-def _summed(array: Array, clique: Clique, names: Clique) -> Array:
+def _summed(array: Array, clique: Clique, names: Clique, algebra: Algebra = PLAIN) -> Array:
     """Sum (n, clique) over all but some of its variables, which become the axes, in their order."""
     others = tuple(1 + i for i, name in enumerate(clique) if name not in names)
     kept = [name for name in clique if name in names]
-    summed = np.asarray(array.sum(axis=others))
+    summed = algebra.total(array, others)
     return summed.transpose(0, *(1 + kept.index(name) for name in names))
 
 
-def _with_ones(messages: Array) -> Array:
+def _with_ones(messages: Array, algebra: Algebra) -> Array:
     """Append a message of ones, which APART finds."""
-    return np.concatenate([messages, np.ones((1, *messages.shape[1:]))])
+    return np.concatenate([messages, algebra.of(np.ones((1, *messages.shape[1:])))])
 
 
 def _column(values: NDArray[np.bool_], ndim: int) -> NDArray[np.bool_]:
     return values.reshape(-1, *(1,) * (ndim - 1))
-
-
-def _divided(a: Array, b: Array) -> Array:
-    """Return a / b, and 0 where b is 0: what has no probability has no share."""
-    return np.asarray(np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0))

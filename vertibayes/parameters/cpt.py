@@ -115,6 +115,11 @@ def with_missing_state(variable: Variable) -> Variable:
     return Variable(variable.name, (*variable.states, name))
 
 
+def has_missing_state(variable: Variable) -> bool:
+    """Whether a variable's last state looks like that of its missing cells."""
+    return variable.states[-1].rstrip("_") == MISSING_STATE
+
+
 class Scores(NamedTuple):
     """Scores of a structure with its maximum-likelihood CPTs, in nats; higher is better.
 

@@ -6,7 +6,7 @@ It needs the records: those of one site, pooled ones, or synthetic ones. Over a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,9 +14,10 @@ import numpy as np
 from protocols.site.data import SiteData
 from protocols.variables import Variable
 from vertibayes.counting import PlainCounter
+from vertibayes.inference.blocks import batches, expectation
 from vertibayes.inference.junction_tree import JunctionTree
-from vertibayes.inference.propagation import Batch
 from vertibayes.network import Network, Structure
+from vertibayes.parameters.climbing import Climbed, Counts, NoValueError, climb
 from vertibayes.parameters.cpt import check_pseudo_count, network_from, without_gaps
 
 
@@ -36,7 +37,7 @@ class EmFit:
         Those of all starts.
     """
 
-    network: Network
+    network: Network = field(repr=False)
     trace: tuple[float, ...]
     converged: bool
     traces: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
@@ -74,57 +75,60 @@ def fit_em(
     progress : callable, optional
         Called with (iterations, most_iterations times the starts) before each.
 
+    Returns
+    -------
+    fit : EmFit
+
     Raises
     ------
     ValueError
-        If a number is out of range, a node is unknown or has no value in any record, or the
-        structure's cliques are too large.
+        If a number is out of range, there are no records, a node is unknown, the start has another
+        structure or other states, or the structure's cliques are too large.
+    NoValueError
+        If a variable has no value in any record.
     """
     check_pseudo_count(pseudo_count)
     if not tolerance > 0 or most_iterations < 1 or restarts < 0:
         raise ValueError("a tolerance above 0, iterations from 1 and restarts from 0 are wanted")
     _check_values(data, structure)
     variables = {node: without_gaps(data.variables[node]) for node in structure.nodes}
+    if start is not None and (start.structure, start.variables) != (structure, variables):
+        raise ValueError("a start of the same structure and states is wanted")
     states = {node: len(variable.states) for node, variable in variables.items()}
     codes = {node: data.codes[node] for node in structure.nodes}
-    batch = Batch(JunctionTree.of(structure, states), states, codes)
-    generator = np.random.default_rng(seed)
-    fits: list[EmFit] = []
+    records = batches(JunctionTree.of(structure, states), states, codes)
+
+    def expect(network: Network) -> tuple[float, Counts]:
+        log_likelihood, counts = expectation(records, network)
+        return log_likelihood + _prior(network, pseudo_count), counts
+
+    def settled(trace: Sequence[float], moved: float) -> bool:
+        del moved
+        return len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tolerance * abs(trace[-2])
 
     def told(iteration: int) -> None:
         if progress is not None:
             progress(len(fits) * most_iterations + iteration, (1 + restarts) * most_iterations)
 
+    generator = np.random.default_rng(seed)
+    fits: list[Climbed] = []
     for number in range(1 + restarts):
         if number:
             first = _random(structure, variables, generator)
         else:
             first = start or _available(data, structure)
-        fits.append(_climb(batch, first, pseudo_count, tolerance, most_iterations, told))
+        fits.append(
+            climb(
+                expect,
+                first,
+                pseudo_count=pseudo_count,
+                settled=settled,
+                most_iterations=most_iterations,
+                told=told,
+            )
+        )
     best = max(fits, key=lambda fit: fit.trace[-1])
-    return EmFit(best.network, best.trace, best.converged, tuple(fit.trace for fit in fits))
-
-
-def _climb(
-    batch: Batch,
-    network: Network,
-    pseudo_count: float,
-    tolerance: float,
-    most_iterations: int,
-    told: Callable[[int], None],
-) -> EmFit:
-    """Iterate from one start."""
-    trace: list[float] = []
-    structure, variables = network.structure, network.variables
-    for iteration in range(most_iterations):
-        told(iteration)
-        beliefs = batch.propagate(network)
-        trace.append(beliefs.log_likelihood + _prior(network, pseudo_count))
-        counts = [beliefs.expected_counts(family.members) for family in structure.families]
-        network = network_from(structure, variables, counts, pseudo_count)
-        if len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tolerance * abs(trace[-2]):
-            return EmFit(network, tuple(trace), True)
-    return EmFit(network, tuple(trace), False)
+    return EmFit(*best, tuple(fit.trace for fit in fits))
 
 
 def _prior(network: Network, pseudo_count: float) -> float:
@@ -137,11 +141,13 @@ def _prior(network: Network, pseudo_count: float) -> float:
 
 
 def _check_values(data: SiteData, structure: Structure) -> None:
+    if not data.records:
+        raise ValueError("no records: one at least is wanted")
     for node in structure.nodes:
         if node not in data.variables:
             raise ValueError(f"the data have no variable {node!r}")
-        if data.records and (data.codes[node] == len(data.variables[node].states)).all():
-            raise ValueError(f"{node} has no value in any record: leave it out")
+        if (data.codes[node] == len(data.variables[node].states)).all():
+            raise NoValueError(f"{node} has no value in any record: leave it out")
 
 
 def _available(data: SiteData, structure: Structure) -> Network:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from protocols.site.data import SiteData
 from protocols.variables import Rows
-from vertibayes.counting import Counter
+from vertibayes.counting import Counter, Table
 from vertibayes.network import Structure
-from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.parameters.cpt import network_from, with_missing_state
 from vertibayes.parameters.em import EmFit, fit_em
 from vertibayes.parameters.synthetic import sample
 
@@ -62,7 +64,7 @@ def fit_three_steps(
     Raises
     ------
     ValueError
-        As `fit_cpts`, `sample` and `fit_em`.
+        As `draw_synthetic` and `fit_em`.
     """
     synthetic = draw_synthetic(counter, structure, records=records, seed=seed, rows=rows)
     fit = fit_em(
@@ -86,6 +88,8 @@ def draw_synthetic(
 ) -> SiteData:
     """Draw records, missing cells included, from the intermediate network: steps 1 and 2.
 
+    Where no record has a parent configuration, the child has its distribution over all records.
+
     Parameters
     ----------
     counter : Counter
@@ -96,12 +100,24 @@ def draw_synthetic(
     rows : Rows
         The records that the intermediate network has; all by default.
 
+    Returns
+    -------
+    synthetic : SiteData
+
     Raises
     ------
     ValueError
-        As `fit_cpts` and `sample`.
+        If a node is unknown, or `records` negative.
     """
-    intermediate = fit_cpts(counter, structure, missing=True, rows=rows)
+    tables = counter.tables(structure.families, missing=True, rows=rows)
+    named = {node: with_missing_state(counter.variables[node]) for node in structure.nodes}
+    intermediate = network_from(structure, named, [_seen_or_all(table) for table in tables])
     drawn = sample(intermediate, rows.count(counter.records) if records is None else records, seed)
     variables = {name: counter.variables[name] for name in drawn.codes}
     return SiteData(variables, drawn.codes)  # the code of the state "missing" is that of a gap
+
+
+def _seen_or_all(table: Table) -> Table:
+    """Fill the columns of a family's table that have no record with the child's counts."""
+    child = table.sum(axis=tuple(range(1, table.ndim)))
+    return np.where(table.any(axis=0), table, child.reshape(-1, *(1,) * (table.ndim - 1)))

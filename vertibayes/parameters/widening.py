@@ -13,6 +13,7 @@ of the families have shown: choosing opens nothing.
 
 from __future__ import annotations
 
+from collections import Counter as Multiset
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from math import prod
@@ -20,9 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.variables import Family
+from protocols.variables import Variable
+from vertibayes.counting import MOST_CELLS
+from vertibayes.inference.algebra import Array
 from vertibayes.inference.marginals import Marginals
-from vertibayes.inference.propagation import Array
 from vertibayes.network import Network
 
 LEAST_GAIN = 1e-3  # in parameters
@@ -38,7 +40,8 @@ class Widening(NamedTuple):
     neighbour : str
         What its table is widened by.
     cells : int
-        How many cells more are opened than without this step.
+        How many cells more are opened than without this step: those of the wider table, less those
+        of the narrower if that is not wanted any more; none if another table has the same members.
     """
 
     child: str
@@ -48,6 +51,7 @@ class Widening(NamedTuple):
 
 def widen(
     network: Network,
+    variables: Mapping[str, Variable],
     missing: Mapping[str, float],
     cells: int,
     most_variables: int | None = None,
@@ -57,22 +61,29 @@ def widen(
     Parameters
     ----------
     network : Network
-        Fitted to the families' tables.
+        Fitted to the families' tables, which are open.
+    variables : mapping of str to Variable
+        As they are counted: with a further code where cells may be missing.
     missing : mapping of str to float
         Of each variable, the share of its cells that are missing.
     cells : int
         How many may be opened in all.
     most_variables : int, optional
         How many variables a table may have; not limited if None.
+
+    Returns
+    -------
+    steps : tuple of Widening
+        In the order of their choice; the sum of their cells is that of the tables to be opened.
     """
-    choice = _Choice(network, missing, cells, most_variables)
+    choice = _Choice(network, variables, missing, cells, most_variables)
     steps: list[Widening] = []
     while True:
         left = cells - sum(step.cells for step in steps)
         affordable = [option for option in choice.options() if option[1].cells <= left]
         if not affordable:
             return tuple(steps)
-        _, step = max(affordable, key=lambda option: option[0])
+        _, step = max(affordable, key=lambda option: option[0] / max(option[1].cells, 1))
         steps.append(step)
         choice.take(step)
 
@@ -83,71 +94,90 @@ class _Choice:
     def __init__(
         self,
         network: Network,
+        variables: Mapping[str, Variable],
         missing: Mapping[str, float],
         cells: int,
         most_variables: int | None,
     ) -> None:
         self._marginals = Marginals.of(network)
-        self._missing, self._cells, self._most = missing, cells, most_variables
-        self._codes = {
-            name: len(variable.states) + (missing[name] > 0)
-            for name, variable in network.variables.items()
-        }
+        self._missing, self._most = missing, most_variables
+        self._codes = {name: variables[name].codes for name in network.variables}
+        self._most_cells = min(cells, MOST_CELLS)
         self._neighbours = network.structure.moral_neighbours()
-        self._families = {family.child: family for family in network.structure.families}
-        self._tables = {child: family.members for child, family in self._families.items()}
-        self._options = {child: self._looked_at(child) for child in self._families}
+        families = network.structure.families
+        self._own = {family.child: len(family.members) for family in families}
+        self._tables = {family.child: family.members for family in families}
+        self._open = {frozenset(family.members) for family in families}
+        self._planned: Multiset[frozenset[str]] = Multiset()
+        self._gains = {child: self._looked_at(child) for child in self._tables}
 
     def options(self) -> Iterator[tuple[float, Widening]]:
-        """Return all steps that can be taken, each with its gain for a cell."""
-        for options in self._options.values():
-            yield from options
+        """Return all steps that can be taken, each with its gain."""
+        for child, gains in self._gains.items():
+            for neighbour, gain in gains.items():
+                yield gain, Widening(child, neighbour, self._more(child, neighbour))
 
     def take(self, step: Widening) -> None:
         """Widen a table."""
+        before = frozenset(self._tables[step.child])
+        if before not in self._open:
+            self._planned[before] -= 1
         self._tables[step.child] += (step.neighbour,)
-        self._options[step.child] = self._looked_at(step.child)
+        self._planned[before | {step.neighbour}] += 1
+        self._gains[step.child] = self._looked_at(step.child)
 
-    def _looked_at(self, child: str) -> list[tuple[float, Widening]]:
-        family, table = self._families[child], self._tables[child]
+    def _more(self, child: str, neighbour: str) -> int:
+        """Return how many cells more a step opens."""
+        before = frozenset(self._tables[child])
+        after = before | {neighbour}
+        opened = 0 if after in self._open or self._planned[after] else self._size(after)
+        is_spared = before not in self._open and self._planned[before] == 1
+        return opened - (self._size(before) if is_spared else 0)
+
+    def _size(self, members: frozenset[str]) -> int:
+        return prod(self._codes[name] for name in members)
+
+    def _looked_at(self, child: str) -> dict[str, float]:
+        """Return what each neighbour of a table that can be opened would bring."""
+        table = self._tables[child]
         if self._most is not None and len(table) >= self._most:
-            return []
-        opened = self._size(table) if len(table) > len(family.members) else 0
+            return {}
+        found = {}
         near = set().union(*(self._neighbours[name] for name in table)).difference(table)
-        found = []
         for neighbour in sorted(near):
-            more = self._size((*table, neighbour)) - opened
-            gain = self._gain(family, table, neighbour) if more <= self._cells else 0.0
-            if gain > LEAST_GAIN:
-                found.append((gain / more, Widening(child, neighbour, more)))
-        return found
-
-    def _size(self, table: tuple[str, ...]) -> int:
-        return prod(self._codes[name] for name in table)
-
-    def _gain(self, family: Family, table: tuple[str, ...], neighbour: str) -> float:
-        joint = self._marginals.joint((*table, neighbour))
-        members = len(family.members)
-        parameters: int = (joint.shape[0] - 1) * prod(joint.shape[1:members])
-        shares = [self._missing[name] for name in table]
-        gaps = [axis for axis, share in enumerate(shares) if share > 0]
-        gain = 0.0
-        for lost in (s for k in range(1, len(gaps) + 1) for s in combinations(gaps, k)):
-            if lost[0] < members:  # else the family is complete
-                chance = prod(q if axis in lost else 1 - q for axis, q in enumerate(shares))
-                gain += chance * _told(joint, lost)
-        return parameters * (1 - self._missing[neighbour]) * gain
+            after = frozenset((*table, neighbour))
+            more = self._size(after) - self._size(frozenset(table))
+            if after in self._open or more <= self._most_cells:
+                joint = self._marginals.joint((*table, neighbour))
+                told = gain(joint, [self._missing[n] for n in table], self._own[child])
+                found[neighbour] = told * (1 - self._missing[neighbour])
+        return {neighbour: value for neighbour, value in found.items() if value > LEAST_GAIN}
 
 
-def _told(joint: Array, lost: tuple[int, ...]) -> float:
-    """Return the share of what is unknown of lost axes, given the others, that the last one tells.
+def gain(joint: Array, missing: list[float], own: int) -> float:
+    """Return what a neighbour that is known in all records adds to a table: in parameters.
 
-    I(lost; last | others) / H(lost | others).
+    Parameters
+    ----------
+    joint : ndarray
+        The distribution of the table's members, the family's first, and of the neighbour, last.
+    missing : list of float
+        Of each member, the share of its cells that are missing.
+    own : int
+        How many members are the family's.
     """
+    parameters: int = (joint.shape[0] - 1) * prod(joint.shape[1:own])
+    gaps = [axis for axis, share in enumerate(missing) if share > 0]
     alone = joint.sum(axis=-1)
-    unknown = _entropy(alone) - _entropy(alone.sum(axis=lost))
-    left = _entropy(joint) - _entropy(joint.sum(axis=lost))
-    return (unknown - left) / unknown if unknown > 1e-12 else 0.0
+    of_all, of_alone = _entropy(joint), _entropy(alone)
+    total = 0.0
+    for lost in (s for k in range(1, len(gaps) + 1) for s in combinations(gaps, k)):
+        if lost[0] < own:  # else the family is complete
+            unknown = of_alone - _entropy(alone.sum(axis=lost))
+            left = of_all - _entropy(joint.sum(axis=lost))
+            chance = prod(q if axis in lost else 1 - q for axis, q in enumerate(missing))
+            total += chance * (unknown - left) / unknown if unknown > 1e-12 else 0.0
+    return parameters * total
 
 
 def _entropy(distribution: Array) -> float:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
+from protocols.variables import Rows
 from vertibayes.counting import Table
 
 
@@ -19,7 +21,8 @@ class Disclosure(NamedTuple):
         Such cells in all tables.
     records : int
         Records singled out at least: the most such cells in one table, which are of different
-        records. How many more the other tables single out, tables alone do not tell.
+        records, added up over tables of disjoint record sets. How many more there are, and what
+        differences of tables single out, tables alone do not tell.
     share : float
         `records` of all records.
     """
@@ -33,12 +36,32 @@ class Disclosure(NamedTuple):
         """Return the warning that `learn` prints."""
         return (
             f"{self.cells} cells of {self.tables} opened tables count a single record: at least "
-            f"{self.records} records ({self.share:.1%}), and at most one a cell, are singled out"
+            f"{self.records} records ({self.share:.1%}) are singled out, not counting what "
+            "differences of tables tell"
         )
 
 
-def disclosure(tables: Iterable[Table], records: int) -> Disclosure:
-    """Count the cells of 1 in opened tables."""
-    ones = [int((table == 1).sum()) for table in tables]
-    most = max(ones, default=0)
-    return Disclosure(sum(map(bool, ones)), sum(ones), most, most / max(records, 1))
+def disclosure(opened: Iterable[tuple[Rows, Table]], records: int) -> Disclosure:
+    """Count the cells of 1 in opened tables.
+
+    Parameters
+    ----------
+    opened : iterable of (Rows, ndarray)
+        Each table, and over which records.
+    records : int
+        Of all sites.
+    """
+    ones = [(rows, int((table == 1).sum())) for rows, table in opened]
+    most: dict[Rows, int] = {}
+    for rows, count in ones:
+        most[rows] = max(most.get(rows, 0), count)
+    splits = [[rows for rows in most if rows.seed == seed] for seed in {r.seed for r in most}]
+    sums = [sum(most[rows] for rows in split) for split in splits if _are_disjoint(split, records)]
+    least = max([*most.values(), *sums], default=0)
+    counts = [count for _, count in ones]
+    return Disclosure(sum(map(bool, counts)), sum(counts), least, least / max(records, 1))
+
+
+def _are_disjoint(split: list[Rows], records: int) -> bool:
+    ends = sorted((rows.first, records if rows.last is None else rows.last) for rows in split)
+    return all(last <= first for (_, last), (first, _) in pairwise(ends))

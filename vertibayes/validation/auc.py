@@ -20,14 +20,19 @@ class Auc:
         The mean of the classes' areas, weighted by their records; None if there is none.
     by_class : mapping of str to float
         Of each class that some scored records have, and others have not.
-    scored, left_out : int
-        Records with a known class, and without.
+    scored : int
+        Records with a known class and a prediction.
+    left_out : int
+        Records whose class is missing.
+    impossible : int
+        Records without a prediction: what is known of them has probability zero.
     """
 
     auc: float | None
     by_class: Mapping[str, float]
     scored: int
     left_out: int
+    impossible: int = 0
 
 
 def auc(
@@ -41,7 +46,12 @@ def auc(
         The code of each record's class; ``len(states)`` where it is missing: such records are left
         out.
     probabilities : ndarray of shape (n, states)
+        Zeros for a record that is impossible under the model: it is left out and counted.
     states : sequence of str
+
+    Returns
+    -------
+    auc : Auc
 
     Raises
     ------
@@ -57,8 +67,8 @@ def auc(
         raise ValueError(
             f"probabilities of shape {probabilities.shape}, {(len(classes), len(states))} is wanted"
         )
-    known = classes < len(states)
-    truth, scores = classes[known], probabilities[known]
+    known, possible = classes < len(states), probabilities.sum(axis=1) > 0
+    truth, scores = classes[known & possible], probabilities[known & possible]
     by_class: dict[str, float] = {}
     weights: list[int] = []
     for code, state in enumerate(states):
@@ -69,4 +79,28 @@ def auc(
             by_class[state] = float((ranks - count * (count + 1) / 2) / (count * others))
             weights.append(count)
     mean = float(np.average(list(by_class.values()), weights=weights)) if by_class else None
-    return Auc(mean, by_class, int(known.sum()), int((~known).sum()))
+    impossible = int((known & ~possible).sum())
+    return Auc(mean, by_class, len(truth), int((~known).sum()), impossible)
+
+
+def mean_of(folds: Sequence[Auc]) -> Auc:
+    """Return the mean of folds' areas, weighted by the records that each has scored."""
+    counted = [fold for fold in folds if fold.auc is not None]
+    states = dict.fromkeys(state for fold in counted for state in fold.by_class)
+    by_class = {
+        state: _weighted([(f.by_class[state], f.scored) for f in counted if state in f.by_class])
+        for state in states
+    }
+    areas = [(fold.auc, fold.scored) for fold in counted if fold.auc is not None]
+    return Auc(
+        _weighted(areas) if areas else None,
+        by_class,
+        sum(fold.scored for fold in folds),
+        sum(fold.left_out for fold in folds),
+        sum(fold.impossible for fold in folds),
+    )
+
+
+def _weighted(pairs: Sequence[tuple[float, int]]) -> float:
+    values, weights = zip(*pairs, strict=True)
+    return float(np.average(values, weights=weights))

@@ -59,17 +59,30 @@ class Curves(NamedTuple):
 
 
 def curves(classes: NDArray[np.integer], probabilities: Floats, states: Sequence[str]) -> Curves:
-    """Return the curves of predicted probabilities, over the records whose class is known.
+    """Return the curves of predicted probabilities, over records with a class and a prediction.
 
     Parameters
     ----------
     classes : ndarray of shape (n,), dtype int
         The code of each record's class; ``len(states)`` where it is missing.
     probabilities : ndarray of shape (n, states)
-        A record of zeros, impossible under the model, is scored and confused with no class.
+        Zeros for a record that is impossible under the model: it is left out.
     states : sequence of str
+
+    Returns
+    -------
+    curves : Curves
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
     """
-    known = classes < len(states)
+    if probabilities.shape != (len(classes), len(states)):
+        raise ValueError(
+            f"probabilities of shape {probabilities.shape}, {(len(classes), len(states))} is wanted"
+        )
+    known = (classes < len(states)) & (probabilities.sum(axis=1) > 0)
     truth, scores = classes[known], probabilities[known]
     rocs, calibrations = {}, {}
     for code, state in enumerate(states):
@@ -77,8 +90,7 @@ def curves(classes: NDArray[np.integer], probabilities: Floats, states: Sequence
         if inside.any() and not inside.all():
             rocs[state] = roc(inside, scores[:, code])
         calibrations[state] = calibration(inside, scores[:, code])
-    predicted = scores.sum(axis=1) > 0
-    places = truth[predicted] * len(states) + scores[predicted].argmax(axis=1)
+    places = truth * len(states) + scores.argmax(axis=1)
     counts = np.bincount(places, minlength=len(states) ** 2)
     return Curves(rocs, calibrations, counts.reshape(len(states), len(states)))
 

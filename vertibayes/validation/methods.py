@@ -1,34 +1,39 @@
 """Validation on public records, and without any: SCV and SVDG (van Daalen et al. 2024).
 
 SCV splits synthetic records of the intermediate network into folds: it opens no table more, and is
-optimistic where the network's structure is wrong, since its test records follow it. SVDG splits
-the private records: in each fold a network is trained on the others' tables, and tested on
-synthetic records of a network that has the fold's tables.
+optimistic where CPTs have few records a column, since its test records follow their chance patterns
+as its training records do. SVDG splits the private records: in each fold a network is trained on
+the others' tables, and tested on synthetic records of a network that has the fold's tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocols.site.data import SiteData
-from protocols.variables import Family, Rows, Variable
-from vertibayes.counting import Counter, Table
-from vertibayes.inference.prediction import posterior
+from protocols.variables import Rows, Variable
+from vertibayes.counting import Counter, PlainCounter, Without
+from vertibayes.inference.prediction import known_codes, posterior
 from vertibayes.network import Network, Structure
+from vertibayes.parameters.climbing import NoValueError
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
-from vertibayes.validation.auc import Auc, auc
+from vertibayes.validation.auc import Auc, auc, mean_of
 from vertibayes.validation.curves import Curves, curves
 
 Fit = Callable[[Counter, Structure], Network]
+FoldDone = Callable[[int, int], None]  # folds done, folds
+Prediction = tuple[NDArray[np.integer], NDArray[np.float64]]
 
-PSEUDO_COUNT = 0.5  # no test record is impossible
+PSEUDO_COUNT = 0.5  # by default: no test record is impossible
+DIGITS = 12  # of a probability: what differs beyond is rounding, and no reason to rank
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,10 @@ class Validation:
     ----------
     target : str
     overall : Auc
-        Over the predictions of all folds together.
+        The mean of the folds', weighted by their records: folds have different networks, whose
+        predictions are not ranked together.
     curves : Curves
-        Of the same predictions.
+        Of the predictions of all folds together.
     by_fold : tuple of Auc
     """
 
@@ -50,80 +56,79 @@ class Validation:
     curves: Curves = field(repr=False)
     by_fold: tuple[Auc, ...] = ()
 
-    @property
-    def impossible(self) -> int:
-        """How many scored records have probability zero: ranked last in each class's AUC."""
-        return self.overall.scored - int(self.curves.confusion.sum())
-
-
-class Without:
-    """A counter of all records but some: counts are additive, so it takes a difference.
-
-    Parameters
-    ----------
-    counter : Counter
-    rows : Rows
-        Those left out.
-    """
-
-    def __init__(self, counter: Counter, rows: Rows) -> None:
-        self._counter, self._rows = counter, rows
-        self.variables, self.most_variables = counter.variables, counter.most_variables
-        self.records = counter.records - rows.count(counter.records)
-
-    def tables(
-        self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
-    ) -> list[Table]:
-        """Count families over all records but those left out; see `Counter.tables`.
-
-        Raises
-        ------
-        ValueError
-            Also if a choice of rows is asked.
-        """
-        if rows != Rows():
-            raise ValueError("rows cannot be chosen among those of a difference")
-        everything = self._counter.tables(families, missing=missing)
-        some = self._counter.tables(families, missing=missing, rows=self._rows)
-        return [a - b for a, b in zip(everything, some, strict=True)]
-
 
 def public(network: Network, data: SiteData, target: str) -> Validation:
     """Validate on records that the analyst has.
 
+    Returns
+    -------
+    validation : Validation
+        Without folds.
+
     Raises
     ------
     ValueError
-        If the target is none of the network's, or a variable's states differ from the network's.
+        If the data have no target, the network has none, or a variable's states differ from the
+        network's.
     """
-    for name, variable in network.variables.items():
-        if name in data.variables and data.variables[name].states != variable.states:
-            raise ValueError(f"{name} has other states in the data than in the network")
     if target not in data.variables:
         raise ValueError(f"the data have no variable {target!r}")
-    found = [_prediction(network, data, target, np.arange(data.records))]
-    return _validated(network.variables[target], found)
+    return _validated(data.variables[target], [_prediction(network, data, target)])
 
 
 def scv(
-    counter: Counter, structure: Structure, target: str, *, folds: int = 10, seed: int = 0
+    counter: Counter,
+    structure: Structure,
+    target: str,
+    *,
+    folds: int = 10,
+    seed: int = 0,
+    fit: Fit | None = None,
+    progress: FoldDone | None = None,
 ) -> Validation:
-    """Validate by synthetic cross-fold validation: the tables of the families are opened, no more.
+    """Validate by synthetic cross-fold validation.
+
+    Opens the families' tables, missing as a state, and no more.
+
+    Parameters
+    ----------
+    counter : Counter
+    structure : Structure
+    target : str
+    folds : int, default=10
+    seed : int, default=0
+        Of the synthetic records and their folds.
+    fit : callable, optional
+        (counter, structure) -> network, of the training records; exact EM with half a pseudo-count
+        in each cell if None.
+    progress : callable, optional
+        Called with (folds done, folds).
+
+    Returns
+    -------
+    validation : Validation
+        A fold whose training records lack all values of a variable has no AUC.
 
     Raises
     ------
     ValueError
         If there are fewer than two folds, more than records, or the target is unknown.
     """
-    _check(counter, structure, target, folds)
+    check_folds(counter.records, folds)
+    _check_target(structure, target)
     synthetic = draw_synthetic(counter, structure, seed=seed)
     order = np.random.default_rng(seed).permutation(synthetic.records)
-    found = []
-    for part in np.array_split(order, folds):
-        training = _rows_of(synthetic, np.setdiff1d(order, part))
-        network = fit_em(training, structure, pseudo_count=PSEUDO_COUNT).network
-        found.append(_prediction(network, synthetic, target, part))
-    return _validated(counter.variables[target], found)
+
+    def fold(part: NDArray[np.intp]) -> Prediction:
+        training = synthetic.rows(np.setdiff1d(order, part))
+        if fit is not None:
+            network = fit(PlainCounter(training), structure)
+        else:
+            network = fit_em(training, structure, pseudo_count=PSEUDO_COUNT).network
+        return _prediction(network, synthetic.rows(part), target)
+
+    runs = [partial(fold, part) for part in np.array_split(order, folds)]
+    return _folds_run(counter.variables[target], runs, progress)
 
 
 def svdg(
@@ -134,67 +139,105 @@ def svdg(
     folds: int = 10,
     seed: int = 0,
     fit: Fit | None = None,
+    progress: FoldDone | None = None,
 ) -> Validation:
     """Validate by synthetic validation data: the sites split their records by their common seed.
 
     The training tables are all records' less the fold's, so that each fold opens the families'
-    tables once more.
+    tables once more. The structure is the one given: learned, it has seen the folds.
 
     Parameters
     ----------
+    counter, structure, target, folds, progress
+        As `scv`.
+    seed : int, default=0
+        Of the folds, with the sites' common one, and of the synthetic records.
     fit : callable, optional
-        (counter, structure) -> network, of the training records; EM from tables if None.
+        (counter, structure) -> network, of the training records; EM from tables with half a
+        pseudo-count in each cell if None.
+
+    Returns
+    -------
+    validation : Validation
+        As `scv`.
 
     Raises
     ------
     ValueError
         As `scv`.
+    QueryRefusedError
+        If a site refuses a fold: too few records, or too many record sets.
     """
-    _check(counter, structure, target, folds)
+    check_folds(counter.records, folds)
+    _check_target(structure, target)
     learn = fit or _fit_from_tables
-    found = []
-    for number, rows in enumerate(_folds(counter.records, folds, seed)):
+
+    def fold(number: int, rows: Rows) -> Prediction:
         network = learn(Without(counter, rows), structure)
         test = draw_synthetic(counter, structure, seed=seed + number + 1, rows=rows)
-        found.append(_prediction(network, test, target, np.arange(test.records)))
-    return _validated(counter.variables[target], found)
+        return _prediction(network, test, target)
+
+    parts = enumerate(_parts(counter.records, folds, seed))
+    runs = [partial(fold, number, rows) for number, rows in parts]
+    return _folds_run(counter.variables[target], runs, progress)
+
+
+def check_folds(records: int, folds: int) -> None:
+    """Refuse fewer than two folds, and more than records.
+
+    Raises
+    ------
+    ValueError
+        It names the numbers.
+    """
+    if not 2 <= folds <= records:
+        raise ValueError(f"{folds} folds: from 2 to {records}, the records, is wanted")
 
 
 def _fit_from_tables(counter: Counter, structure: Structure) -> Network:
     return fit_em_from_tables(counter, structure, pseudo_count=PSEUDO_COUNT).network
 
 
-def _check(counter: Counter, structure: Structure, target: str, folds: int) -> None:
+def _check_target(structure: Structure, target: str) -> None:
     if target not in structure.nodes:
         raise ValueError(f"the structure has no node {target!r}")
-    if not 2 <= folds <= counter.records:
-        raise ValueError(f"{folds} folds: from 2 to {counter.records}, the records, is wanted")
 
 
-def _folds(records: int, folds: int, seed: int) -> Iterator[Rows]:
+def _parts(records: int, folds: int, seed: int) -> Iterator[Rows]:
     ends = [round(k * records / folds) for k in range(folds + 1)]
     for first, last in pairwise(ends):
         yield Rows(seed, first, last)
 
 
-def _rows_of(data: SiteData, places: NDArray[np.integer]) -> SiteData:
-    return SiteData(data.variables, {name: column[places] for name, column in data.codes.items()})
+def _prediction(network: Network, data: SiteData, target: str) -> Prediction:
+    """Return the classes of records, and their predicted probabilities.
+
+    That of a missing class, where it is a state, is left out.
+    """
+    found = posterior(network, known_codes(network, data), target)
+    classes = found[:, : len(data.variables[target].states)]
+    return data.codes[target], np.round(classes, DIGITS)
 
 
-def _prediction(
-    network: Network, data: SiteData, target: str, places: NDArray[np.integer]
-) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
-    """Return the classes of some records, and their predicted probabilities."""
-    known = {n: column[places] for n, column in data.codes.items() if n in network.variables}
-    return data.codes[target][places], posterior(network, known, target)
-
-
-def _validated(
-    target: Variable, found: Sequence[tuple[NDArray[np.integer], NDArray[np.float64]]]
+def _folds_run(
+    target: Variable, runs: Sequence[Callable[[], Prediction]], progress: FoldDone | None
 ) -> Validation:
+    """Run the folds; one that cannot be learned predicts nothing."""
+    found: list[Prediction] = []
+    for done, run in enumerate(runs):
+        if progress is not None:
+            progress(done, len(runs))
+        try:
+            found.append(run())
+        except NoValueError:
+            found.append((np.empty(0, np.uint8), np.empty((0, len(target.states)))))
+    return _validated(target, found)
+
+
+def _validated(target: Variable, found: Sequence[Prediction]) -> Validation:
     states = target.states
     classes = np.concatenate([fold[0] for fold in found])
     probabilities = np.concatenate([fold[1] for fold in found])
-    by_fold = tuple(auc(*fold, states) for fold in found) if len(found) > 1 else ()
-    overall = auc(classes, probabilities, states)
-    return Validation(target.name, overall, curves(classes, probabilities, states), by_fold)
+    by_fold = tuple(auc(*fold, states) for fold in found)
+    all_curves = curves(classes, probabilities, states)
+    return Validation(target.name, mean_of(by_fold), all_curves, by_fold if len(found) > 1 else ())

@@ -1,0 +1,100 @@
+"""Records of a file, in the states of variables that are known already: to predict and to validate.
+
+A file coded by itself finds other states, or the same ones in another order; its codes would mean
+other things to a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from protocols.errors import DataError
+from protocols.site.data import SiteData
+from protocols.site.encoding import Encoding, encode_known
+from protocols.site.text import read_columns
+from protocols.variables import Variable
+from vertibayes.parameters.cpt import has_missing_state
+
+
+class Records(NamedTuple):
+    """What a file has of some variables.
+
+    Parameters
+    ----------
+    data : SiteData
+    lacking : tuple of str
+        The variables that the file has no column of.
+    unknown : tuple of str
+        The columns that are none of the variables.
+    """
+
+    data: SiteData
+    lacking: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    def doubt(self, path: Path) -> str | None:
+        """Return a warning if the file lacks a variable: what it has instead may be a typo."""
+        if not self.lacking:
+            return None
+        told = f"{path} has no column {', '.join(self.lacking)}: taken as missing in all records"
+        unknown = ", ".join(self.unknown)
+        return f"{told}; it has {unknown}, which the model does not know" if unknown else told
+
+
+def read_records(
+    path: Path,
+    variables: Mapping[str, Variable],
+    *,
+    missing_codes: Collection[str] = (),
+    missing_state: bool = False,
+    target: str | None = None,
+) -> Records:
+    """Read a file's columns in the states of variables.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file, maybe compressed; columns that are no variable are not looked at.
+    variables : mapping of str to Variable
+        ``network.variables``, for a network.
+    missing_codes : collection of str
+        What says that a value is missing, beside the empty field.
+    missing_state : bool, default=False
+        Whether the variables' last state "missing", where they have one, is that of the missing
+        cells, as networks learned with ``missing="state"`` have it.
+    target : str, optional
+        A variable that is not looked at.
+
+    Returns
+    -------
+    records : Records
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, has none of the variables, or a value that is none of its
+        variable's states: it names the file, the column and the record.
+    """
+    columns = read_columns(path)
+    columns.pop(target or "", None)
+    variables = {name: variable for name, variable in variables.items() if name != target}
+    names = [name for name in columns if name in variables]
+    if not names:
+        raise DataError(
+            f"{path} has none of the model's variables: it has {', '.join(columns)}, the model "
+            f"{', '.join(variables)}"
+        )
+    states = {name: _states(variables[name], missing_state) for name in names}
+    how = Encoding(missing_codes, states)
+    codes = {name: encode_known(str(path), name, columns[name], how) for name in names}
+    known = {name: Variable(name, states[name], missing=True) for name in names}
+    lacking = tuple(name for name in variables if name not in columns)
+    unknown = tuple(name for name in columns if name not in variables)
+    return Records(SiteData(known, codes), lacking, unknown)
+
+
+def _states(variable: Variable, missing_state: bool) -> tuple[str, ...]:
+    appended = missing_state and has_missing_state(variable)
+    return variable.states[:-1] if appended else variable.states
