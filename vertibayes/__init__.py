@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from vertibayes.parameters.cpt import fit_cpts, scores
     from vertibayes.parameters.em import fit_em
     from vertibayes.parameters.em_tables import fit_em_from_tables
+    from vertibayes.parameters.three_steps import fit_three_steps
+    from vertibayes.records import read_records
     from vertibayes.splitting import split_columns
     from vertibayes.structure.k2 import k2
 
@@ -35,10 +37,12 @@ _HOMES = {
     "fit_cpts": "vertibayes.parameters.cpt",
     "fit_em": "vertibayes.parameters.em",
     "fit_em_from_tables": "vertibayes.parameters.em_tables",
+    "fit_three_steps": "vertibayes.parameters.three_steps",
     "k2": "vertibayes.structure.k2",
     "predict": "vertibayes.inference.prediction",
     "predict_proba": "vertibayes.inference.prediction",
     "read_bif": "vertibayes.bif",
+    "read_records": "vertibayes.records",
     "scores": "vertibayes.parameters.cpt",
     "split_columns": "vertibayes.splitting",
     "write_bif": "vertibayes.bif",
@@ -58,10 +62,12 @@ __all__ = [
     "fit_cpts",
     "fit_em",
     "fit_em_from_tables",
+    "fit_three_steps",
     "k2",
     "predict",
     "predict_proba",
     "read_bif",
+    "read_records",
     "scores",
     "split_columns",
     "write_bif",

@@ -72,10 +72,18 @@ def test_one_class_or_none_has_no_curve_and_no_nan(classes):
 
 
 def test_a_picture_has_all_and_is_repeatable(predictions):
-    found = curves(*predictions, ("<$a$>", "_b", "c" * 40))
+    found = curves(*predictions, ("<$a$>", "_b", "c" * 30 + "tail\x0b" + "d" * 6))
     picture = draw_curves(found, "Validation: 5 < 6 & $x$")
     assert picture == draw_curves(found, "Validation: 5 < 6 & $x$")
     texts = "".join(ElementTree.fromstring(picture).itertext())
-    for wanted in ("<$a$>", "_b", "c" * 23 + "…", "5 < 6 & $x$", "ROC", "Calibration", "Confusion"):
+    for wanted in (
+        "<$a$>",
+        "_b",
+        "3: cccccccccccc…l\ufffddddddd",
+        "5 < 6 & $x$",
+        "ROC",
+        "Calibration",
+        "Confusion",
+    ):
         assert wanted in texts
     assert str(found.confusion[0, 0]) in texts

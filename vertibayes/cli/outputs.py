@@ -93,12 +93,19 @@ def write_results(
                 part / "validation.json", {name: as_json(v, aic) for name, v in validated.items()}
             )
         for name, validation in validated.items():
-            picture = draw_curves(validation.curves, f"{validation.target}, {name.upper()}")
+            picture = draw_curves(validation.curves, title_of(name, validation))
             (part / f"validation-{name}.svg").write_text(picture, encoding="utf-8")
         if learned.synthetic is not None:
             _write_records(part / "synthetic.csv", learned.synthetic)
 
     write_folder(folder, write)
+
+
+def title_of(method: str, validation: Validation) -> str:
+    """Return the title of a validation's picture."""
+    overall = validation.overall
+    auc = "no AUC" if overall.auc is None else f"AUC {overall.auc:.3f}"
+    return f"{validation.target}, {method.upper()}: {auc}, {overall.scored:,} records scored"
 
 
 def write_ledger(folder: Path, ledger: Ledger) -> None:

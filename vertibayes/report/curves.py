@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_NAMED = 12  # classes that a legend or the sides of a matrix have room for
+LONGEST = 24  # letters of a name
 
 
 def draw_curves(found: Curves, title: str) -> str:
@@ -31,15 +34,21 @@ def draw_curves(found: Curves, title: str) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    names = {state: _plain(state, place) for place, state in enumerate(found.calibration)}
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 9}):
-        figure = Figure(figsize=(12, 4.2), layout="constrained")
+        figure = Figure(figsize=(12, 4.6), layout="constrained")
         roc, calibration, confusion = figure.subplots(1, 3)
         figure.suptitle(title, parse_math=False)
         _draw_roc(roc, found)
-        _draw_calibration(calibration, found)
-        _draw_confusion(confusion, found)
+        _draw_calibration(calibration, found, names)
+        _draw_confusion(confusion, found, names)
+        if len(names) <= MOST_NAMED:
+            handles, labels = calibration.get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower left", ncols=6, fontsize=8)
         text = StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
+        with warnings.catch_warnings():  # letters that the measuring font lacks: readers have them
+            warnings.simplefilter("ignore", UserWarning)
+            figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 
 
@@ -49,41 +58,48 @@ def _draw_roc(axes: Axes, found: Curves) -> None:
     axes.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
     for place, state in enumerate(found.calibration):
         if state in found.roc:
-            axes.plot(*found.roc[state], label=_plain(state), linewidth=1.4, color=f"C{place}")
-    if 0 < len(found.roc) <= MOST_NAMED:
-        axes.legend(loc="lower right", fontsize=8)
+            axes.plot(*found.roc[state], linewidth=1.4, color=_colour(place))
 
 
-def _draw_calibration(axes: Axes, found: Curves) -> None:
-    axes.set(title="Calibration", xlabel="predicted probability", ylabel="share observed")
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect=1)
+def _draw_calibration(axes: Axes, found: Curves, names: Mapping[str, str]) -> None:
+    axes.set(title="Calibration, points by their records", xlabel="predicted probability")
+    axes.set(ylabel="share observed", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect=1)
     axes.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
     for place, (state, (predicted, observed, records)) in enumerate(found.calibration.items()):
-        colour, sizes = f"C{place}", 8 + 60 * records / max(records.sum(), 1)
-        axes.plot(predicted, observed, linewidth=1, label=_plain(state), color=colour)
+        colour, sizes = _colour(place), 2 + 150 * records / max(records.sum(), 1)
+        axes.plot(predicted, observed, linewidth=1, label=names[state], color=colour)
         axes.scatter(predicted, observed, s=sizes, color=colour, clip_on=False)
-    if len(found.calibration) <= MOST_NAMED:
-        axes.legend(loc="upper left", fontsize=8)
 
 
-def _draw_confusion(axes: Axes, found: Curves) -> None:
-    states, counts = list(found.calibration), found.confusion
+def _draw_confusion(axes: Axes, found: Curves, names: Mapping[str, str]) -> None:
+    counts = found.confusion
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     axes.imshow(counts / totals, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     axes.set(title="Confusion, records", xlabel="predicted", ylabel="true")
-    if len(states) > MOST_NAMED:
+    if len(names) > MOST_NAMED:
+        axes.set(xlabel=f"predicted, {len(names)} states by their places", ylabel="true, places")
         return
-    names = [_plain(state) for state in states]
-    axes.set_xticks(range(len(states)), names)
-    if len(states) * max(map(len, names), default=0) > 40:
-        axes.tick_params(axis="x", rotation=30)
-    axes.set_yticks(range(len(states)), names)
+    shown = list(names.values())
+    slanted = len(shown) * max(map(len, shown), default=0) > 40
+    slant = 30 if slanted else 0
+    axes.set_xticks(range(len(shown)), shown, rotation=slant, ha="right" if slanted else "center")
+    axes.set_yticks(range(len(shown)), shown)
     for (row, column), count in np.ndenumerate(counts):
         colour = "white" if count > totals[row, 0] / 2 else "black"
         axes.text(column, row, f"{count:,}", ha="center", va="center", color=colour, fontsize=8)
 
 
-def _plain(state: str) -> str:
-    """Return a name that matplotlib shows as it is: no formula, never left out of a legend."""
-    shown = state if len(state) <= 24 else state[:23] + "…"
+def _colour(place: int) -> tuple[float, float, float, float]:
+    """Return one of twenty colours, the strong ones first."""
+    from matplotlib import colormaps
+
+    rgba: tuple[float, float, float, float] = colormaps["tab20"]((place * 2 + place // 10) % 20)
+    return rgba
+
+
+def _plain(state: str, place: int) -> str:
+    """Return a name that matplotlib and XML show as it is; a long one keeps both ends."""
+    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in state)
+    if len(shown) > LONGEST:
+        shown = f"{place + 1}: {shown[: LONGEST // 2]}…{shown[-LONGEST // 3 :]}"
     return ("\u200b" + shown if shown.startswith("_") else shown).replace("$", r"\$")
