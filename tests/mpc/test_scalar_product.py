@@ -32,6 +32,7 @@ from mpc.scalar_product import (
 )
 from mpc.scheduler import ByHand, Scheduler, run_all
 from mpc.sharing import Share
+from protocols.wire import decode, encode
 from tests.randomness import HashStream
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "scalar_product.json").read_text())
@@ -194,6 +195,25 @@ def test_messages(n):
         wanted += [("MaskedFactor", p, q) for p, q in pairs]
         wanted += [("MaskedMasks", "dealer", p) for p in "abc"]
     assert kinds == sorted(wanted)
+
+
+class OverTheWire(ByHand):
+    """Encodes each message, and decodes it within the bounds that its receiver sets."""
+
+    def pack(self, sent):
+        return sent._replace(message=encode(super().pack(sent).message))
+
+    def unpack(self, packet, sender, receiver, expect):
+        return packet._replace(message=decode(packet.message, sender, expect))
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_messages_travel_within_the_bounds_expected(n):
+    product = product_of(n, Ring(32), 3, 7)
+    scheduler = Scheduler(OverTheWire())
+    for party, program in programs(product, ones(product)).items():
+        scheduler.start(party, program)
+    assert scheduler.finish("analyst").tolist() == [7, 7, 7]
 
 
 def test_no_two_subprotocols_have_one_name():
