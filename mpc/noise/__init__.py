@@ -1,0 +1,45 @@
+"""Noise for counts that are published: discrete Laplace, diluted geometric, and Polya shares.
+
+    DiscreteLaplace    one party adds    X,                Pr[X = k] = (a-1)/(a+1) a^-|k|
+    DilutedGeometric   each of n adds    X with probability beta, else 0
+    PolyaShare         each of n adds    G - G',           G, G' ~ NB(1/n, 1/a);  the sum is one X
+
+with a = alpha = exp(eps / Delta), beta = min(ln(1/delta) / (gamma n), 1). A protocol takes noise as
+a callable, from a number of counts to as many integers: `Noise`; `no_noise` where none is wanted.
+
+Security: DiscreteLaplace is (eps, 0)-differentially private for a count that one neighbour changes
+by Delta at most. DilutedGeometric is (eps, delta) against whoever knows the noise of all but gamma
+n of the parties: with probability 1 - delta one of these adds a whole copy. It may even be known
+which parties added one. PolyaShare is (eps, 0) while the n parties add their shares and keep them
+secret; one share left out, and nothing is promised. eps is that of one count: who publishes
+several that one person changes divides it among them.
+Leakage: samplers take longer for larger noise, and promise no constant time.
+Cost: a sum has 1 copy of noise by DiscreteLaplace and by PolyaShare, and n beta = ln(1/delta) /
+gamma by DilutedGeometric: not one, but 11.5 at delta = 1e-5 and gamma = 1, for a standard deviation
+of 9.5 against 2.8 at eps = 0.5. Where gamma n < ln(1/delta), beta is 1 and all n copies are added.
+
+References
+----------
+.. [1] M. Huai, L. Huang, W. Yang, L. Li, M. Qi (2015). Privacy-Preserving Naive Bayes
+   Classification. Definitions 2 and 3, Theorem 1.
+.. [2] E. Shi, T.-H. H. Chan, E. Rieffel, R. Chow, D. Song (2011). Privacy-Preserving Aggregation of
+   Time-Series Data. NDSS. Theorem 3.
+.. [3] C. Canonne, G. Kamath, T. Steinke (2020). The Discrete Gaussian for Differential Privacy.
+   Algorithm 1.
+.. [4] G. Acs, C. Castelluccia (2011). I Have a DREAM! Differentially Private Smart Metering.
+   Information Hiding: noise that is infinitely divisible.
+.. [5] I. Mironov (2012). On Significance of the Least Significant Bits for Differential Privacy.
+"""
+
+from mpc.noise.geometric import DilutedGeometric, DiscreteLaplace
+from mpc.noise.integer_noise import IntegerNoise, Noise, no_noise
+from mpc.noise.polya import PolyaShare
+
+__all__ = [
+    "DilutedGeometric",
+    "DiscreteLaplace",
+    "IntegerNoise",
+    "Noise",
+    "PolyaShare",
+    "no_noise",
+]

@@ -1,0 +1,151 @@
+"""Whole copies of discrete Laplace noise, by OpenDP's sampler: always, or with probability beta."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.noise.integer_noise import (
+    IntegerNoise,
+    check_count,
+    check_integer,
+    check_open_unit,
+    log_moment_of_a_copy,
+)
+from mpc.randomness import Randomness, SystemRandomness
+
+FEATURE = "contrib"
+SLACK = 1 + 2.0**-50  # more than the rounding of beta's logarithm and quotient
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplace(IntegerNoise):
+    """One copy of Geom(alpha): Pr[X = k] = (alpha - 1) / (alpha + 1) alpha^-|k|.
+
+    Parameters
+    ----------
+    eps : float
+    Delta : int, default=1
+        As of `IntegerNoise`.
+
+    Notes
+    -----
+    OpenDP draws by exact rational arithmetic, from the operating system's generator; it cannot be
+    seeded. Its scale is the smallest float not below Delta / eps.
+    """
+
+    @property
+    def copies(self) -> float:
+        """One."""
+        return 1.0
+
+    def __call__(self, count: int, /) -> NDArray[np.int64]:
+        """Draw `count` copies: shape (count,), dtype int64."""
+        check_count(count)
+        if not count:
+            return np.zeros(0, np.int64)
+        return np.array(_measurement(_scale(self.rate))([0] * count), np.int64)
+
+    def log_moment(self, t: float) -> float:
+        """Return ln E exp(t X), for 0 < t < `rate`."""
+        return log_moment_of_a_copy(float(self.rate), t)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DilutedGeometric(IntegerNoise):
+    """The beta-diluted Geom(alpha): a copy with probability beta, else 0.
+
+    Parameters
+    ----------
+    eps : float
+    Delta : int, default=1
+        As of `IntegerNoise`.
+    delta : float
+        With what probability the honest parties may add no noise at all; between 0 and 1.
+    gamma : float
+        What part of the parties is honest at least; above 0, at most 1.
+    n : int
+        The number of parties; where it changes, a lower bound of it that the party knows.
+    randomness : Randomness, optional
+        Tosses the coins; the copies are OpenDP's.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or gamma n below 1: no party would be honest.
+    TypeError
+        If `n` or `Delta` is not an integer.
+    """
+
+    delta: float
+    gamma: float
+    n: int
+    randomness: Randomness = field(default_factory=SystemRandomness, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_open_unit("delta", self.delta)
+        check_integer("n", self.n)
+        if not 0 < self.gamma <= 1:
+            raise ValueError(f"gamma = {self.gamma}: above 0 and at most 1 is wanted")
+        if self.gamma * self.n * SLACK < 1:
+            raise ValueError(f"gamma n = {self.gamma} * {self.n}: an honest party at least")
+
+    @property
+    def beta(self) -> float:
+        """The probability of a copy, min(ln(1/delta) / (gamma n), 1); rounded up."""
+        return min(-math.log(self.delta) / (self.gamma * self.n) * SLACK, 1.0)
+
+    @property
+    def copies(self) -> float:
+        """The probability of a copy, beta."""
+        return self.beta
+
+    def __call__(self, count: int, /) -> NDArray[np.int64]:
+        """Draw a party's noise for `count` counts: shape (count,), dtype int64."""
+        check_count(count)
+        noise = np.zeros(count, np.int64)
+        heads = self._heads(count)
+        noise[heads] = DiscreteLaplace(eps=self.eps, Delta=self.Delta)(int(heads.sum()))
+        return noise
+
+    def _heads(self, count: int) -> NDArray[np.bool_]:
+        """Toss coins, each heads with the probability beta rounded up to a multiple of 2^-64."""
+        draws = np.frombuffer(self.randomness.bytes(8 * count), "<u8")
+        return draws <= np.uint64(math.ceil(Fraction(self.beta) * 2**64) - 1)
+
+    def log_moment(self, t: float) -> float:
+        """Return ln E exp(t X), for 0 < t < `rate`."""
+        return math.log1p(self.beta * math.expm1(log_moment_of_a_copy(float(self.rate), t)))
+
+
+def _scale(rate: Fraction) -> float:
+    """Return the smallest float not below 1 / rate: no less noise than was promised."""
+    scale = float(1 / rate)
+    return scale if Fraction(scale) * rate >= 1 else math.nextafter(scale, math.inf)
+
+
+@cache
+def _measurement(scale: float) -> Any:
+    """Build OpenDP's sampler for vectors of integers.
+
+    The import takes a tenth of a second, and waits for the first draw. OpenDP asks for a global
+    consent, which is given back unless somebody else had given it.
+    """
+    measurements, mod = import_module("opendp.measurements"), import_module("opendp.mod")
+    domains, metrics = import_module("opendp.domains"), import_module("opendp.metrics")
+    consented = FEATURE in mod.GLOBAL_FEATURES
+    mod.enable_features(FEATURE)
+    try:
+        vectors = domains.vector_domain(domains.atom_domain(T="i64"))
+        return measurements.make_laplace(vectors, metrics.l1_distance(T="i64"), scale=scale)
+    finally:
+        if not consented:
+            mod.disable_features(FEATURE)
