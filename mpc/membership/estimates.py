@@ -6,7 +6,7 @@
                 any other u_j = n' + 1 becomes floor(n'/2) + 1
 
 Always n/2 < u_k <= n (Huai et al. 2015, Algorithm 1; its leave, as printed, can be read in two
-ways, and both leave a u_j = n' + 1 behind). A party dilutes its noise by its u_k; nobody tells it n.
+ways, and both leave a u_j = n' + 1 behind). A party dilutes its noise by its u_k, not by n.
 """
 
 from __future__ import annotations

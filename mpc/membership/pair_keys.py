@@ -148,7 +148,11 @@ class Miner:
         ------
         ProtocolError
             If one of them did not send, or something wrong.
+        ValueError
+            If fewer than two are present, or one with whom no key was agreed.
         """
         parties = sorted(present)
+        if len(parties) < 2 or not set(parties) <= set(self._pairs):
+            raise ValueError("two parties or more are wanted, each with a key of the miner's")
         key = signed_sum(self.party, {party: self._pairs[party] for party in parties})
         return decrypt(self.parameters, key, parties, received, time, count)

@@ -79,9 +79,9 @@ def call_roll(
     ProtocolError
         As `mpc.additive_scheme.decrypt`.
     """
-    gone = tuple(sorted(absent))
-    present = [party for party in miner.parties if party not in gone]
-    yield Round(dict.fromkeys(present, Roll(miner.parameters.label, time, gone)), {})
+    present = sorted(set(miner.parties) - set(absent))
+    roll = Roll(miner.parameters.label, time, tuple(sorted(absent)))
+    yield Round(dict.fromkeys(present, roll), {})
     expected = miner.parameters.expected(time, miner.parameters.packing.packets(count))
     received = yield from collect(present, expected)
     return miner.decrypt(received, time, count, present)
