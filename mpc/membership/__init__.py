@@ -12,9 +12,9 @@
 The e cancel pair by pair, so keys are zero in sum over whoever is present, and no dealer knows any.
 Without the miner, or over some only of those present, the other pairs stay in the product.
 
-Security: the miner, with fewer than 2 `least` of the parties, learns the sum over the others that
-are present and no part of it: a part decrypts only if no pair ties it to the rest, and a ring of
-blocks does not fall apart before two whole blocks are taken out. Who leaves knows its own pairs,
+Security: the miner, with fewer than 2 `least` of the parties, the absent counted in, learns the sum
+over the others and no part of it: a part decrypts only if no pair ties it to the rest, and a ring
+of blocks does not fall apart before two whole blocks are taken out. Who leaves knows its own pairs,
 which nobody uses any more. No key is ever handed to the miner: of a leaver's, it would read the
 past. A miner that calls parties absent who are there must leave two thirds of each block to those
 it asks, and opens one sum a time, as long as less than a third of each block is on its side.

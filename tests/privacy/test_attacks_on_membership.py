@@ -82,6 +82,14 @@ def test_every_part_of_a_sum_stays_closed_to_every_small_coalition():
             assert combinations_opened(seen_by(groups, coalition)) == 1
 
 
+def test_every_part_stays_closed_with_a_third_of_each_block_absent():
+    groups = Meeting(names(12), least=3).groups
+    absent = set(map(min, groups.blocks))
+    for size in range(4):
+        for coalition in combinations(set(groups.parties) - absent, size):
+            assert combinations_opened(seen_by(groups, absent.union(coalition))) == 1
+
+
 def test_two_whole_blocks_part_the_ring():
     # The bound is tight: what stands at the head of the module is all that is claimed.
     groups = Meeting(names(12), least=3).groups
