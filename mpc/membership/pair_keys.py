@@ -56,8 +56,9 @@ class Member:
     streams : mapping of Party to StreamKey
         Agreed with each neighbour, and with the miner; others are not looked at.
     last_time : int
-        The highest time that it ever encrypted at, `NEVER` for a new party. After each `encrypt`,
-        the caller stores `times.last` before it sends.
+        The highest time that it ever encrypted at with its key pair, before it left and came back
+        too; `NEVER` for a new key pair. After each `encrypt`, the caller stores `times.last` before
+        it sends.
 
     Raises
     ------
