@@ -1,0 +1,46 @@
+"""Parties come, go and fail; sums go on, and few keys change.
+
+python examples/membership.py
+"""
+
+from __future__ import annotations
+
+from mpc.additive_scheme import NEVER, Parameters, draw_modulus
+from mpc.membership import Estimates, Groups, Member, Miner, answer_roll, call_roll
+from mpc.randomness import KeyPair, SystemRandomness
+from mpc.scheduler import run_all
+
+RANDOMNESS = SystemRandomness()
+
+
+def keys_per_join(parties: int) -> int:
+    """Return how many parties' keys a join changes."""
+    groups = Groups([f"p{i}" for i in range(parties)], RANDOMNESS)
+    return len(groups.join("newcomer"))
+
+
+def sum_without(absent: str) -> int:
+    """Sum over six parties, one of which has dropped out: no new set-up."""
+    parameters = Parameters(draw_modulus(), b"example", most=100, lowest=0, highest=1000)
+    groups = Groups("abcdef", RANDOMNESS)
+    groups.join("g")
+    groups.leave("b")
+    pairs = {party: KeyPair.generate(RANDOMNESS) for party in (*groups.parties, "miner")}
+
+    def streams(own: str) -> dict:
+        return {p: pairs[own].agree(pairs[p].public, "sums") for p in pairs if p != own}
+
+    programs = {"miner": call_roll(Miner(parameters, "miner", streams("miner")), [absent], 1, 1)}
+    for party in sorted(set(groups.parties) - {absent}):
+        near = groups.neighbourhood(party)
+        member = Member(parameters, party, "miner", near, streams(party), last_time=NEVER)
+        programs[party] = answer_roll(member, [100], 1)
+    return int(run_all(programs)[0]["miner"][0])
+
+
+if __name__ == "__main__":
+    for count in (10, 100, 1000, 10_000):
+        print(f"{count:6} parties: a join changes the keys of {keys_per_join(count)}")
+    estimates = Estimates("abcdef")
+    print(f"estimates {estimates.values}; when g joins, {estimates.join('g')} change")
+    print(f"sum over a, c, d, f, g with e gone: {sum_without('e')}")

@@ -1,0 +1,118 @@
+"""How many parties each party believes there are: right within a factor of two, two changes a step.
+
+    at first    floor(n/2) + 1, .., n, each twice; the first once if n is odd
+    join of k   n' = n + 1;  u_k = n';  the smallest u_j becomes n'
+    leave of k  n' = n - 1;  one u_j = n' + 1 takes u_k, or floor(n'/2) + 1 if u_k = n' + 1;
+                any other u_j = n' + 1 becomes floor(n'/2) + 1
+
+Always n/2 < u_k <= n (Huai et al. 2015, Algorithm 1; its leave, as printed, can be read in two
+ways, and both leave a u_j = n' + 1 behind). A party dilutes its noise by its u_k, not by n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from mpc.rounds import Party
+
+
+class Estimates:
+    """The dealer's record of all u_k: public numbers, no secret.
+
+    Parameters
+    ----------
+    parties : iterable of Party
+        Who is there at first, each once.
+
+    Attributes
+    ----------
+    values : dict of Party to int
+        u_k of each party.
+    """
+
+    def __init__(self, parties: Iterable[Party]) -> None:
+        names = list(parties)
+        if len(set(names)) != len(names):
+            raise ValueError("a party is named twice")
+        n = len(names)
+        first = [n // 2 + 1 + (i + n % 2) // 2 for i in range(n)]
+        self.values = dict(zip(names, first, strict=True))
+
+    def join(self, party: Party) -> dict[Party, int]:
+        """Take a party in; return the u that change: at most two, the newcomer's among them.
+
+        Raises
+        ------
+        ValueError
+            If it is there already.
+        """
+        if party in self.values:
+            raise ValueError(f"{party} is a member already")
+        n = len(self.values) + 1
+        self.values[party] = n
+        fewest = min(self.values, key=self.values.__getitem__)
+        return self._set({party: n, fewest: n})
+
+    def leave(self, party: Party) -> dict[Party, int]:
+        """Let a party go; return the u that change: at most two.
+
+        Raises
+        ------
+        ValueError
+            If it is no member.
+        """
+        if party not in self.values:
+            raise ValueError(f"{party} is no member")
+        left = self.values.pop(party)
+        n = len(self.values)
+        lowest = n // 2 + 1
+        beyond = [member for member, u in self.values.items() if u == n + 1]
+        changes = dict.fromkeys(beyond, lowest)
+        if beyond and left <= n:
+            changes[beyond[0]] = left
+        return self._set(changes)
+
+    def _set(self, changes: dict[Party, int]) -> dict[Party, int]:
+        self.values |= changes
+        return changes
+
+
+def dilution(estimate: int, gamma: float, delta: float) -> float:
+    """Return beta: the probability with which a party adds its noise.
+
+    So chosen, some honest party adds noise except with probability delta, as long as a share
+    `gamma` of all members is honest and takes part (Huai et al. 2015, Definition 3, with u for n).
+    The expected copies of noise in a sum are between ln(1/delta) / gamma and twice that, where no
+    beta reaches 1.
+
+    Parameters
+    ----------
+    estimate : int
+        The party's u.
+    gamma : float
+        A party that drops out adds no noise: it counts as one of the dishonest.
+    delta : float
+
+    Raises
+    ------
+    ValueError
+        If `estimate` is below 1, or `gamma` or `delta` are no such shares.
+    """
+    if estimate < 1 or not 0 < gamma <= 1 or not 0 < delta < 1:
+        raise ValueError(f"u = {estimate}, gamma = {gamma}, delta = {delta}: no such shares")
+    return min(math.log(1 / delta) / (gamma * estimate), 1.0)
+
+
+def tolerable_dropouts(members: int, dishonest: int, gamma: float) -> int:
+    """Return how many honest members may drop out of a sum that was diluted with `gamma`.
+
+    Raises
+    ------
+    ValueError
+        If already without drop-outs fewer than the share `gamma` is honest.
+    """
+    spare = members - dishonest - math.ceil(gamma * members)
+    if spare < 0:
+        raise ValueError(f"{dishonest} dishonest of {members}: a share {gamma} is not left")
+    return spare

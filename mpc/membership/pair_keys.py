@@ -1,0 +1,159 @@
+"""Keys of a changing set of parties: each is the signed sum of secrets shared with neighbours.
+
+    i, j      e_ij = e_ji in [0, 2^128 N^2), expanded from the key that they agreed (X25519)
+    key       sk_j(present) = sum over present neighbours i > j of e_ij, less that over i < j
+
+The miner is a neighbour of everyone. Keys are zero in sum over any set with the miner, if each
+takes its pairs within the set: who is absent is left out, and nobody reveals anything for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.additive_scheme.parameters import Parameters
+from mpc.additive_scheme.scheme import Counts, decrypt, encrypt
+from mpc.aggregation import Ciphertexts, Times
+from mpc.errors import ProtocolError
+from mpc.randomness import StreamKey, label
+from mpc.rounds import Message, Party
+
+
+def pair_key(stream: StreamKey, parameters: Parameters) -> int:
+    """Expand the secret of two neighbours for one study.
+
+    Parameters
+    ----------
+    stream : StreamKey
+        What the two agreed for these keys alone.
+    parameters : Parameters
+    """
+    name = label("pair key", parameters.modulus, parameters.study)
+    size = (parameters.key_bound.bit_length() + 7) // 8
+    return int.from_bytes(stream.expand(name, size), "big")
+
+
+def signed_sum(party: Party, pairs: Mapping[Party, int]) -> int:
+    """Return a party's key from its pair keys: zero in sum over all."""
+    return sum(pair if peer > party else -pair for peer, pair in pairs.items())
+
+
+class Member:
+    """A party's pair keys, and the times at which it has encrypted.
+
+    A join or leave that changes its neighbours makes it a new member, with the old one's last time.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    party : Party
+    miner : Party
+    neighbourhood : sequence of frozenset of Party
+        Its own block and those beside it, of `Groups.neighbourhood`.
+    streams : mapping of Party to StreamKey
+        Agreed with each neighbour, and with the miner; others are not looked at.
+    last_time : int
+        The highest time that it ever encrypted at with its key pair, before it left and came back
+        too; `NEVER` for a new key pair. After each `encrypt`, the caller stores `times.last` before
+        it sends.
+
+    Raises
+    ------
+    ValueError
+        If the party is not in its neighbourhood, or lacks the stream of a neighbour.
+    """
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        party: Party,
+        miner: Party,
+        neighbourhood: Sequence[frozenset[Party]],
+        streams: Mapping[Party, StreamKey],
+        *,
+        last_time: int,
+    ) -> None:
+        everyone = frozenset[Party]().union(*neighbourhood)
+        if party not in everyone or miner in everyone:
+            raise ValueError(f"{party} is wanted in its neighbourhood, and {miner} is not")
+        peers = everyone - {party} | {miner}
+        if lacking := sorted(peers - set(streams)):
+            raise ValueError(f"{party} has agreed no key with {', '.join(lacking)}")
+        self.parameters, self.party, self.miner = parameters, party, miner
+        self.neighbourhood, self.times = tuple(neighbourhood), Times(last_time)
+        self._pairs = {peer: pair_key(streams[peer], parameters) for peer in peers}
+
+    def __repr__(self) -> str:
+        return f"Member({self.party!r}, last_time={self.times.last})"
+
+    def encrypt(self, counts: Counts, time: int, absent: Collection[Party] = ()) -> Ciphertexts:
+        """Encrypt this party's counts for the sum over those who are not absent.
+
+        Raises
+        ------
+        ProtocolError
+            If the party itself, or more than a third of a block beside it, are called absent; it
+            names the miner, who could else part the parties. The time is not used up then.
+        ValueError
+            If a count lies outside the bounds.
+        DealReusedError
+            If the time, or a higher one, was used before.
+        """
+        gone = frozenset(absent)
+        if self.party in gone:
+            raise ProtocolError(self.miner, f"calls {self.party} absent, and asks it")
+        if any(3 * len(block & gone) > len(block) for block in self.neighbourhood):
+            raise ProtocolError(self.miner, "calls more than a third of a block absent")
+        plaintexts = self.parameters.packing.pack(counts)
+        self.times.use(time)
+        pairs = {peer: pair for peer, pair in self._pairs.items() if peer not in gone}
+        key = signed_sum(self.party, pairs)
+        return encrypt(self.parameters, self.party, key, plaintexts, time)
+
+
+class Miner:
+    """The miner's pair keys: one with each party.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    party : Party
+        Its own name.
+    streams : mapping of Party to StreamKey
+        Agreed with each party.
+    """
+
+    def __init__(
+        self, parameters: Parameters, party: Party, streams: Mapping[Party, StreamKey]
+    ) -> None:
+        self.parameters, self.party = parameters, party
+        self._pairs = {peer: pair_key(stream, parameters) for peer, stream in streams.items()}
+
+    def __repr__(self) -> str:
+        return f"Miner({self.party!r}, {len(self._pairs)} parties)"
+
+    @property
+    def parties(self) -> tuple[Party, ...]:
+        """All with whom it shares a key, sorted."""
+        return tuple(sorted(self._pairs))
+
+    def decrypt(
+        self, received: Mapping[Party, Message], time: int, count: int, present: Collection[Party]
+    ) -> NDArray[np.int64]:
+        """Decrypt the sums over those present; as `mpc.additive_scheme.decrypt`.
+
+        Raises
+        ------
+        ProtocolError
+            If one of them did not send, or something wrong.
+        ValueError
+            If fewer than two are present, or one with whom no key was agreed.
+        """
+        parties = sorted(present)
+        if len(parties) < 2 or not set(parties) <= set(self._pairs):
+            raise ValueError("two parties or more are wanted, each with a key of the miner's")
+        key = signed_sum(self.party, {party: self._pairs[party] for party in parties})
+        return decrypt(self.parameters, key, parties, received, time, count)

@@ -1,0 +1,152 @@
+"""Encrypt, decrypt, and the two programs: one message from each party to the miner."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.aggregation import Ciphertexts, Expected, Times, collect, named, send
+from mpc.errors import MalformedMessageError
+from mpc.integers import powmod
+from mpc.product_scheme.parameters import Parameters
+from mpc.rounds import Message, Party, Program
+
+Counts = Sequence[int] | NDArray[np.integer]
+
+
+class Encryptor:
+    """A party's key, and the times at which it has encrypted.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    party : Party
+    key : int
+        Of `deal_keys`; used by nobody else.
+    last_time : int
+        The highest time that this key was ever used at, `NEVER` for a new key. After each
+        `encrypt`, the caller stores `times.last` before it sends.
+    """
+
+    def __init__(self, parameters: Parameters, party: Party, key: int, *, last_time: int) -> None:
+        self.parameters, self.party, self.times = parameters, party, Times(last_time)
+        self._key = key
+
+    def __repr__(self) -> str:
+        return f"Encryptor({self.party!r}, last_time={self.times.last})"
+
+    def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
+        """Encrypt this party's counts of one time, each under a base of its own.
+
+        Parameters
+        ----------
+        counts : sequence of int, or ndarray of shape (count,) of an integer type
+            From 1 on: smoothed, and noised, by the caller.
+        time : int
+            Higher than all before.
+
+        Raises
+        ------
+        ValueError
+            If a count is zero, negative or over the bound; the time is not used up then.
+        DealReusedError
+            If the time, or a higher one, was used before.
+        """
+        values = [operator.index(count) for count in counts]
+        for place, value in enumerate(values):
+            if not 1 <= value <= self.parameters.highest:
+                wanted = f"1 to {self.parameters.highest}"
+                raise ValueError(f"the count at place {place} is not in {wanted}: smooth it first")
+        self.times.use(time)
+        p = self.parameters.prime
+        bases = (self.parameters.base(time, place) for place in range(len(values)))
+        ciphertexts = [
+            x**2 * powmod(h, self._key, p) % p for x, h in zip(values, bases, strict=True)
+        ]
+        return self.parameters.expected(time, len(values)).pack(self.party, ciphertexts)
+
+
+def decrypt(
+    parameters: Parameters,
+    key: int,
+    parties: Sequence[Party],
+    received: Mapping[Party, Message],
+    time: int,
+    count: int,
+) -> list[int]:
+    """Decrypt the products over all parties.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    key : int
+        The miner's.
+    parties : sequence of Party
+        All whose keys, with the miner's, are zero in sum.
+    received : mapping of Party to Ciphertexts
+        By sender.
+    time : int
+    count : int
+        How many counts each party has.
+
+    Returns
+    -------
+    products : list of int
+
+    Raises
+    ------
+    ProtocolError
+        If parties are missing, a message is not what it should be, or a ciphertext is no square; it
+        names them. If a product is larger than the parties can make it, it names all: who of them
+        sent a wrong ciphertext cannot be known.
+    """
+    named(received, parties)
+    expected = parameters.expected(time, count)
+    columns = [_squares(expected, received[party], party) for party in parties]
+    products = []
+    for place, factors in enumerate(zip(*columns, strict=True)):
+        square = powmod(parameters.base(time, place), key, parameters.prime)
+        for factor in factors:
+            square = square * factor % parameters.prime
+        products.append(_root(square, parameters.prime))
+    if any(product > parameters.largest for product in products):
+        everyone = ", ".join(parties)
+        raise MalformedMessageError(everyone, "a product larger than they can make it")
+    return products
+
+
+def _squares(expected: Expected, message: Message, sender: Party) -> tuple[int, ...]:
+    """Return a message's ciphertexts: squares, or their sender is to blame."""
+    ciphertexts = expected.integers(message, sender)
+    for ciphertext in ciphertexts:
+        if powmod(ciphertext, expected.modulus // 2, expected.modulus) != 1:
+            raise MalformedMessageError(sender, "a ciphertext that is no square")
+    return ciphertexts
+
+
+def _root(square: int, prime: int) -> int:
+    """Return the smaller root: one of the two is a square, and p = 3 modulo 4."""
+    root = powmod(square, (prime + 1) // 4, prime)
+    return min(root, prime - root)
+
+
+def contribute(encryptor: Encryptor, counts: Counts, time: int, miner: Party) -> Program[None]:
+    """Send one's counts of one time to the miner: a party's program."""
+    yield from send(encryptor.encrypt(counts, time), miner)
+
+
+def open_products(
+    parameters: Parameters, key: int, parties: Sequence[Party], time: int, count: int
+) -> Program[list[int]]:
+    """Collect the ciphertexts of one time and decrypt their products: the miner's program.
+
+    Raises
+    ------
+    ProtocolError
+        As `decrypt`.
+    """
+    received = yield from collect(parties, parameters.expected(time, count))
+    return decrypt(parameters, key, parties, received, time, count)
