@@ -1,6 +1,8 @@
 """Tables of two parties by Paillier: all shapes, all messages, all that can be wrong with them."""
 
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from protocols.transports.local import SealedPackets, Traffic
 from tests.paillier_worlds import counted, plan_of, programs_of, small_key
 from tests.randomness import SeededRandomness
 
+ROOT = Path(__file__).parents[2]
 KEY = small_key()
 N = KEY.public.modulus
 X, Y = [0, 3, 1, 1, 2], [1, 0, 1, 2, 1]
@@ -287,3 +290,9 @@ def test_no_value_in_a_repr():
     values = np.full((1, 4), 123, np.uint8)
     for message in (EncryptedBlock(values, 0), Answer(values), MaskedCounts(values), Masks(values)):
         assert "123" not in repr(message)
+
+
+def test_the_example(capsys):
+    table, pooled = runpy.run_path(str(ROOT / "examples" / "paillier_table.py"))["count"](60)
+    assert np.array_equal(table, pooled) and table.sum() == 60
+    assert "identical" in capsys.readouterr().out
