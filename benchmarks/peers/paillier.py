@@ -41,7 +41,7 @@ def shown(seconds: float) -> str:
 
 def primitives(key: PrivateKey) -> list[list[str]]:
     bits, theirs = key.public.bits, to_phe_private(key)
-    values = [secrets.randbelow(2**256) for _ in range(100)]
+    values = [secrets.randbelow(2**256) for _ in range(250)]
     key.encrypt([], RANDOMNESS)  # makes the tables
     few = values[:5]
     encrypted = key.encrypt(few, RANDOMNESS)

@@ -48,35 +48,38 @@ class Residues:
         self.base = primitive_base(prime)
         quotient = (powmod(self.base, prime - 1, prime * prime) - 1) // prime
         power, quotient = fast(self.base), fast(quotient)
-        self._rows: list[list[tuple[int, int]]] = []
+        self._rows: list[tuple[list[int], list[int]]] = []
         for _ in range(-(-prime.bit_length() // 8)):
-            row, power, quotient = self._row(power, quotient)
-            self._rows.append(row)
+            powers, quotients = self._row(power, quotient)
+            power, quotient = powers.pop(), quotients.pop()
+            self._rows.append((powers, quotients))
 
-    def _row(self, power: int, quotient: int) -> tuple[list[tuple[int, int]], int, int]:
-        """Return (u^k, z(u^k)) for all digits k, and what the next row starts from."""
+    def _row(self, power: int, quotient: int) -> tuple[list[int], list[int]]:
+        """Return u^k and z(u^k) for all digits k, and for k = 256, where the next row starts."""
         inverse = invert(power, self._prime)
-        row, value, inverse_value, total = list[tuple[int, int]](), fast(1), fast(1), fast(0)
+        powers, quotients, unit = [fast(1)], [fast(0)], fast(1)
         for _ in range(RADIX):
-            row.append((value, total))
-            carry, value = divmod(value * power, self._prime)
-            inverse_value = inverse_value * inverse % self._prime
-            total = (total + quotient + carry * inverse_value) % self._prime
-        return row, value, total
+            carry, value = divmod(powers[-1] * power, self._prime)
+            unit = unit * inverse % self._prime  # 1 / value
+            powers.append(value)
+            quotients.append((quotients[-1] + quotient + carry * unit) % self._prime)
+        return powers, quotients
 
     def encrypt(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
         """Return ``(1 + N)**m * w(base**a)`` modulo p^2, for each plaintext and a fresh a.
 
         Row by row for all plaintexts, so that a row stays in the processor's cache.
         """
+        prime, square = self._prime, self._square
         exponents = [uniform_below(self._order, randomness) for _ in plaintexts]
         products = [fast(1)] * len(plaintexts)
-        quotients = [self._other * m for m in plaintexts]
-        for row, digits in zip(self._rows, digits_of(exponents, len(self._rows)), strict=True):
-            products = [x * row[d][0] % self._square for x, d in zip(products, digits, strict=True)]
-            quotients = [z + row[d][1] for z, d in zip(quotients, digits, strict=True)]
-        pairs = zip(products, quotients, strict=True)
-        return [x * (1 + self._prime * (z % self._prime)) % self._square for x, z in pairs]
+        logarithms = [self._other * m for m in plaintexts]
+        places = digits_of(exponents, len(self._rows))
+        for (powers, quotients), digits in zip(self._rows, places, strict=True):
+            products = [x * powers[d] % square for x, d in zip(products, digits, strict=True)]
+            logarithms = [z + quotients[d] for z, d in zip(logarithms, digits, strict=True)]
+        pairs = zip(products, logarithms, strict=True)
+        return [x * (1 + prime * (z % prime)) % square for x, z in pairs]
 
 
 def primitive_base(prime: int) -> int:

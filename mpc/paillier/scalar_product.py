@@ -26,7 +26,7 @@ other party multiplies n times a column and encrypts once a state.
 References
 ----------
 Goethals, Laur, Lipmaa and Mielikainen (2004), On private scalar product computation for
-privacy-preserving data mining, protocol 3.
+privacy-preserving data mining: the protocol from homomorphic encryption.
 """
 
 from __future__ import annotations
