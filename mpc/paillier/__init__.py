@@ -1,0 +1,21 @@
+"""Paillier's cryptosystem: packed vectors of counts, tables of two parties without a dealer.
+
+The owner of a key encrypts thirty times as fast as phe, with no further assumption
+(`mpc.paillier.residues`); ciphertexts are those of phe (`mpc.paillier.interchange`).
+"""
+
+from mpc.paillier.keys import PrivateKey, PublicKey
+from mpc.paillier.packing import Packing
+from mpc.paillier.scalar_product import TablePlan, count_by_state, encrypt_column, open_tables
+from mpc.paillier.vectors import EncryptedCounts
+
+__all__ = [
+    "EncryptedCounts",
+    "Packing",
+    "PrivateKey",
+    "PublicKey",
+    "TablePlan",
+    "count_by_state",
+    "encrypt_column",
+    "open_tables",
+]

@@ -1,0 +1,116 @@
+"""Big integers on the wire: arrays of bytes, little-endian, each integer of a fixed width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.errors import MalformedMessageError
+from mpc.paillier.keys import PublicKey
+from mpc.rounds import Expect, Message, Party
+
+
+@dataclass(frozen=True, slots=True)
+class Integers(Message):
+    """Integers: an array of shape (count, width), dtype uint8."""
+
+    values: NDArray[np.uint8] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedBlock(Integers):
+    """The encrypted column of a block of records, of which `start` is the first."""
+
+    kind: ClassVar[str] = "paillier block"
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Integers):
+    """Packed counts under masks, encrypted: one ciphertext for each of the sender's states."""
+
+    kind: ClassVar[str] = "paillier answer"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedCounts(Integers):
+    """Packed counts under masks modulo N."""
+
+    kind: ClassVar[str] = "paillier counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Masks(Integers):
+    """The masks."""
+
+    kind: ClassVar[str] = "paillier masks"
+
+
+def to_bytes(integers: Sequence[int], width: int) -> NDArray[np.uint8]:
+    """Return integers as an array of shape (count, width), dtype uint8."""
+    joined = b"".join(int(value).to_bytes(width, "little") for value in integers)
+    return np.frombuffer(joined, np.uint8).reshape(len(integers), width)
+
+
+def plaintext_width(public: PublicKey) -> int:
+    """Return the bytes of an integer modulo N."""
+    return -(-public.bits // 8)
+
+
+def ciphertext_width(public: PublicKey) -> int:
+    """Return the bytes of an integer modulo N^2."""
+    return 2 * plaintext_width(public)
+
+
+def expect(kind: type[Integers], count: int, width: int) -> Expect:
+    """Return what may come: `count` integers of `width` bytes."""
+    return Expect(kind, max(count * width, 1))
+
+
+def ciphertexts_of(message: Message, sender: Party, count: int, public: PublicKey) -> list[int]:
+    """Return a message's ciphertexts.
+
+    Raises
+    ------
+    MalformedMessageError
+        If they are of a wrong number or width, or one is 0, not below N^2 or not coprime to N; it
+        names the sender.
+    """
+    ciphertexts = _integers(message, sender, count, ciphertext_width(public))
+    try:
+        public.check_ciphertexts(ciphertexts)
+    except ValueError as error:
+        raise MalformedMessageError(sender, str(error)) from None
+    return ciphertexts
+
+
+def plaintexts_of(message: Message, sender: Party, count: int, public: PublicKey) -> list[int]:
+    """Return a message's integers modulo N.
+
+    Raises
+    ------
+    MalformedMessageError
+        If they are of a wrong number or width, or not below N; it names the sender.
+    """
+    plaintexts = _integers(message, sender, count, plaintext_width(public))
+    try:
+        public.check_plaintexts(plaintexts)
+    except ValueError as error:
+        raise MalformedMessageError(sender, str(error)) from None
+    return plaintexts
+
+
+def _integers(message: Message, sender: Party, count: int, width: int) -> list[int]:
+    assert isinstance(message, Integers)  # the transport has checked the kind
+    values = message.values
+    if values.shape != (count, width) or values.dtype != np.uint8:
+        raise MalformedMessageError(
+            sender,
+            f"{type(message).__name__} of shape {values.shape} and type {values.dtype}, "
+            f"wanted {(count, width)} and uint8",
+        )
+    return [int.from_bytes(row.tobytes(), "little") for row in values]

@@ -1,0 +1,91 @@
+"""Many counts in one plaintext, each in a slot of its own.
+
+plaintext = sum_i count_i 2^(b i),      b bits a slot,      floor((bits of N - 1) / b) slots
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_SLOT_BITS = 62  # counts are handed out as int64
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How counts lie in the plaintexts of a key.
+
+    Parameters
+    ----------
+    key_bits : int
+        The length of N.
+    slot_bits : int, default=32
+        The bits of a slot, 62 at most.
+
+    Raises
+    ------
+    ValueError
+        If there is no such slot, or none fits.
+    """
+
+    key_bits: int
+    slot_bits: int = 32
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.slot_bits <= MOST_SLOT_BITS or self.slots < 1:
+            raise ValueError(f"slots of {self.slot_bits} bits: 1 to {MOST_SLOT_BITS} are wanted")
+
+    @property
+    def slots(self) -> int:
+        """The number of slots of a plaintext."""
+        return (self.key_bits - 1) // self.slot_bits
+
+    @property
+    def largest(self) -> int:
+        """The largest count that a slot holds."""
+        return (1 << self.slot_bits) - 1
+
+    def plaintexts(self, length: int) -> int:
+        """Return how many plaintexts hold a vector of some length."""
+        return -(-length // self.slots)
+
+    def pack(self, counts: Sequence[int] | NDArray[np.integer]) -> list[int]:
+        """Pack a vector of counts.
+
+        Raises
+        ------
+        ValueError
+            If a count is negative or does not fit a slot; it names the place.
+        """
+        values = [int(count) for count in counts]
+        for place, value in enumerate(values):
+            if not 0 <= value <= self.largest:
+                raise ValueError(f"count {place} does not fit a slot of {self.slot_bits} bits")
+        parts = [values[at : at + self.slots] for at in range(0, len(values), self.slots)]
+        return [sum(v << self.slot_bits * i for i, v in enumerate(part)) for part in parts]
+
+    def unpack(self, plaintexts: Sequence[int], length: int) -> NDArray[np.int64]:
+        """Unpack a vector of `length` counts.
+
+        Raises
+        ------
+        ValueError
+            If there are too many or too few plaintexts, or bits where no slot is.
+        """
+        if len(plaintexts) != self.plaintexts(length):
+            raise ValueError(
+                f"{len(plaintexts)} plaintexts for {length} counts: "
+                f"{self.plaintexts(length)} are wanted"
+            )
+        counts = np.zeros(length, np.int64)
+        for start, plaintext in zip(range(0, length, self.slots), plaintexts, strict=True):
+            used = min(self.slots, length - start)
+            if plaintext >> self.slot_bits * used:
+                raise ValueError("a plaintext has bits beyond its slots")
+            counts[start : start + used] = [
+                int(plaintext >> self.slot_bits * i) & self.largest for i in range(used)
+            ]
+        return counts

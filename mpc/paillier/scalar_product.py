@@ -1,0 +1,260 @@
+"""Contingency tables of columns of two parties, by Paillier's cryptosystem, without a dealer.
+
+The owner has the key and a column x, the other party one or more columns y of the same n records;
+the tables are opened to the analyst. Each row is one message.
+
+    owner -> other      c_i = Enc(2^(b x_i))                         each record i; b bits a slot
+    other -> owner      C_j = Enc(rho_j) prod_{i: y_i = j} c_i       each state j of each column y
+    other -> analyst    rho_j, uniform in Z_N
+    owner -> analyst    D_j = Dec(C_j)
+    analyst             D_j - rho_j mod N = sum_k #(x = k, y = j) 2^(b k)
+
+One ciphertext a record serves all states of x: its scalar product with the indicator of y = j is a
+column of the table at once.
+
+Security: honest-but-curious. The other party sees ciphertexts, which tell nothing as long as
+nobody tells N-th residues modulo N^2 from other units (decisional composite residuosity). To the
+owner C_j is uniform in Z_{N^2}^*, by rho_j and by the fresh randomness of Enc(rho_j); to the
+analyst rho_j is uniform, and D_j is rho_j + the counts: here nothing is assumed. The analyst with
+either of the two learns the tables and no more. The masks are for the analyst alone: an owner who
+reads its link to the other party reads the tables.
+Leakage: the tables, to the analyst; n, block size and numbers of states, to all.
+Cost: 3 rounds. n ciphertexts to the other party (512 bytes each at 2048 bits), one back for each of
+its states, and as many integers modulo N from both to the analyst. The owner encrypts n times, the
+other party multiplies n times a column and encrypts once a state.
+
+References
+----------
+Goethals, Laur, Lipmaa and Mielikainen (2004), On private scalar product computation for
+privacy-preserving data mining: the protocol from homomorphic encryption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
+from mpc.integers import fast, uniform_below
+from mpc.paillier.keys import PrivateKey, PublicKey
+from mpc.paillier.messages import (
+    Answer,
+    EncryptedBlock,
+    MaskedCounts,
+    Masks,
+    ciphertext_width,
+    ciphertexts_of,
+    expect,
+    plaintext_width,
+    plaintexts_of,
+    to_bytes,
+)
+from mpc.paillier.packing import Packing
+from mpc.randomness import Randomness
+from mpc.rounds import Party, Program, Round
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """What all three agree on before they count.
+
+    Parameters
+    ----------
+    public : PublicKey
+        The owner's.
+    owner, other, analyst : Party
+        Three different parties.
+    records : int
+        n, at most what a slot counts.
+    owner_states : int
+        Of the owner's column: at most as many as there are slots, 63 at 2048 bits, 95 at 3072.
+    other_states : tuple of int
+        Of each of the other party's columns.
+    slot_bits : int, default=32
+    block : int, default=1024
+        The records of a message.
+
+    Raises
+    ------
+    ValueError
+        If the parties are not three, a slot might flow over, or a number is too small or large.
+    """
+
+    public: PublicKey
+    owner: Party
+    other: Party
+    analyst: Party
+    records: int
+    owner_states: int
+    other_states: tuple[int, ...]
+    slot_bits: int = 32
+    block: int = 1024
+
+    def __post_init__(self) -> None:
+        if len({self.owner, self.other, self.analyst}) != 3:
+            raise ValueError("three different parties are wanted: owner, other, analyst")
+        if not 0 <= self.records <= self.packing.largest:
+            raise ValueError(
+                f"{self.records} records: slots of {self.slot_bits} bits count to "
+                f"{self.packing.largest}"
+            )
+        if not 1 <= self.owner_states <= self.packing.slots:
+            raise ValueError(
+                f"{self.owner_states} states: 1 to {self.packing.slots} slots of "
+                f"{self.slot_bits} bits fit a key of {self.public.bits} bits"
+            )
+        if min(self.other_states, default=0) < 1 or self.block < 1:
+            raise ValueError("1 column, 1 state and 1 record a block at least are wanted")
+
+    @property
+    def packing(self) -> Packing:
+        """How the owner's counts lie in a plaintext."""
+        return Packing(self.public.bits, self.slot_bits)
+
+    @property
+    def answers(self) -> int:
+        """The number of states of all columns of the other party."""
+        return sum(self.other_states)
+
+    @property
+    def blocks(self) -> Iterator[slice]:
+        """The records of each message, in order."""
+        for start in range(0, self.records, self.block):
+            yield slice(start, min(start + self.block, self.records))
+
+
+def encrypt_column(
+    plan: TablePlan, key: PrivateKey, codes: NDArray[np.integer], randomness: Randomness
+) -> Program[None]:
+    """Send one's column encrypted, decrypt the answer: the owner's side.
+
+    Parameters
+    ----------
+    plan : TablePlan
+    key : PrivateKey
+        The plan's public key is its.
+    codes : ndarray of shape (records,) of integers
+        The state of each record, from 0 on.
+    randomness : Randomness
+
+    Raises
+    ------
+    ValueError
+        If the key or the column is not of the plan.
+    MalformedMessageError
+        If the answer has a wrong shape, or what is no ciphertext; it names the other party.
+    """
+    if key.public != plan.public:
+        raise ValueError("the key is not that of the plan")
+    indicators = [1 << plan.slot_bits * state for state in range(plan.owner_states)]
+    states = _checked(codes, plan.records, plan.owner_states).tolist()
+    width = ciphertext_width(plan.public)
+    for rows in plan.blocks:
+        ciphertexts = key.encrypt([indicators[state] for state in states[rows]], randomness)
+        yield Round({plan.other: EncryptedBlock(to_bytes(ciphertexts, width), rows.start)}, {})
+    inbox = yield Round({}, {plan.other: expect(Answer, plan.answers, width)})
+    answer = ciphertexts_of(inbox[plan.other], plan.other, plan.answers, plan.public)
+    counts = to_bytes(key.decrypt(answer), plaintext_width(plan.public))
+    yield Round({plan.analyst: MaskedCounts(counts)}, {})
+
+
+def count_by_state(
+    plan: TablePlan, columns: Sequence[NDArray[np.integer]], randomness: Randomness
+) -> Program[None]:
+    """Multiply the ciphertexts of each of one's states, and mask them: the other party's side.
+
+    Parameters
+    ----------
+    plan : TablePlan
+    columns : sequence of ndarray of shape (records,) of integers
+        The state of each record, from 0 on, in each column.
+    randomness : Randomness
+
+    Raises
+    ------
+    ValueError
+        If the columns are not those of the plan.
+    MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
+        If a block has a wrong shape or what is no ciphertext, came before, or does not come next;
+        each names the owner.
+    """
+    offsets = np.cumsum((0, *plan.other_states[:-1]))
+    columns = [
+        start + _checked(column, plan.records, states)
+        for start, column, states in zip(offsets, columns, plan.other_states, strict=True)
+    ]
+    products = [fast(1)] * plan.answers
+    for rows in plan.blocks:
+        ciphertexts = yield from _receive_block(plan, rows)
+        for column in columns:
+            for place, ciphertext in zip(column[rows].tolist(), ciphertexts, strict=True):
+                products[place] = products[place] * ciphertext % plan.public.square
+    masks = [uniform_below(plan.public.modulus, randomness) for _ in products]
+    answer = plan.public.add(products, plan.public.encrypt(masks, randomness))
+    yield Round(
+        {
+            plan.owner: Answer(to_bytes(answer, ciphertext_width(plan.public))),
+            plan.analyst: Masks(to_bytes(masks, plaintext_width(plan.public))),
+        },
+        {},
+    )
+
+
+def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
+    """Take the masks off and unpack the counts: the analyst's side.
+
+    Returns
+    -------
+    tables : list of ndarray of shape (owner_states, states), dtype int64
+        One for each column of the other party.
+
+    Raises
+    ------
+    MalformedMessageError
+        If a message has a wrong shape or range, or the two do not add up to tables of `records`
+        records; it names the sender, or both.
+    """
+    limit = plan.answers, plaintext_width(plan.public)
+    wanted = {plan.owner: expect(MaskedCounts, *limit), plan.other: expect(Masks, *limit)}
+    inbox = yield Round({}, wanted)
+    masked, masks = (plaintexts_of(inbox[p], p, plan.answers, plan.public) for p in wanted)
+    sums = [(d - rho) % plan.public.modulus for d, rho in zip(masked, masks, strict=True)]
+    try:
+        columns = np.array([plan.packing.unpack([packed], plan.owner_states) for packed in sums])
+        tables = np.split(columns.T, np.cumsum(plan.other_states[:-1]), axis=1)
+        if any(table.sum() != plan.records for table in tables):
+            raise ValueError("counts of other records")
+    except ValueError:
+        reason = f"what they sent are no tables of {plan.records} records"
+        raise MalformedMessageError(f"{plan.owner}, {plan.other}", reason) from None
+    return tables
+
+
+def _receive_block(plan: TablePlan, rows: slice) -> Program[list[int]]:
+    """Receive the ciphertexts of these records, and no others."""
+    count = rows.stop - rows.start
+    limit = expect(EncryptedBlock, count, ciphertext_width(plan.public))
+    message = (yield Round({}, {plan.owner: limit}))[plan.owner]
+    assert isinstance(message, EncryptedBlock)  # the transport has checked the kind
+    if message.start < rows.start:
+        raise ReplayedMessageError(plan.owner, f"records from {message.start} on, sent before")
+    if message.start > rows.start:
+        raise UnexpectedMessageError(
+            plan.owner, f"records from {message.start} on, wanted {rows.start}"
+        )
+    return ciphertexts_of(message, plan.owner, count, plan.public)
+
+
+def _checked(codes: NDArray[np.integer], records: int, states: int) -> NDArray[np.int64]:
+    """Return a column's codes, or refuse it: without telling any."""
+    if codes.shape != (records,) or not np.issubdtype(codes.dtype, np.integer):
+        raise ValueError(
+            f"a column of shape {codes.shape} and type {codes.dtype}: "
+            f"{(records,)} and integers are wanted"
+        )
+    if codes.size and not (codes.min() >= 0 and codes.max() < states):
+        raise ValueError(f"codes outside 0 .. {states - 1}")
+    return codes.astype(np.int64)

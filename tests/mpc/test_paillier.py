@@ -1,0 +1,328 @@
+"""Paillier: encryption by anybody and by the owner, what is done to ciphertexts, packed vectors."""
+
+import json
+import math
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc import integers
+from mpc.paillier import EncryptedCounts, Packing, PrivateKey, PublicKey, keys
+from mpc.paillier.residues import Residues, primitive_base
+from tests.paillier_worlds import PRIMES, Draws, small_key
+from tests.randomness import SeededRandomness
+
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "paillier.json").read_text())
+KEY = small_key()
+N = KEY.public.modulus
+plaintexts = st.lists(st.integers(0, N - 1) | st.sampled_from([0, 1, N - 1]), max_size=4)
+seeds = st.binary(max_size=4)
+
+
+# ---- encryption ----------------------------------------------------------------------------------
+
+
+@given(plaintexts, seeds)
+def test_what_is_encrypted_is_decrypted(values, seed):
+    for key in (KEY, KEY.public):
+        ciphertexts = key.encrypt(values, SeededRandomness(seed))
+        assert KEY.decrypt(ciphertexts) == values
+        KEY.public.check_ciphertexts(ciphertexts)
+
+
+@given(st.integers(0, N - 1), st.data())
+def test_the_owner_encrypts_what_the_textbook_does(value, data):
+    """(1 + N)^m r^N, where r is a power of the base modulo p, and of the other base modulo q."""
+    p, q = KEY.p, KEY.q
+    a, b = (data.draw(st.integers(0, r - 2)) for r in (p, q))
+    (ciphertext,) = KEY.encrypt([value], Draws(a, b))
+    for r, exponent in ((p, a), (q, b)):
+        residue = pow(primitive_base(r), r * exponent, r * r)
+        assert ciphertext % (r * r) == pow(1 + N, value, r * r) * residue % (r * r)
+
+
+def test_the_owner_draws_from_all_randomizers_alike():
+    """Over all exponents each ciphertext comes once, as over all r in Z_N^*."""
+    key = small_key(6)
+    n = key.public.modulus
+    for value in (0, 1, 17, 34):
+        ours = [key.encrypt([value], Draws(a, b))[0] for a in range(4) for b in range(6)]
+        units = [r for r in range(n) if math.gcd(r, n) == 1]
+        assert sorted(ours) == sorted((1 + value * n) * pow(r, n, n * n) % n**2 for r in units)
+
+
+def test_a_base_that_is_a_power_would_leave_randomizers_out():
+    with patch("mpc.paillier.residues.primitive_base", lambda prime: 4):
+        key = small_key(6)
+        ours = {key.encrypt([0], Draws(a, b))[0] for a in range(4) for b in range(6)}
+    assert len(ours) == 6
+
+
+@pytest.mark.parametrize("prime", [3, 5, 7, 11, 13, 257, 65537, *PRIMES[128]])
+def test_a_base_is_no_power_modulo_a_small_factor(prime):
+    base = primitive_base(prime)
+    for factor in [f for f in range(2, 1000) if (prime - 1) % f == 0]:
+        assert pow(base, (prime - 1) // factor, prime) != 1
+    if prime < 1000:
+        assert len({pow(base, k, prime) for k in range(prime - 1)}) == prime - 1
+
+
+def test_many_are_encrypted_as_one_by_one():
+    residues = Residues(*PRIMES[128])
+    draws = {7: 3, 8: 2**60, 9: 0, 10: 2**62 + 1}
+    together = residues.encrypt(list(draws), Draws(*draws.values()))
+    assert together == [residues.encrypt([m], Draws(a))[0] for m, a in draws.items()]
+
+
+def test_a_randomizer_shares_no_factor_with_the_modulus():
+    key = small_key(6)
+    (ciphertext,) = key.public.encrypt([3], Draws(0, 5, 14, 2))
+    assert ciphertext == (1 + 3 * 35) * pow(2, 35, 35**2) % 35**2
+
+
+def test_two_encryptions_differ():
+    randomness = SeededRandomness()
+    for key in (KEY, KEY.public):
+        assert len(set(key.encrypt([5] * 20, randomness))) == 20
+
+
+def test_without_gmpy2_all_is_the_same(monkeypatch):
+    with_it = KEY.encrypt([1, N - 1], SeededRandomness())
+    monkeypatch.setattr(integers, "_gmpy2", None)
+    key = small_key()
+    assert key.encrypt([1, N - 1], SeededRandomness()) == with_it
+    assert key.decrypt(with_it) == [1, N - 1]
+    assert key.decrypt(key.public.encrypt([4], SeededRandomness())) == [4]
+    assert all(type(c) is int for c in key.encrypt([4], SeededRandomness()))
+
+
+@pytest.mark.parametrize("vector", VECTORS["encryptions"], ids=lambda v: v["name"])
+def test_known_ciphertexts(vector):
+    """At full size; each is computed a second time by plain arithmetic."""
+    p, q = (int(VECTORS[name], 16) for name in "pq")
+    n, value = p * q, int(vector["plaintext"], 16)
+    wanted, draws = int(vector["ciphertext"], 16), [int(d, 16) for d in vector["draws"]]
+    key = PrivateKey(p, q)
+    if len(draws) == 1:
+        assert (1 + value * n) * pow(draws[0], n, n**2) % n**2 == wanted
+        assert key.public.encrypt([value], Draws(*draws)) == [wanted]
+    else:
+        for r, base, exponent in zip((p, q), VECTORS["bases"], draws, strict=True):
+            assert wanted % r**2 == (1 + value * n) * pow(base, r * exponent, r**2) % r**2
+        assert key.encrypt([value], Draws(*draws)) == [wanted]
+    assert key.decrypt([wanted]) == [value]
+
+
+# ---- keys ----------------------------------------------------------------------------------------
+
+
+def test_a_drawn_key_has_the_size_asked_for():
+    key = PrivateKey.generate()
+    assert key.public.bits == 2048
+    assert key.decrypt(key.public.encrypt([5], SeededRandomness())) == [5]
+    with pytest.raises(ValueError, match="1024 bits"):
+        PrivateKey.generate(1024)
+
+
+def test_short_keys_are_refused():
+    for make in (lambda: PublicKey(N), lambda: PrivateKey(KEY.p, KEY.q)):
+        with pytest.raises(ValueError, match="256 bits: 2048 at least"):
+            make()
+    with pytest.raises(ValueError, match="2047 bits"):
+        PublicKey(2**2047 - 1)
+    assert PublicKey(2**2048 - 1).bits == 2048
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "reason"),
+    [
+        (7, 7, "two different odd primes"),
+        (2, 7, "two different odd primes"),
+        (15, 7, "two different odd primes"),
+        (-5, 7, "two different odd primes"),
+        (3, 7, "in common with"),
+    ],
+)
+def test_primes_that_make_no_key_are_refused(p, q, reason, monkeypatch):
+    monkeypatch.setattr(keys, "FEWEST_BITS", 0)
+    with pytest.raises(ValueError, match=reason):
+        PrivateKey(p, q)
+
+
+def test_an_even_modulus_is_refused():
+    with pytest.raises(ValueError, match="even"):
+        PublicKey(2**2048)
+
+
+def test_nothing_secret_in_a_repr():
+    counts = EncryptedCounts.encrypt(KEY, [3], 9, SeededRandomness())
+    for value in (KEY, KEY.public, counts):
+        assert str(KEY.p) not in repr(value) and str(KEY.q) not in repr(value)
+    assert repr(KEY) == "PrivateKey()"
+    assert str(counts.ciphertexts[0]) not in repr(counts)
+
+
+# ---- what is done to ciphertexts -----------------------------------------------------------------
+
+
+@given(plaintexts, st.integers(-(2**70), 2**70), seeds)
+def test_sums_and_multiples(values, factor, seed):
+    randomness = SeededRandomness(seed)
+    a = KEY.encrypt(values, randomness)
+    b = KEY.public.encrypt([factor % N] * len(values), randomness)
+    assert KEY.decrypt(KEY.public.add(a, b)) == [(v + factor) % N for v in values]
+    scaled = KEY.public.scale(a, [factor] * len(values))
+    assert KEY.decrypt(scaled) == [v * factor % N for v in values]
+
+
+@pytest.mark.parametrize("key", [KEY, KEY.public], ids=["owner", "anybody"])
+def test_new_ciphertexts_of_the_same(key):
+    old = KEY.encrypt([0, 1, N - 1], SeededRandomness())
+    new = key.rerandomize(old, SeededRandomness(b"other"))
+    assert KEY.decrypt(new) == [0, 1, N - 1]
+    assert not set(old) & set(new)
+    # A factor 1 + kN would leave these residues as they are.
+    assert not {c % N for c in old} & {c % N for c in new}
+
+
+def test_vectors_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match="zip"):
+        KEY.public.add([1], [])
+    with pytest.raises(ValueError, match="zip"):
+        KEY.public.scale([1], [1, 2])
+
+
+@pytest.mark.parametrize("bad", [-1, N, N + 5])
+def test_plaintexts_out_of_range_are_refused(bad):
+    for key in (KEY, KEY.public):
+        with pytest.raises(ValueError, match="plaintext 1 lies outside") as caught:
+            key.encrypt([0, bad], SeededRandomness())
+        assert str(bad) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (0, "1 lies outside"),
+        (-3, "1 lies outside"),
+        (N * N, "1 lies outside"),
+        (N, "1 is not coprime"),
+        (KEY.p, "1 is not coprime"),
+        (KEY.q * 12, "1 is not coprime"),
+    ],
+)
+def test_what_is_no_ciphertext_is_refused(bad, reason):
+    good = KEY.encrypt([1, 2], SeededRandomness())
+    with pytest.raises(ValueError, match=reason):
+        KEY.decrypt([good[0], bad, good[1]])
+
+
+# ---- packed vectors ------------------------------------------------------------------------------
+
+
+@given(st.data(), st.integers(1, 62), st.sampled_from([63, 64, 255, 2048, 3072]))
+def test_packing_there_and_back(data, slot_bits, key_bits):
+    packing = Packing(key_bits, slot_bits)
+    values = data.draw(st.lists(st.integers(0, packing.largest), max_size=2 * packing.slots + 1))
+    packed = packing.pack(values)
+    assert len(packed) == packing.plaintexts(len(values))
+    assert all(0 <= p < 2 ** (key_bits - 1) for p in packed)
+    assert packing.unpack(packed, len(values)).tolist() == values
+
+
+def test_slots_of_a_key():
+    assert Packing(2048).slots == 63 and Packing(3072).slots == 95
+    assert Packing(2048, 40).slots == 51
+    assert Packing(2048).pack([7, 1, 2**32 - 1]) == [7 + 2**32 + (2**32 - 1) * 2**64]
+
+
+@pytest.mark.parametrize("bits", [0, -1, 63, 64])
+def test_slots_that_cannot_be_are_refused(bits):
+    with pytest.raises(ValueError, match="are wanted"):
+        Packing(2048, bits)
+    with pytest.raises(ValueError, match="are wanted"):
+        Packing(6, 6)
+
+
+@pytest.mark.parametrize("bad", [-1, 2**32, 2**80])
+def test_a_count_that_does_not_fit_is_refused(bad):
+    with pytest.raises(ValueError, match="count 1 does not fit a slot of 32 bits") as caught:
+        Packing(2048).pack([1, bad])
+    assert str(bad) not in str(caught.value)
+
+
+def test_bits_beyond_the_slots_are_refused():
+    packing = Packing(256, 32)
+    for packed in ([1 << 64], [1 << 255], [-1]):
+        with pytest.raises(ValueError, match="beyond its slots"):
+            packing.unpack(packed, 2)
+    for packed in ([], [1, 2]):
+        with pytest.raises(ValueError, match="1 are wanted"):
+            packing.unpack(packed, 2)
+
+
+@given(st.lists(st.integers(0, 100), max_size=20), st.integers(0, 40), seeds)
+def test_encrypted_counts_add_and_multiply(values, factor, seed):
+    randomness = SeededRandomness(seed)
+    a = EncryptedCounts.encrypt(KEY, values, 100, randomness)
+    b = EncryptedCounts.encrypt(KEY.public, np.array(values, np.int64), 100, randomness)
+    total = (a + b.scaled(factor)).rerandomized(KEY.public, randomness)
+    assert total.largest == 100 + 100 * factor
+    assert total.decrypt(KEY).tolist() == [v + factor * v for v in values]
+    assert total.decrypt(KEY).dtype == np.int64
+
+
+def test_a_sum_or_multiple_that_may_flow_over_is_refused():
+    half = EncryptedCounts.encrypt(KEY, [1, 2], 2**31, SeededRandomness())
+    with pytest.raises(ValueError, match="do not fit slots of 32 bits"):
+        half + half
+    with pytest.raises(ValueError, match="do not fit"):
+        half.scaled(2)
+    with pytest.raises(ValueError, match="do not fit"):
+        half.scaled(-1)
+    with pytest.raises(ValueError, match="do not fit"):
+        EncryptedCounts.encrypt(KEY, [1], 2**32, SeededRandomness())
+    below = EncryptedCounts.encrypt(KEY, [2**31 - 1], 2**31 - 1, SeededRandomness())
+    assert (below + below).decrypt(KEY).tolist() == [2**32 - 2]
+
+
+def test_without_the_refusal_a_slot_flows_over_into_the_next():
+    packed = KEY.encrypt(Packing(256).pack([2**31, 5]), SeededRandomness())
+    twice = KEY.decrypt(KEY.public.add(packed, packed))
+    assert Packing(256).unpack(twice, 2).tolist() == [0, 11]
+
+
+def test_vectors_that_do_not_match_are_refused():
+    a = EncryptedCounts.encrypt(KEY, [1, 2], 9, SeededRandomness())
+    other = small_key(128)
+    for b in (
+        EncryptedCounts.encrypt(KEY, [1], 9, SeededRandomness()),
+        EncryptedCounts.encrypt(KEY, [1, 2], 9, SeededRandomness(), slot_bits=16),
+        EncryptedCounts.encrypt(other, [1, 2], 9, SeededRandomness()),
+    ):
+        with pytest.raises(ValueError, match="one key, packing and length"):
+            a + b
+    with pytest.raises(ValueError, match="another vector"):
+        a.decrypt(other)
+    with pytest.raises(ValueError, match="above what is said"):
+        EncryptedCounts.encrypt(KEY, [1, 10], 9, SeededRandomness())
+
+
+def test_vectors_that_cannot_be_are_refused():
+    one = KEY.encrypt([1], SeededRandomness())
+    with pytest.raises(ValueError, match="1 are wanted"):
+        EncryptedCounts(KEY.public, Packing(256), 2, 9, ())
+    with pytest.raises(ValueError, match="ciphertext 0 lies outside"):
+        EncryptedCounts(KEY.public, Packing(256), 2, 9, (0,))
+    with pytest.raises(ValueError, match="keys of 128 bits"):
+        EncryptedCounts(KEY.public, Packing(128), 2, 9, tuple(one))
+
+
+def test_more_than_was_announced_is_refused():
+    ten = tuple(KEY.encrypt([10], SeededRandomness()))
+    with pytest.raises(ValueError, match="above what was said"):
+        EncryptedCounts(KEY.public, Packing(256), 1, 9, ten).decrypt(KEY)

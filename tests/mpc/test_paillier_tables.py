@@ -1,0 +1,298 @@
+"""Tables of two parties by Paillier: all shapes, all messages, all that can be wrong with them."""
+
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpc.errors import (
+    MalformedMessageError,
+    ProtocolError,
+    ReplayedMessageError,
+    UnexpectedMessageError,
+)
+from mpc.paillier import PrivateKey, count_by_state, encrypt_column
+from mpc.paillier.messages import Answer, EncryptedBlock, MaskedCounts, Masks
+from mpc.scheduler import ByHand, Scheduler, Sent, run_all
+from protocols.transports.local import SealedPackets, Traffic
+from tests.paillier_worlds import counted, plan_of, programs_of, small_key
+from tests.randomness import SeededRandomness
+
+ROOT = Path(__file__).parents[2]
+KEY = small_key()
+N = KEY.public.modulus
+X, Y = [0, 3, 1, 1, 2], [1, 0, 1, 2, 1]
+
+
+@st.composite
+def columns(draw):
+    """A column of the owner, one or more of the other party, and their numbers of states."""
+    records = draw(st.integers(0, 12))
+    sizes = draw(st.lists(st.integers(1, 7), min_size=2, max_size=4))
+    codes = [
+        draw(st.lists(st.integers(0, s - 1), min_size=records, max_size=records)) for s in sizes
+    ]
+    return records, sizes, codes
+
+
+@settings(max_examples=40)
+@given(columns(), st.integers(1, 13), st.binary(max_size=4))
+def test_tables_equal_counts(drawn, block, seed):
+    records, (r, *others), (x, *ys) = drawn
+    plan = plan_of(KEY, records, (r, tuple(others)), block=block)
+    outputs, transcript = run_all(programs_of(KEY, plan, x, ys, seed))
+    assert len(outputs["analyst"]) == len(ys)
+    for table, y, states in zip(outputs["analyst"], ys, others, strict=True):
+        assert table.dtype == np.int64
+        assert table.tolist() == counted(x, y, (r, states)).tolist()
+    blocks = [(EncryptedBlock, "owner", "other", 1)] * -(-records // block)
+    assert sorted(shape(transcript), key=str) == sorted(
+        [
+            *blocks,
+            (Answer, "other", "owner", 1 + bool(blocks)),
+            (Masks, "other", "analyst", 1 + bool(blocks)),
+            (MaskedCounts, "owner", "analyst", 2 + bool(blocks)),
+        ],
+        key=str,
+    )
+
+
+def shape(transcript):
+    return [(type(s.message), s.sender, s.receiver, s.depth) for s in transcript]
+
+
+def test_at_full_size_and_over_the_wire():
+    key = PrivateKey.generate(2048)
+    generator = np.random.default_rng(0)
+    x, y = generator.integers(0, 63, 50), generator.integers(0, 2, 50)
+    plan = plan_of(key, 50, (63, (2,)), block=16)
+    traffic = Traffic()
+    scheduler = Scheduler(SealedPackets(bytes(16), traffic))
+    for party, program in programs_of(key, plan, x, [y]).items():
+        scheduler.start(party, program)
+    (table,) = scheduler.finish("analyst")
+    assert table.tolist() == counted(x, y, (63, 2)).tolist()
+    assert traffic.rounds == 3 and traffic.messages == 4 + 3
+    payload = 50 * 512 + 2 * 512 + 2 * 2 * 256
+    assert payload < sum(traffic.bytes_sent.values()) < payload + 7 * 400
+
+
+def test_narrow_slots_hold_more_states():
+    plan = plan_of(KEY, 3, (127, (1,)), slot_bits=2)
+    outputs, _ = run_all(programs_of(KEY, plan, [126, 0, 126], [[0, 0, 0]]))
+    assert outputs["analyst"][0][126, 0] == 2
+
+
+# ---- what a caller may do wrong ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"owner": "other"}, "three different parties"),
+        ({"analyst": "owner"}, "three different parties"),
+        ({"records": 2**32}, "4294967296 records: slots of 32 bits"),
+        ({"records": -1}, "-1 records"),
+        ({"records": 16, "slot_bits": 4}, "16 records: slots of 4 bits count to 15"),
+        ({"owner_states": 8}, "8 states: 1 to 7 slots"),
+        ({"owner_states": 0}, "0 states"),
+        ({"other_states": ()}, "1 column"),
+        ({"other_states": (3, 0)}, "1 column"),
+        ({"block": 0}, "1 record a block"),
+        ({"slot_bits": 0}, "slots of 0 bits"),
+    ],
+)
+def test_plans_that_cannot_be_are_refused(settings, reason):
+    with pytest.raises(ValueError, match=reason):
+        replace(plan_of(KEY, 5), **settings)
+
+
+def test_counts_that_fill_a_slot_are_told_apart():
+    plan = plan_of(KEY, 15, (2, (1,)), slot_bits=4)
+    outputs, _ = run_all(programs_of(KEY, plan, [0] * 15, [[0] * 15]))
+    assert outputs["analyst"][0].tolist() == [[15], [0]]
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        np.zeros(4, np.int64),
+        np.zeros((5, 1), np.int64),
+        np.zeros(5),
+        np.array([0, 1, 2, 3, 4]),
+        np.array([0, 1, 2, 3, -1]),
+    ],
+)
+def test_columns_that_are_not_the_plans_are_refused(codes):
+    plan = plan_of(KEY, 5)
+    for program in (
+        encrypt_column(plan, KEY, codes, SeededRandomness()),
+        count_by_state(plan, [codes], SeededRandomness()),
+    ):
+        with pytest.raises(ValueError, match=r"column of shape|codes outside 0 \.\. 3"):
+            next(program)
+
+
+def test_columns_too_many_or_too_few_are_refused():
+    for given_columns in ([], [np.zeros(5, np.int64)] * 2):
+        with pytest.raises(ValueError, match="zip"):
+            next(count_by_state(plan_of(KEY, 5), given_columns, SeededRandomness()))
+
+
+def test_the_key_of_another_plan_is_refused():
+    with pytest.raises(ValueError, match="not that of the plan"):
+        next(encrypt_column(plan_of(KEY, 5), small_key(128), np.array(X), SeededRandomness()))
+
+
+# ---- what a peer may do wrong --------------------------------------------------------------------
+
+
+class Tampers(ByHand):
+    """Changes messages of one kind on their way: `change(message)`, or drops them with None."""
+
+    def __init__(self, kind, change):
+        super().__init__()
+        self.kind, self.change = kind, change
+
+    def pack(self, sent: Sent) -> Sent:
+        if type(sent.message) is self.kind:
+            return super().pack(sent._replace(message=self.change(sent.message)))
+        return super().pack(sent)
+
+
+def run_tampered(kind, change, seed=b"table"):
+    plan = plan_of(KEY, 5, (4, (3,)), block=2)
+    scheduler = Scheduler(Tampers(kind, change))
+    for party, program in programs_of(KEY, plan, X, [Y], seed).items():
+        scheduler.start(party, program)
+    return scheduler.finish("analyst")
+
+
+def with_first(value):
+    """Return a change that puts an integer into a message's first place."""
+
+    def change(message):
+        values = message.values.copy()
+        values[0] = np.frombuffer(value.to_bytes(values.shape[1], "little"), np.uint8)
+        return replace(message, values=values)
+
+    return change
+
+
+def reshaped(reshape):
+    return lambda message: replace(message, values=reshape(message.values))
+
+
+KINDS = [EncryptedBlock, Answer, MaskedCounts, Masks]
+SENDER = {EncryptedBlock: "owner", Answer: "other", MaskedCounts: "owner", Masks: "other"}
+
+
+def test_untampered_it_counts():
+    (table,) = run_tampered(Answer, lambda message: message)
+    assert table.tolist() == counted(X, Y, (4, 3)).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "reshape",
+    [
+        lambda values: values[1:],
+        lambda values: values[:, 1:],
+        lambda values: np.vstack((values, values[:1])),
+        lambda values: values.ravel(),
+        lambda values: values.astype(np.uint16),
+        lambda values: values[:0],
+    ],
+    ids=["fewer", "narrower", "more", "flat", "wider type", "none"],
+)
+def test_a_wrong_shape_names_its_sender(kind, reshape):
+    with pytest.raises(MalformedMessageError, match="wanted") as caught:
+        run_tampered(kind, reshaped(reshape))
+    assert caught.value.party == SENDER[kind]
+
+
+@pytest.mark.parametrize("kind", [EncryptedBlock, Answer])
+@pytest.mark.parametrize("bad", [0, N, KEY.p, N * N - N, N * N, N * N + 1, 2**512 - 1])
+def test_what_is_no_ciphertext_names_its_sender(kind, bad):
+    with pytest.raises(MalformedMessageError, match="ciphertext 0") as caught:
+        run_tampered(kind, with_first(bad))
+    assert caught.value.party == SENDER[kind]
+
+
+@pytest.mark.parametrize("kind", [MaskedCounts, Masks])
+@pytest.mark.parametrize("bad", [N, 2**256 - 1])
+def test_what_is_not_below_the_modulus_names_its_sender(kind, bad):
+    with pytest.raises(MalformedMessageError, match="plaintext 0") as caught:
+        run_tampered(kind, with_first(bad))
+    assert caught.value.party == SENDER[kind]
+    assert str(bad) not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [Answer, MaskedCounts, Masks])
+@pytest.mark.parametrize("other", [1, 2**40, N // 2])
+def test_parts_that_do_not_match_name_both_senders(kind, other):
+    with pytest.raises(MalformedMessageError, match="no tables of 5 records") as caught:
+        run_tampered(kind, with_first(other))
+    assert caught.value.party == "owner, other"
+
+
+def test_a_column_that_counts_a_record_twice_is_noticed():
+    def squared(message):
+        doubled = int.from_bytes(message.values[0].tobytes(), "little") ** 2 % N**2
+        return with_first(doubled)(message)
+
+    with pytest.raises(MalformedMessageError, match="no tables of 5 records"):
+        run_tampered(EncryptedBlock, squared)
+
+
+def test_a_block_sent_before_names_the_owner():
+    first = []
+
+    def replay(message):
+        first.append(message)
+        return first[0]
+
+    with pytest.raises(ReplayedMessageError, match="records from 0 on, sent before") as caught:
+        run_tampered(EncryptedBlock, replay)
+    assert caught.value.party == "owner"
+
+
+def test_a_block_that_does_not_come_next_names_the_owner():
+    with pytest.raises(UnexpectedMessageError, match="from 2 on, wanted 0") as caught:
+        run_tampered(EncryptedBlock, lambda message: replace(message, start=message.start + 2))
+    assert caught.value.party == "owner"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_message_of_another_kind_names_its_sender(kind):
+    def wrong(message):
+        return (Masks if kind is not Masks else Answer)(message.values)
+
+    with pytest.raises(UnexpectedMessageError) as caught:
+        run_tampered(kind, wrong)
+    assert caught.value.party == SENDER[kind]
+
+
+@pytest.mark.parametrize("missing", ["owner", "other"])
+def test_a_party_that_is_not_there_is_named(missing):
+    programs = programs_of(KEY, plan_of(KEY, 5, (4, (3,))), X, [Y])
+    del programs[missing]
+    with pytest.raises(ProtocolError, match="does not go on") as caught:
+        run_all(programs)
+    assert missing in caught.value.party
+
+
+def test_no_value_in_a_repr():
+    values = np.full((1, 4), 123, np.uint8)
+    for message in (EncryptedBlock(values, 0), Answer(values), MaskedCounts(values), Masks(values)):
+        assert "123" not in repr(message)
+
+
+def test_the_example(capsys):
+    table, pooled = runpy.run_path(str(ROOT / "examples" / "paillier_table.py"))["count"](60)
+    assert np.array_equal(table, pooled) and table.sum() == 60
+    assert "identical" in capsys.readouterr().out
