@@ -36,7 +36,7 @@ J. Bell, K. Bonawitz, A. Gascon, T. Lepoint, M. Raykova: Secure single-server ag
 (poly)logarithmic overhead (2020): sparse graphs of pairs, and when they keep a sum together.
 """
 
-from mpc.membership.estimates import Estimates, dilution, tolerable_dropouts
+from mpc.membership.estimates import Estimates, tolerable_dropouts
 from mpc.membership.groups import Groups
 from mpc.membership.pair_keys import Member, Miner, pair_key
 from mpc.membership.roll import Roll, answer_roll, call_roll
@@ -49,7 +49,6 @@ __all__ = [
     "Roll",
     "answer_roll",
     "call_roll",
-    "dilution",
     "pair_key",
     "tolerable_dropouts",
 ]

@@ -6,7 +6,9 @@
                 any other u_j = n' + 1 becomes floor(n'/2) + 1
 
 Always n/2 < u_k <= n (Huai et al. 2015, Algorithm 1; its leave, as printed, can be read in two
-ways, and both leave a u_j = n' + 1 behind). A party dilutes its noise by its u_k, not by n.
+ways, and both leave a u_j = n' + 1 behind). A party dilutes its noise by its u_k, not by n:
+`mpc.noise.DilutedGeometric(n=u_k)`. The expected copies of noise in a sum are then between
+ln(1/delta) / gamma and twice that, where no beta reaches 1.
 """
 
 from __future__ import annotations
@@ -76,32 +78,6 @@ class Estimates:
     def _set(self, changes: dict[Party, int]) -> dict[Party, int]:
         self.values |= changes
         return changes
-
-
-def dilution(estimate: int, gamma: float, delta: float) -> float:
-    """Return beta: the probability with which a party adds its noise.
-
-    So chosen, some honest party adds noise except with probability delta, as long as a share
-    `gamma` of all members is honest and takes part (Huai et al. 2015, Definition 3, with u for n).
-    The expected copies of noise in a sum are between ln(1/delta) / gamma and twice that, where no
-    beta reaches 1.
-
-    Parameters
-    ----------
-    estimate : int
-        The party's u.
-    gamma : float
-        A party that drops out adds no noise: it counts as one of the dishonest.
-    delta : float
-
-    Raises
-    ------
-    ValueError
-        If `estimate` is below 1, or `gamma` or `delta` are no such shares.
-    """
-    if estimate < 1 or not 0 < gamma <= 1 or not 0 < delta < 1:
-        raise ValueError(f"u = {estimate}, gamma = {gamma}, delta = {delta}: no such shares")
-    return min(math.log(1 / delta) / (gamma * estimate), 1.0)
 
 
 def tolerable_dropouts(members: int, dishonest: int, gamma: float) -> int:

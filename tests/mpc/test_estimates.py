@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.membership import Estimates, dilution, tolerable_dropouts
+from mpc.membership import Estimates, tolerable_dropouts
+from mpc.noise import DilutedGeometric
 
 
 def names(count):
@@ -107,6 +108,15 @@ def test_strangers_and_doubles_are_refused():
 # ---- dilution ------------------------------------------------------------------------------------
 
 
+def dilution(estimate, gamma, delta):
+    return min(math.log(1 / delta) / (gamma * estimate), 1.0)
+
+
+def test_a_party_dilutes_its_noise_by_its_estimate():
+    noise = DilutedGeometric(eps=1.0, delta=1e-5, gamma=0.8, n=30)
+    assert noise.beta == pytest.approx(dilution(30, 0.8, 1e-5), rel=1e-12)
+
+
 def silence(members, noisy, gamma, delta):
     """Return the probability that none of the least noisy parties adds noise."""
     estimates = sorted(Estimates(names(members)).values.values(), reverse=True)
@@ -136,12 +146,6 @@ def test_the_copies_of_noise_are_at_most_twice_those_wanted(members, gamma, delt
     assert sum(copies) <= 2 * wanted
     if max(copies) < 1:
         assert sum(copies) >= wanted * (1 - 1e-12)
-
-
-@pytest.mark.parametrize("wrong", [(0, 1, 0.1), (3, 0, 0.1), (3, 1.1, 0.1), (3, 1, 0), (3, 1, 1)])
-def test_impossible_shares_are_refused(wrong):
-    with pytest.raises(ValueError, match="no such shares"):
-        dilution(*wrong)
 
 
 def test_too_many_dishonest_are_refused():
