@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import DealReusedError, ProtocolError, UnexpectedMessageError
+from mpc.errors import DealReusedError, ProtocolError, ReplayedMessageError, UnexpectedMessageError
 from mpc.masked_sum.masks import own_mask, pair_masks
 from mpc.masked_sum.messages import (
     DIGESTS_BYTES,
@@ -166,8 +166,9 @@ class Contribution:
         self._check_named(self.roster.places)
         members = self.roster.circle.around(self.me).tolist()
         self.roster.check_keys(members, self.server)
-        if self.roster.mask_key(self.me) != self.mask_pair.public:
-            raise ProtocolError(self.server, f"told an old key of {self.member.party}")
+        told = self.roster.mask_key(self.me), self.roster.seal_key(self.me)
+        if told != (self.mask_pair.public, self.seal_pair.public):
+            raise ReplayedMessageError(self.server, f"told old keys of {self.member.party}")
         threshold = self.plan.neighbourhood.threshold
         seeds = self.mask_pair.private, self.self_mask.secret
         shares = split_seeds(*seeds, threshold, members, self.randomness)

@@ -43,7 +43,8 @@ class Circle:
             (at,) = np.flatnonzero(members == place)
             window = range(at - self._half, at + self._half + 1)
             members = members.take(window, mode="wrap")
-        return np.unique(members)
+        ascending: Places = np.unique(members)
+        return ascending
 
     def short(self, of: Places, left: Places) -> Places:
         """Return those `of` whose neighbourhoods have fewer than the threshold `left`."""
@@ -56,7 +57,8 @@ class Circle:
     def _window_sums(self, present: NDArray[np.bool_]) -> NDArray[np.intp]:
         wrapped = np.concatenate([present[-self._half :], present, present[: self._half]])
         sums = np.cumsum(np.concatenate([[False], wrapped]))
-        return np.subtract(sums[2 * self._half + 1 :], sums[: -2 * self._half - 1])
+        members: NDArray[np.intp] = sums[2 * self._half + 1 :] - sums[: -2 * self._half - 1]
+        return members
 
 
 class Roster:
