@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from mpc.masked_sum import (
     contribute,
     smallest_neighbourhood,
 )
+from mpc.masked_sum.masks import own_mask, pair_masks
 from mpc.masked_sum.messages import (
     Advertisement,
     Confirmation,
@@ -29,12 +32,17 @@ from mpc.masked_sum.messages import (
     Shared,
     Survivors,
 )
+from mpc.masked_sum.roster import Circle
 from mpc.masked_sum.server import Collection
+from mpc.randomness import KeyPair, StreamKey
 from mpc.scheduler import Scheduler, run_all
 from mpc.signing import SigningKey
 from protocols.transports.local import SealedPackets, Traffic
+from tests.e2e.test_examples import load
 from tests.randomness import SeededRandomness
 from tests.sums import MESSAGES, World, run_dropping
+
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "masked_sum.json").read_text())
 
 
 @st.composite
@@ -178,6 +186,37 @@ def test_many_parties_with_the_smallest_neighbourhood():
     assert np.array_equal(found.values, w.sum_of(found.parties))
 
 
+def test_known_masked_vectors():
+    """Each as computed apart; and all masks of pairs cancel, by plain arithmetic."""
+    known = VECTORS["parties"]
+    keys = {each["party"]: bytes.fromhex(each["signing_key"]) for each in known}
+    neighbourhood = Neighbourhood(*VECTORS["neighbourhood"])
+    plan = SumPlan(b"a sum", keys, VECTORS["length"], VECTORS["bound"], neighbourhood)
+    assert plan.context.hex() == VECTORS["context"]
+    for each in known:
+        pair = KeyPair(bytes.fromhex(each["private"]))
+        assert pair.public.hex() == each["public"]
+        others = {other["party"]: other for other in known if other is not each}
+        peers = {p: pair.agree(bytes.fromhex(o["public"]), "masking") for p, o in others.items()}
+        masked = plan.encode(np.array(each["vector"])) + pair_masks(plan, each["party"], peers)
+        masked += own_mask(plan, StreamKey(bytes.fromhex(each["self_mask"])))
+        assert masked.tolist() == each["masked"]
+    own = [own_mask(plan, StreamKey(bytes.fromhex(each["self_mask"]))).tolist() for each in known]
+    for column in range(plan.length):
+        masked, masks, vectors = (
+            sum(row[column] for row in rows)
+            for rows in ([e["masked"] for e in known], own, [e["vector"] for e in known])
+        )
+        assert (masked - masks - vectors) % 2**16 == 0
+
+
+def test_a_known_circle():
+    seed, order = bytes.fromhex(VECTORS["circle"]["seed"]), VECTORS["circle"]["order"]
+    circle = Circle(np.arange(7, dtype=np.uint32), Neighbourhood(2, 2), seed)
+    for at, place in enumerate(order):
+        assert circle.around(place).tolist() == sorted({order[at - 1], place, order[(at + 1) % 7]})
+
+
 def test_keys_are_fresh_in_every_sum():
     keys = set()
     w = World(3)
@@ -273,3 +312,11 @@ def test_collect_without_parties_that_answer():
     w = World(3)
     with pytest.raises(PartyGoneError, match="p00, p01, p02: gone"):
         run_dropping({"server": collect(w.plan)} | w.programs(), dict.fromkeys(w.members, 0))
+
+
+def test_the_example(capsys):
+    example = load("masked_sum")
+    found = example.add_up()
+    assert "11 of 12 hospitals" in capsys.readouterr().out
+    assert "hospital-3" not in found.parties and "hospital-7" in found.parties
+    assert np.array_equal(found.values, np.delete(example.CASES, 3, axis=0).sum(axis=0))

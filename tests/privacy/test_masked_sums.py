@@ -351,3 +351,10 @@ def test_a_server_that_leaves_a_party_few_neighbours_is_refused():
 
     with pytest.raises(PartyGoneError, match="are wanted"):
         run_until_the_server_ends(programs_of(w, Contribution, LeavesFew(w.plan)))
+
+
+def test_another_spelling_of_a_key_gives_another_mask():
+    """X25519 ignores the last bit: a copied key that differs in it alone is no equal key."""
+    ours, theirs = (KeyPair.generate(SeededRandomness(seed)) for seed in (b"a", b"b"))
+    spelled = theirs.public[:31] + bytes([theirs.public[31] ^ 128])
+    assert ours.agree(spelled, "masking") != ours.agree(theirs.public, "masking")
