@@ -79,16 +79,16 @@ def one_mask(length: int = 1_000_000, times: int = 9) -> list[str]:
 
 
 def shares(times: int = 9) -> list[list[str]]:
-    """Time shares of a seed among 79, 60 of which give it back."""
+    """Time shares of a seed among 81, 62 of which give it back."""
     try:
         from flwr.common.secure_aggregation.crypto.shamir import create_shares
     except ImportError:  # pycryptodome is not there
         return []
     seed, randomness = SystemRandomness().bytes(32), SystemRandomness()
-    number, places = int.from_bytes(seed, "big"), range(1, 80)
-    ours = seconds_of(lambda: split(number, 60, places, randomness), times)
-    theirs = seconds_of(lambda: create_shares(seed, 60, 79), times)
-    return [row("Shamir: a 32-byte seed, 60 of 79", ours, theirs, "flwr create_shares")]
+    number, places = int.from_bytes(seed, "big"), range(1, 82)
+    ours = seconds_of(lambda: split(number, 62, places, randomness), times)
+    theirs = seconds_of(lambda: create_shares(seed, 62, 81), times)
+    return [row("Shamir: a 32-byte seed, 62 of 81", ours, theirs, "flwr create_shares")]
 
 
 def whole_sum(parties: int = 1000, length: int = 10_000) -> list[str]:

@@ -1,15 +1,17 @@
 """How many neighbours and which threshold: from how many may be corrupt, and how many drop out.
 
-A party's *neighbourhood* is itself and k others, a uniform choice of all; t of its k + 1 members
-give back its seeds. c of the k are corrupt, a hypergeometric number. What must not happen:
+A party's *neighbourhood* is itself and k others, k/2 to each side on a circle in random order; t of
+its k + 1 members give back its seeds. Of k/2 neighbours to one side, a hypergeometric number is
+corrupt. What must not happen:
 
-- c >= 2t - (k + 1): a server that lies, telling some members that the party dropped out and others
-  that it stayed, gets t shares of both its seeds. Each kind needs t - c honest members, and the
-  k + 1 - c honest members reveal one kind each;
-- of the k/2 neighbours to one side, t - 1 - k/2 or more corrupt: at least that many are among the
-  survivors, whoever drops out, as t of the k + 1 are. With one of them honest, each party to each
-  side, all honest survivors are linked by masks, and nothing less than their sum is opened;
-- fewer than t of the k left: the sum fails.
+- t - 1 - k/2 or more are corrupt to one side. At least that many are among the survivors, as t of
+  the k + 1 are, whoever is said to have dropped out. With an honest one among them, to each side of
+  each party, all honest survivors are linked by masks, and nothing less than their sum is opened;
+- a party has 2t - (k + 1) corrupt neighbours or more. A server that lies, telling some members that
+  it dropped out and others that it stayed, has t shares of both its seeds then: each kind needs
+  t - c honest members, and the k + 1 - c honest members reveal one kind each. In a circle the
+  first includes this: one side has more than half of them. In the complete graph it is all;
+- fewer than t of the k are left: the sum fails.
 
 References
 ----------
@@ -114,9 +116,7 @@ def compromise_probability(parties: int, neighbourhood: Neighbourhood, corrupt: 
     if degree == parties - 1:
         return float(2 * threshold <= parties + corrupt)
     roster, half = max(neighbourhood.quorum(parties), degree + 1), degree // 2
-    both_seeds = at_least(2 * threshold - degree - 1, roster - 1, corrupt, degree)
-    cut = at_least(threshold - 1 - half, roster - 1, corrupt, half)
-    return min(1.0, roster * (both_seeds + cut))
+    return min(1.0, 2 * roster * at_least(threshold - 1 - half, roster - 1, corrupt, half))
 
 
 def failure_probability(parties: int, neighbourhood: Neighbourhood, dropped: int) -> float:

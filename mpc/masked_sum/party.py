@@ -109,7 +109,7 @@ def contribute(
         If the member took part in a sum of this name.
     ProtocolError
         If the server, or a neighbour, does not follow the protocol; it is named. This party has
-        then revealed nothing.
+        then revealed no share.
     """
     elements = plan.encode(values)
     member.enter(plan)

@@ -7,6 +7,7 @@ who gave shares that are none of its key is, too.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from cryptography.exceptions import InvalidTag
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from mpc.errors import MalformedMessageError, ProtocolError
 from mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey, label
 from mpc.rounds import Party
-from mpc.shamir import SHARE_BYTES, split
+from mpc.shamir import SHARE_BYTES, recover, split
 
 NONCE_BYTES = 12
 
@@ -101,13 +102,14 @@ class Envelope(NamedTuple):
         return shares
 
 
-def seed_of(secret: int, party: Party) -> bytes:
-    """Return a recovered seed, or blame the party that shared it if it is none.
+def seed_of(shares: Mapping[int, int], party: Party) -> bytes:
+    """Recover a seed, or blame the party that shared it out if it is none.
 
     Raises
     ------
     ProtocolError
     """
-    if secret >= 2 ** (8 * KEY_BYTES):
-        raise ProtocolError(party, "shared out what is no seed")
-    return secret.to_bytes(KEY_BYTES, "big")
+    try:
+        return recover(shares).to_bytes(KEY_BYTES, "big")
+    except (ValueError, OverflowError):  # a share, or the secret, beyond what it can be
+        raise ProtocolError(party, "shared out what is no seed") from None

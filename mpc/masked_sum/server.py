@@ -35,10 +35,10 @@ from mpc.masked_sum.messages import (
 from mpc.masked_sum.plan import SumPlan
 from mpc.masked_sum.roster import Roster, keys_label, transcript
 from mpc.masked_sum.seeds import agree, digest_of, seed_of
-from mpc.randomness import KeyPair, StreamKey
+from mpc.randomness import KEY_BYTES, KeyPair, StreamKey
 from mpc.ring import Elements
 from mpc.rounds import Party, Program, Round
-from mpc.shamir import SHARE_BYTES, recover
+from mpc.shamir import SHARE_BYTES
 from mpc.signing import SIGNATURE_BYTES, is_signed
 
 M = TypeVar("M", bound=SumMessage)
@@ -122,8 +122,9 @@ class Collection:
         for place, said in advertised.items():
             party, both = self.plan.parties[place], said.mask_key + said.seal_key
             name = keys_label(self.plan, party, both)
-            if not is_signed(name, said.signature, self.plan.signing_keys[party]):
-                raise ProtocolError(party, "advertised keys that it did not sign")
+            is_whole = len(said.mask_key) == len(said.seal_key) == KEY_BYTES
+            if not is_whole or not is_signed(name, said.signature, self.plan.signing_keys[party]):
+                raise ProtocolError(party, "advertised keys that are none, or that it did not sign")
             keys.append(both)
             signatures.append(said.signature)
         told = as_rows(keys, KEYS_BYTES), as_rows(signatures, SIGNATURE_BYTES)
@@ -181,7 +182,7 @@ class Collection:
         shares = self._shares(revealed)
         for place in self.sharers.tolist():
             chosen = dict(shares[place][: self.plan.neighbourhood.threshold])
-            seed = StreamKey(seed_of(recover(chosen), self.plan.parties[place]))
+            seed = StreamKey(seed_of(chosen, self.plan.parties[place]))
             if place in self.survived:
                 self.total -= own_mask(self.plan, seed)
             else:

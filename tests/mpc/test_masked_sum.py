@@ -40,8 +40,9 @@ from mpc.signing import SigningKey
 from protocols.transports.local import SealedPackets, Traffic
 from tests.e2e.test_examples import load
 from tests.randomness import SeededRandomness
-from tests.sums import MESSAGES, World, run_dropping
+from tests.sums import MESSAGES, Dropping, World, run_dropping
 
+FROM_SERVER = [Keys, Delivered, Survivors, Confirmations]
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "masked_sum.json").read_text())
 
 
@@ -120,17 +121,21 @@ def test_too_few_left_after_any_round_is_an_error_that_names_them(message):
     assert caught.value.party == "p00, p02, p03"
 
 
-def test_a_neighbourhood_that_is_short_is_named():
-    """In a circle of 12 with 2 neighbours each, two drop out beside one party."""
+@pytest.mark.parametrize("message", range(1, MESSAGES))
+def test_a_neighbourhood_that_is_short_is_named(message):
+    """In a circle with 2 neighbours each, both of one party drop out: nothing more is sent."""
     w = World(12, neighbourhood=Neighbourhood(2, 2))
     server = Collection(w.plan)
     run_dropping(w.programs(server.converse()), {})
     again = World(12, neighbourhood=Neighbourhood(2, 2))
-    left, middle, right = server.roster.circle._order[:3].tolist()
-    gone = {again.plan.parties[left]: 2, again.plan.parties[right]: 2}
-    with pytest.raises(PartyGoneError, match=f"{again.plan.parties[middle]}.* has fewer") as caught:
-        run_dropping(again.programs(), gone)
-    assert sorted(caught.value.party.split(", ")) == sorted(gone)
+    left, middle, right = (again.plan.parties[p] for p in server.roster.circle._order[:3])
+    last = {left: message, right: message}
+    carrier = Dropping(last)
+    with pytest.raises(PartyGoneError, match=f"{middle}.* has fewer") as caught:
+        run_dropping(again.programs(), last, carrier)
+    assert sorted(caught.value.party.split(", ")) == sorted(last)
+    told = {type(s.message) for s in carrier.transcript if s.sender == "server"}
+    assert told == set(FROM_SERVER[:message])
 
 
 @pytest.mark.parametrize(
@@ -157,10 +162,9 @@ def test_the_messages_of_a_sum():
     w = World(9, neighbourhood=Neighbourhood(4, 3))
     _, transcript = run_all(w.programs())
     to_server = [Advertisement, Shared, MaskedVector, Confirmation, Revealed]
-    from_server = [Keys, Delivered, Survivors, Confirmations]
     assert Counter((s.sender, s.receiver, type(s.message)) for s in transcript) == {
         **{(party, "server", kind): 1 for party in w.members for kind in to_server},
-        **{("server", party, kind): 1 for party in w.members for kind in from_server},
+        **{("server", party, kind): 1 for party in w.members for kind in FROM_SERVER},
     }
     assert max(s.depth for s in transcript) == 9
     sizes = {s.message.sealed.shape for s in transcript if type(s.message) is Shared}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from mpc.errors import (
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from mpc.masked_sum import Neighbourhood, SumPlan, contribute
+from mpc.masked_sum import Neighbourhood, SumPlan, contribute, seeds
 from mpc.masked_sum.messages import (
     Advertisement,
     Confirmation,
@@ -28,10 +29,13 @@ from mpc.masked_sum.messages import (
     Survivors,
 )
 from mpc.masked_sum.party import Contribution
+from mpc.masked_sum.roster import transcript
 from mpc.masked_sum.seeds import SeedShares
+from mpc.masked_sum.server import Collection
 from mpc.rounds import Round
 from mpc.scheduler import ByHand, Scheduler
-from tests.sums import World, changing, run_changing, run_dropping
+from tests.randomness import SeededRandomness
+from tests.sums import Dropping, World, changing, run_changing, run_dropping
 
 FROM_PARTIES = [Advertisement, Shared, MaskedVector, Confirmation, Revealed]
 FROM_SERVER = [Keys, Delivered, Survivors, Confirmations]
@@ -70,10 +74,10 @@ def error_of(change, world=None, programs=None):
 @pytest.mark.parametrize(
     ("kind", "make", "reason"),
     [
-        (Advertisement, flip("signature"), "advertised keys that it did not sign"),
-        (Advertisement, flip("mask_key"), "advertised keys that it did not sign"),
-        (Advertisement, flip("seal_key"), "advertised keys that it did not sign"),
-        (Advertisement, lambda m: {"signature": b""}, "advertised keys that it did not sign"),
+        (Advertisement, flip("signature"), "or that it did not sign"),
+        (Advertisement, flip("mask_key"), "or that it did not sign"),
+        (Advertisement, flip("seal_key"), "or that it did not sign"),
+        (Advertisement, lambda m: {"signature": b""}, "or that it did not sign"),
         (Shared, flip("sealed", (3, 0)), "its shares, as relayed, are not sealed"),
         (Shared, flip("digests", (3, 0)), "other digests than it told"),
         (Shared, flip("digests", (3, 40)), "other digests than it told"),
@@ -116,6 +120,49 @@ def test_a_server_that_says_too_few_are_left_gets_no_more(kind):
     with pytest.raises(PartyGoneError, match="2 are left, 3 are wanted") as caught:
         run_changing(World(5).programs(), changing(kind, put(name, [1, 2]), receiver="p02"))
     assert caught.value.party == "p00, p03, p04"
+
+
+def test_a_roster_without_one_is_refused_by_this_one():
+    def make(message):
+        keep = np.array([0, 1, 3, 4])
+        return {name: getattr(message, name)[keep] for name in ("places", "keys", "signatures")}
+
+    error = error_of(changing(Keys, make, receiver="p02"))
+    assert error.party == "server" and "p02, who is not in its list" in error.reason
+
+
+def test_who_was_told_of_other_sharers_signs_other_lists():
+    def make(message):
+        return {name: getattr(message, name)[:-1] for name in ("sharers", "sealed", "digests")}
+
+    class GoneAndUntold(Dropping):
+        def pack(self, sent):
+            changed = changing(Delivered, make, receiver="p02")(sent)
+            return super().pack(sent._replace(message=changed))
+
+    last = {"p04": 2}
+    with pytest.raises(ProtocolError, match="did not sign the lists") as caught:
+        run_dropping(World(5).programs(), last, GoneAndUntold(last))
+    assert caught.value.party == "p02"
+
+
+def test_a_transcript_names_all_that_the_server_told():
+    lists = np.array([1, 2], np.uint32), np.array([1], np.uint32)
+    told = [(b"1", *lists), (b"2", *lists), (b"1", lists[0], lists[0]), (b"1", lists[1], lists[1])]
+    made = {transcript(SimpleNamespace(digest=d), *others) for d, *others in told}
+    assert len(made) == len(told)
+
+
+def test_a_quorum_of_all_is_wanted_though_each_neighbourhood_has_enough():
+    """9 of 12 advertised, 2 of them far from each other on the circle are gone: 8 are wanted."""
+    w = World(12, neighbourhood=Neighbourhood(4, 3))
+    server = Collection(w.plan)
+    run_dropping(w.programs(server.converse()), dict.fromkeys(["p00", "p01", "p02"], 0))
+    roster = server.roster
+    left = np.sort(np.delete(roster.circle._order, [0, 4]))
+    assert not len(roster.circle.short(roster.places, left))
+    with pytest.raises(PartyGoneError, match=r"7 are left, 8 are wanted$"):
+        roster.check_left(roster.places, left)
 
 
 def test_a_roster_below_the_quorum_is_refused():
@@ -211,7 +258,7 @@ def test_messages_of_a_sum_before_are_refused():
         return change
 
     wanted = {
-        Advertisement: "advertised keys that it did not sign",
+        Advertisement: "or that it did not sign",
         Shared: "not sealed for this sum",
         Confirmation: "did not sign the lists",
         Revealed: "did not give it",
@@ -296,6 +343,30 @@ class WithKey(Contribution):
         for pair, public in self.keys.items():
             getattr(self, pair).__dict__["public"] = public
         return super().advertise()
+
+
+@pytest.mark.parametrize("pair", ["mask_pair", "seal_pair"])
+@pytest.mark.parametrize("length", [0, 31, 33])
+def test_a_signed_key_of_a_wrong_length_names_who_advertised_it(pair, length):
+    w = World(5)
+    cls = type("Short", (WithKey,), {"keys": {pair: bytes(length)}})
+    error = error_of(lambda sent: sent.message, w, with_lying(w, cls))
+    assert error.party == "p02" and "keys that are none" in error.reason
+
+
+def test_shares_outside_the_field_name_who_shared_them_out(monkeypatch):
+    w, honest, theirs = World(5), seeds.split, SeededRandomness(b"p02")
+
+    def beyond(secret, threshold, places, randomness):
+        shares = honest(secret, threshold, places, randomness)
+        return dict.fromkeys(shares, 2**263) if randomness is theirs else shares
+
+    monkeypatch.setattr(seeds, "split", beyond)
+    programs = w.programs()
+    ours = Contribution(w.plan, w.members["p02"], "server", theirs)
+    programs["p02"] = ours.converse(w.plan.encode(w.vectors["p02"]))
+    error = error_of(lambda sent: sent.message, w, programs)
+    assert error.party == "p02" and "no seed" in error.reason
 
 
 @pytest.mark.parametrize("pair", ["mask_pair", "seal_pair"])

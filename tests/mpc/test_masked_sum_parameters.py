@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -37,9 +39,9 @@ def test_the_tail_is_that_of_the_hypergeometric_distribution(population, data):
         (5, 1, 1, (4, 4)),
         (10, 1, 4, (9, 6)),
         (100, 5, 5, (24, 19)),
-        (1000, 50, 50, (78, 60)),
-        (1000, 100, 100, (152, 114)),
-        (10_000, 1000, 1000, (196, 146)),
+        (1000, 50, 50, (80, 62)),
+        (1000, 100, 100, (154, 116)),
+        (10_000, 1000, 1000, (200, 149)),
     ],
 )
 def test_known_neighbourhoods(parties, corrupt, dropped, found):
@@ -86,8 +88,9 @@ def test_the_bounds_hold_on_drawn_circles(parties, neighbourhood, corrupt, dropp
     for _ in range(runs):
         marks, before, after = sides(corrupt, roster)
         both_seeds = before + after >= 2 * threshold - degree - 1
-        cut = after >= threshold - 1 - half
-        compromised += bool(np.any((both_seeds | cut) & (marks == 0)))
+        cut = np.maximum(before, after) >= threshold - 1 - half
+        assert np.all(cut | ~both_seeds), "the first includes the second"
+        compromised += bool(np.any(cut & (marks == 0)))
         marks, before, after = sides(dropped, parties)
         failed += bool(np.any(1 - marks + degree - before - after < threshold))
     for times, bound in (
@@ -96,6 +99,14 @@ def test_the_bounds_hold_on_drawn_circles(parties, neighbourhood, corrupt, dropp
     ):
         found, error = times / runs, 3 / np.sqrt(runs)
         assert 0.01 < found < bound + error, "the test is about events that happen"
+
+
+@pytest.mark.parametrize(("k", "t", "corrupt"), [(20, 16, 12), (40, 30, 20), (40, 26, 7)])
+def test_the_bound_is_the_tail_for_each_side_of_each_party(k, t, corrupt):
+    roster = math.ceil(200 * t / (k + 1))
+    side = hypergeom.sf(t - 2 - k // 2, roster - 1, corrupt, k // 2)
+    found = compromise_probability(200, Neighbourhood(k, t), corrupt)
+    assert 0 < found == pytest.approx(min(1, 2 * roster * side))
 
 
 def test_bounds_of_the_complete_graph_are_certainties():
