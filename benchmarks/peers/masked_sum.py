@@ -1,7 +1,7 @@
 """Masked sums beside Flower's SecAgg+ (flwr): masks, shares, and a sum of 1,000 parties.
 
-Flower folds each seed to 32 bits and draws from a Mersenne twister: of two clients' masks anyone
-finds the seed by trying 2^32. Ours are AES-256-CTR streams under all 256 bits.
+Flower folds each seed to 32 bits and draws from a Mersenne twister: who knows some values of a
+vector finds its mask's seed by trying 2^32. Ours are AES-256-CTR streams under all 256 bits.
 """
 
 from __future__ import annotations
