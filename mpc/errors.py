@@ -35,5 +35,9 @@ class ReplayedMessageError(ProtocolError):
     """A message that was delivered before."""
 
 
+class PartyGoneError(ProtocolError):
+    """A party that is waited for has gone, and too few are left to go on without it."""
+
+
 class DealReusedError(Exception):
     """One mask was about to hide two different values."""

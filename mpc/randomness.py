@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -96,7 +97,7 @@ class StreamKey:
         return ring.reduce(np.frombuffer(stream, ring.dtype.newbyteorder("<")).reshape(shape))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyPair:
     """A party's X25519 key pair.
 
@@ -112,10 +113,15 @@ class KeyPair:
         """Draw a key pair."""
         return cls(randomness.bytes(KEY_BYTES))
 
-    @property
+    @cached_property
+    def _own(self) -> X25519PrivateKey:
+        """Derive the public key once: it costs as much as an agreement."""
+        return X25519PrivateKey.from_private_bytes(self.private)
+
+    @cached_property
     def public(self) -> bytes:
         """The public key, 32 bytes."""
-        return X25519PrivateKey.from_private_bytes(self.private).public_key().public_bytes_raw()
+        return self._own.public_key().public_bytes_raw()
 
     def agree(self, peer_public: bytes, purpose: str) -> StreamKey:
         """Agree on a key with the owner of `peer_public`, for one purpose (X25519, HKDF-SHA256).
@@ -125,8 +131,7 @@ class KeyPair:
         ValueError
             If the public key is not 32 bytes, or gives no contribution (a point of small order).
         """
-        own = X25519PrivateKey.from_private_bytes(self.private)
-        shared = own.exchange(X25519PublicKey.from_public_bytes(peer_public))
+        shared = self._own.exchange(X25519PublicKey.from_public_bytes(peer_public))
         both = b"".join(sorted((self.public, peer_public)))
         info = label("key", purpose, both)
         return StreamKey(HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(shared))

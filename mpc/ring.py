@@ -28,7 +28,7 @@ class Ring:
     Parameters
     ----------
     bits : int
-        16 and 32 for use; 1 to 8 for exhaustive tests.
+        16, 32 and 64 for use; 1 to 8 for exhaustive tests.
 
     Raises
     ------
@@ -39,8 +39,10 @@ class Ring:
     bits: int
 
     def __post_init__(self) -> None:
-        if self.bits not in (16, 32) and not 1 <= self.bits <= 8:
-            raise ValueError(f"no ring of {self.bits} bits: 16 or 32 are wanted (1 to 8 for tests)")
+        if self.bits not in (16, 32, 64) and not 1 <= self.bits <= 8:
+            raise ValueError(
+                f"no ring of {self.bits} bits: 16, 32 or 64 are wanted (1 to 8 for tests)"
+            )
 
     @classmethod
     def holding(cls, records: int) -> Ring:
@@ -57,7 +59,7 @@ class Ring:
 
     def reduce(self, values: Elements) -> Elements:
         """Bring values of `dtype` below ``2**bits``: free where the type is as wide as the ring."""
-        if self.bits in (8, 16, 32):
+        if self.bits == 8 * self.dtype.itemsize:
             return values
         return values & self.dtype.type(2**self.bits - 1)
 

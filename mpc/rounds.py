@@ -52,13 +52,22 @@ class Round:
         At most one message a receiver and round.
     expect : mapping of Party to Expect
         Who must be heard, and what may come.
+    need : int, optional
+        None, all of `expect`: a party that is gone is an error. Else go on without the gone, once
+        all others, and at least `need`, were heard: the inbox has those alone.
     idle : bool, default=False
         No time-out: a site between two queries. Every other wait has the transport's time-out.
     """
 
     outbox: Mapping[Party, Message]
     expect: Mapping[Party, Expect]
+    need: int | None = None
     idle: bool = False
+
+    @property
+    def needed(self) -> int:
+        """How many must be heard."""
+        return len(self.expect) if self.need is None else self.need
 
 
 R = TypeVar("R")

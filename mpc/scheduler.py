@@ -7,10 +7,11 @@ its way, so that a transport can encode it, and a test can read or change it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from mpc.errors import ProtocolError, UnexpectedMessageError
+from mpc.errors import PartyGoneError, ProtocolError, UnexpectedMessageError
 from mpc.rounds import Expect, Message, Party, Program, Round
 
 R = TypeVar("R")
@@ -63,7 +64,7 @@ class ByHand:
 
 
 class Scheduler:
-    """Steps the programs of parties that exchange messages.
+    """Steps the programs of parties that exchange messages: of those that can go on, the oldest.
 
     Parameters
     ----------
@@ -76,15 +77,23 @@ class Scheduler:
         self._outputs: dict[Party, Any] = {}
         self._programs: dict[Party, Program[Any]] = {}
         self._waiting: dict[Party, Round] = {}
+        self._awaited: dict[Party, set[Party]] = {}  # who has yet to send, or to read
         self._mail: dict[tuple[Party, Party], deque[Any]] = {}
+        self._gone: set[Party] = set()
+        self._started = 0
+        self._turn: dict[Party, int] = {}
+        self._line: list[tuple[int, Party]] = []  # a heap of those that may go on
 
     def start(self, party: Party, program: Program[Any]) -> None:
-        """Begin a party's program: run it to its first wait."""
+        """Begin a party's program: run it to its first wait. A party that was gone is back."""
         if party in self._programs:
             raise ValueError(f"{party} is running a program already")
         self._programs[party] = program
+        self._gone.discard(party)
+        self._started += 1
+        self._turn[party] = self._started
         self.depth.setdefault(party, 0)
-        self._advance(party, None)
+        self._advance(party, lambda: next(program))
 
     def run(self, party: Party, program: Program[R]) -> R:
         """Run a party's program to its end, stepping all others meanwhile; see `finish`."""
@@ -99,62 +108,148 @@ class Scheduler:
         ------
         ProtocolError
             If nobody can go on; it names who is waited for. Errors of programs come as they are.
+        PartyGoneError
+            If the party itself was dropped.
         """
         while party in self._programs:
-            ready = next((p for p in self._programs if self._is_ready(p)), None)
+            ready = self._next()
             if ready is None:
-                step = self._waiting[party]
-                missing = [s for s in step.expect if not self._mail.get((s, party))]
+                missing = [s for s in self._waiting[party].expect if s in self._awaited[party]]
                 raise ProtocolError(
-                    ", ".join(missing or step.outbox), f"does not go on; {party} waits for it"
+                    ", ".join(missing or self._waiting[party].outbox),
+                    f"does not go on; {party} waits for it",
                 )
-            self._advance(ready, self._take(ready))
+            self._resume(ready)
+        if party in self._gone:
+            raise PartyGoneError(party, "went before its program had ended")
         return self._outputs.pop(party)
+
+    def drop(self, party: Party) -> None:
+        """End a party's program where it waits: it has gone, and will neither read nor send.
+
+        What it sent before is still delivered. In whoever waits for it and needs it, a
+        `PartyGoneError` is raised that names it; see `mpc.rounds.Round`.
+        """
+        program = self._programs.get(party)
+        self._end(party)
+        self._gone.add(party)
+        if program is not None:
+            program.close()
+        for link, packets in self._mail.items():
+            if link[1] == party:
+                packets.clear()
+        for peer in self._awaited:
+            self._awaited[peer].discard(party)
+            self._line_up(peer)
 
     def close(self) -> None:
         """End all programs where they wait."""
         for program in self._programs.values():
             program.close()
-        self._programs.clear()
-        self._mail.clear()
+        for state in (self._programs, self._waiting, self._awaited, self._mail, self._line):
+            state.clear()
 
-    def _is_ready(self, party: Party) -> bool:
-        """Whether all it waits for has come; who waits for nothing, waits to be read.
+    def _next(self) -> Party | None:
+        """Take the oldest program that can go on."""
+        while self._line:
+            turn, party = heappop(self._line)
+            if self._turn[party] == turn and self._can_go_on(party):
+                return party
+        return None
 
-        So nobody runs ahead of the others by more than a message, and mail boxes stay small.
-        """
+    def _can_go_on(self, party: Party) -> bool:
+        """Whether all it waits for has come, or never will."""
+        return party in self._awaited and bool(not self._awaited[party] or self._missed(party))
+
+    def _missed(self, party: Party) -> list[Party]:
+        """Return the gone whom a party cannot do without."""
+        if not self._gone:
+            return []
         step = self._waiting[party]
-        if not step.expect:
-            return not any(self._mail[party, receiver] for receiver in step.outbox)
-        return all(self._mail.get((sender, party)) for sender in step.expect)
+        gone = [s for s in step.expect if s in self._gone and not self._mail.get((s, party))]
+        return gone if len(step.expect) - len(gone) < step.needed else []
+
+    def _line_up(self, party: Party) -> None:
+        if self._can_go_on(party):
+            heappush(self._line, (self._turn[party], party))
+
+    def _resume(self, party: Party) -> None:
+        """Hand a program what has come, or the error that too many have gone."""
+        program, step = self._programs[party], self._waiting[party]
+        if missed := self._missed(party):
+            reason = f"gone; {party} needs {step.needed} of {len(step.expect)}"
+            error = PartyGoneError(", ".join(missed), reason)
+            self._advance(party, lambda: program.throw(error))
+            return
+        try:
+            inbox = self._take(party)
+        except BaseException:
+            self._await(party, step)
+            raise
+        self._advance(party, lambda: program.send(inbox))
 
     def _take(self, party: Party) -> Mapping[Party, Message]:
         inbox = {}
         for sender, expect in self._waiting[party].expect.items():
-            packet = self._mail[sender, party].popleft()
+            packets = self._mail.get((sender, party))
+            if not packets:
+                continue  # it has gone
+            packet = packets.popleft()
+            if not packets and sender in self._waiting and not self._waiting[sender].expect:
+                self._has_acted(party, sender)
             sent = self.carrier.unpack(packet, sender, party, expect)
             self.depth[party] = max(self.depth[party], sent.depth)
             inbox[sender] = sent.message
         return inbox
 
-    def _advance(self, party: Party, inbox: Mapping[Party, Message] | None) -> None:
+    def _advance(self, party: Party, go_on: Callable[[], Round]) -> None:
         """Let a program go on until it waits for a message, or ends."""
-        program = self._programs[party]
         try:
-            step = next(program) if inbox is None else program.send(inbox)
-            self._post(party, step)
+            step = go_on()
             self._waiting[party] = step
+            self._post(party, step)
         except StopIteration as stop:
-            del self._programs[party]
+            self._end(party)
             self._outputs[party] = stop.value
         except BaseException:
-            del self._programs[party]
+            self._end(party)
             raise
+        else:
+            if party in self._programs:
+                self._await(party, step)
+
+    def _await(self, party: Party, step: Round) -> None:
+        """Note whom a program waits for; who expects nothing, waits to be read.
+
+        So nobody runs ahead of the others by more than a message, and mail boxes stay small.
+        """
+        if step.expect:
+            silent = {sender for sender in step.expect if not self._mail.get((sender, party))}
+        else:
+            silent = {reader for reader in step.outbox if self._mail.get((party, reader))}
+        self._awaited[party] = silent - self._gone
+        self._line_up(party)
+
+    def _has_acted(self, peer: Party, party: Party) -> None:
+        """Note that `party` need not wait for `peer` any longer."""
+        awaited = self._awaited.get(party, set())
+        if peer in awaited:
+            awaited.remove(peer)
+            if not awaited:
+                self._line_up(party)
 
     def _post(self, party: Party, step: Round) -> None:
         for receiver, message in step.outbox.items():
+            if receiver in self._gone:
+                continue
             packet = self.carrier.pack(Sent(party, receiver, message, self.depth[party] + 1))
             self._mail.setdefault((party, receiver), deque()).append(packet)
+            if receiver in self._waiting and party in self._waiting[receiver].expect:
+                self._has_acted(party, receiver)
+
+    def _end(self, party: Party) -> None:
+        for state in (self._programs, self._waiting, self._awaited):
+            state.pop(party, None)
 
 
 def run_all(programs: Mapping[Party, Program[Any]]) -> tuple[dict[Party, Any], list[Sent]]:

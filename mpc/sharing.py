@@ -52,8 +52,8 @@ def zero_share(
     """
     share = np.zeros(count, ring.dtype)
     for peer, key in peers.items():
-        stream = key.elements(ring, name, (count,))
-        share = share + stream if peer > party else share - stream
+        add = np.add if peer > party else np.subtract
+        add(share, key.elements(ring, name, (count,)), out=share)
     return ring.reduce(share)
 
 

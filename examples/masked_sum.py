@@ -1,0 +1,55 @@
+"""Twelve hospitals add up case counts; two drop out on the way; the server sees the sum alone.
+
+python examples/masked_sum.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpc.masked_sum import Member, Sum, SumPlan, collect, contribute, smallest_neighbourhood
+from mpc.masked_sum.messages import MaskedVector, Shared
+from mpc.randomness import SystemRandomness
+from mpc.scheduler import ByHand, Scheduler, Sent
+from mpc.signing import SigningKey
+
+CASES = np.random.default_rng(1).poisson(20, (12, 8))  # of 8 diagnoses, at each hospital
+
+
+class TwoDropOut(ByHand):
+    """hospital-3 goes after it has sealed its shares, hospital-7 after its masked vector."""
+
+    scheduler: Scheduler
+
+    def pack(self, sent: Sent) -> Sent:
+        """Pass a message on, and drop who has sent its last."""
+        last = {"hospital-3": Shared, "hospital-7": MaskedVector}.get(sent.sender)
+        if type(sent.message) is last:
+            self.scheduler.drop(sent.sender)
+        return super().pack(sent)
+
+
+def add_up() -> Sum:
+    """Run the sum with all parties in this process."""
+    randomness = SystemRandomness()
+    hospitals = [f"hospital-{i}" for i in range(12)]
+    members = {name: Member(name, SigningKey.generate(randomness)) for name in hospitals}
+    keys = {name: member.signing.public for name, member in members.items()}
+    neighbourhood = smallest_neighbourhood(parties=12, corrupt=1, dropped=3)
+    plan = SumPlan(b"cases, week 12", keys, 8, 1000, neighbourhood)
+
+    carrier = TwoDropOut()
+    carrier.scheduler = scheduler = Scheduler(carrier)
+    scheduler.start("server", collect(plan))
+    for name, counts in zip(hospitals, CASES, strict=True):
+        program = contribute(members[name], plan, counts, "server", randomness)
+        scheduler.start(name, program)
+    found: Sum = scheduler.finish("server")
+    print(
+        f"{len(found.parties)} of 12 hospitals, threshold {neighbourhood.threshold}:", found.values
+    )
+    return found
+
+
+if __name__ == "__main__":
+    add_up()

@@ -1,0 +1,21 @@
+"""The two kinds of masks: of a pair, which cancel in the sum, and a party's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mpc.masked_sum.plan import SumPlan
+from mpc.randomness import Stream, label
+from mpc.ring import Elements
+from mpc.rounds import Party
+from mpc.sharing import zero_share
+
+
+def pair_masks(plan: SumPlan, party: Party, peers: Mapping[Party, Stream]) -> Elements:
+    """Return the sum of a party's masks with its neighbours."""
+    return zero_share(party, peers, plan.ring, label("pair mask", plan.context), plan.length)
+
+
+def own_mask(plan: SumPlan, seed: Stream) -> Elements:
+    """Return a party's self-mask."""
+    return seed.elements(plan.ring, label("self mask", plan.context), (plan.length,))

@@ -1,0 +1,115 @@
+"""A party's seeds, shared with its neighbourhood: sealed, and told apart by digests.
+
+The server keeps the digests of all shares. Who reveals a share that it was not given is named, and
+who gave shares that are none of its key is, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from mpc.errors import MalformedMessageError, ProtocolError
+from mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey, label
+from mpc.rounds import Party
+from mpc.shamir import SHARE_BYTES, recover, split
+
+NONCE_BYTES = 12
+
+
+class SeedShares(NamedTuple):
+    """One member's shares of a party's two seeds: it reveals one of them, never both."""
+
+    key: bytes
+    self_mask: bytes
+
+    def __repr__(self) -> str:
+        return "SeedShares()"
+
+    @property
+    def digests(self) -> bytes:
+        """The digests of both: shares are uniform, so these hide them."""
+        return b"".join(map(digest_of, self))
+
+
+def digest_of(share: bytes) -> bytes:
+    """Return the digest of a share."""
+    return hashlib.sha256(share).digest()
+
+
+def split_seeds(
+    key: bytes, self_mask: bytes, threshold: int, places: list[int], randomness: Randomness
+) -> list[SeedShares]:
+    """Share both seeds out to the parties at some places."""
+    numbers = [place + 1 for place in places]
+    halves = []
+    for seed in (key, self_mask):
+        shares = split(int.from_bytes(seed, "big"), threshold, numbers, randomness)
+        halves.append([shares[number].to_bytes(SHARE_BYTES, "big") for number in numbers])
+    return [SeedShares(*both) for both in zip(*halves, strict=True)]
+
+
+def agree(pair: KeyPair, public: bytes, purpose: str, peer: Party) -> StreamKey:
+    """Agree on a key, or blame the peer for a public key that gives none.
+
+    Raises
+    ------
+    MalformedMessageError
+    """
+    try:
+        return pair.agree(public, purpose)
+    except ValueError:
+        raise MalformedMessageError(peer, f"a public key for {purpose} that gives no key") from None
+
+
+class Envelope(NamedTuple):
+    """From whom, to whom, in which sum: what a sealed message is bound to.
+
+    The key belongs to one sum and two parties, each of whom seals one message: the nonce, from the
+    envelope, tells them apart.
+    """
+
+    context: bytes
+    sender: Party
+    receiver: Party
+
+    def seal(self, key: StreamKey, shares: SeedShares) -> bytes:
+        """Seal shares (ChaCha20-Poly1305, RFC 8439)."""
+        name = label("seal", *self)
+        return ChaCha20Poly1305(key.secret).encrypt(name[:NONCE_BYTES], b"".join(shares), name)
+
+    def open(self, key: StreamKey, sealed: bytes, digests: bytes) -> SeedShares:
+        """Open shares that must have these digests.
+
+        Raises
+        ------
+        ProtocolError
+            Naming the sender, if they do not open or have others.
+        """
+        name = label("seal", *self)
+        try:
+            both = ChaCha20Poly1305(key.secret).decrypt(name[:NONCE_BYTES], sealed, name)
+        except InvalidTag:
+            reason = "its shares, as relayed, are not sealed for this sum and receiver"
+            raise ProtocolError(self.sender, reason) from None
+        shares = SeedShares(both[:SHARE_BYTES], both[SHARE_BYTES:])
+        if shares.digests != digests:
+            raise ProtocolError(self.sender, "its shares have other digests than it told")
+        return shares
+
+
+def seed_of(shares: Mapping[int, int], party: Party) -> bytes:
+    """Recover a seed, or blame the party that shared it out if it is none.
+
+    Raises
+    ------
+    ProtocolError
+    """
+    try:
+        return recover(shares).to_bytes(KEY_BYTES, "big")
+    except (ValueError, OverflowError):  # a share, or the secret, beyond what it can be
+        raise ProtocolError(party, "shared out what is no seed") from None

@@ -1,0 +1,315 @@
+"""Tampered, replayed and late messages of a sum: refused, and the party at fault named."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mpc.errors import (
+    MalformedMessageError,
+    PartyGoneError,
+    ProtocolError,
+    ReplayedMessageError,
+    UnexpectedMessageError,
+)
+from mpc.masked_sum import Neighbourhood, SumPlan, contribute
+from mpc.masked_sum.messages import (
+    Advertisement,
+    Confirmation,
+    Confirmations,
+    Delivered,
+    Keys,
+    MaskedVector,
+    Revealed,
+    Shared,
+    Survivors,
+)
+from mpc.masked_sum.roster import transcript
+from mpc.masked_sum.seeds import SeedShares
+from mpc.masked_sum.server import Collection
+from mpc.rounds import Round
+from mpc.scheduler import ByHand, Scheduler
+from tests.sums import Dropping, World, changing, run_changing, run_dropping
+
+FROM_PARTIES = [Advertisement, Shared, MaskedVector, Confirmation, Revealed]
+FROM_SERVER = [Keys, Delivered, Survivors, Confirmations]
+
+
+def flipped(array, at=(0, 0)):
+    changed = array.copy()
+    changed[at] ^= 1
+    return changed
+
+
+def flip(name, at=(0, 0)):
+    """Flip a bit of an array, or of bytes."""
+
+    def make(message):
+        value = getattr(message, name)
+        if isinstance(value, bytes):
+            return {name: bytes([value[0] ^ 1]) + value[1:]}
+        return {name: flipped(value, at)}
+
+    return make
+
+
+def put(name, values):
+    return lambda message: {name: np.array(values, np.uint32)}
+
+
+def error_of(change, world=None):
+    """Run a sum with changed messages; return the error, which must come."""
+    with pytest.raises(ProtocolError) as caught:
+        run_changing((world or World(5)).programs(), change)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "reason"),
+    [
+        (Advertisement, flip("signature"), "or that it did not sign"),
+        (Advertisement, flip("mask_key"), "or that it did not sign"),
+        (Advertisement, flip("seal_key"), "or that it did not sign"),
+        (Advertisement, lambda m: {"signature": b""}, "or that it did not sign"),
+        (Shared, flip("sealed", (3, 0)), "its shares, as relayed, are not sealed"),
+        (Shared, flip("digests", (3, 0)), "other digests than it told"),
+        (Shared, flip("digests", (3, 40)), "other digests than it told"),
+        (Confirmation, flip("signature"), "did not sign the lists that it was told"),
+        (Revealed, flip("shares", (0, 0)), "a share that p00 did not give it"),
+        (Revealed, flip("shares", (4, 32)), "a share that p04 did not give it"),
+    ],
+)
+def test_a_tampered_message_names_the_party_that_sent_it(kind, make, reason):
+    error = error_of(changing(kind, make, sender="p02"))
+    assert error.party == "p02" and reason in error.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "reason"),
+    [
+        (Keys, flip("keys"), "told keys of p00 that p00 did not sign"),
+        (Keys, flip("keys", (4, 63)), "told keys of p04 that p04 did not sign"),
+        (Keys, flip("signatures", (1, 0)), "told keys of p01 that p01 did not sign"),
+        (Delivered, put("sharers", [0, 2, 1, 3, 4]), "not ascending"),
+        (Delivered, put("sharers", [0, 1, 1, 2, 3]), "not ascending"),
+        (Delivered, put("sharers", [0, 1, 2, 3, 5]), "were not in the last one"),
+        (Delivered, put("sharers", [[0]]), "not ascending"),
+        (Delivered, put("sharers", [0, 1, 3, 4]), "goes on with p02, who is not in its list"),
+        (Survivors, put("survivors", [0, 1, 3, 4]), "goes on with p02, who is not in its list"),
+        (Survivors, put("survivors", [0, 1, 2, 3, 9]), "were not in the last one"),
+        (Confirmations, put("signers", [0, 1, 2, 3, 9]), "were not in the last one"),
+        (Confirmations, flip("signatures"), "told lists to p02 that p00 did not sign"),
+        (Confirmations, flip("signatures", (4, 9)), "told lists to p02 that p04 did not sign"),
+    ],
+)
+def test_what_the_server_tells_wrongly_names_the_server(kind, make, reason):
+    error = error_of(changing(kind, make, receiver="p02"))
+    assert error.party == "server" and reason in error.reason
+
+
+@pytest.mark.parametrize("kind", [Delivered, Survivors, Confirmations])
+def test_a_server_that_says_too_few_are_left_gets_no_more(kind):
+    name = {Delivered: "sharers", Survivors: "survivors", Confirmations: "signers"}[kind]
+    with pytest.raises(PartyGoneError, match="2 are left, 3 are wanted") as caught:
+        run_changing(World(5).programs(), changing(kind, put(name, [1, 2]), receiver="p02"))
+    assert caught.value.party == "p00, p03, p04"
+
+
+def test_a_roster_without_one_is_refused_by_this_one():
+    def make(message):
+        keep = np.array([0, 1, 3, 4])
+        return {name: getattr(message, name)[keep] for name in ("places", "keys", "signatures")}
+
+    error = error_of(changing(Keys, make, receiver="p02"))
+    assert error.party == "server" and "p02, who is not in its list" in error.reason
+
+
+def test_who_was_told_of_other_sharers_signs_other_lists():
+    def make(message):
+        return {name: getattr(message, name)[:-1] for name in ("sharers", "sealed", "digests")}
+
+    class GoneAndUntold(Dropping):
+        def pack(self, sent):
+            changed = changing(Delivered, make, receiver="p02")(sent)
+            return super().pack(sent._replace(message=changed))
+
+    last = {"p04": 2}
+    with pytest.raises(ProtocolError, match="did not sign the lists") as caught:
+        run_dropping(World(5).programs(), last, GoneAndUntold(last))
+    assert caught.value.party == "p02"
+
+
+def test_a_transcript_names_all_that_the_server_told():
+    lists = np.array([1, 2], np.uint32), np.array([1], np.uint32)
+    told = [(b"1", *lists), (b"2", *lists), (b"1", lists[0], lists[0]), (b"1", lists[1], lists[1])]
+    made = {transcript(SimpleNamespace(digest=d), *others) for d, *others in told}
+    assert len(made) == len(told)
+
+
+def test_a_quorum_of_all_is_wanted_though_each_neighbourhood_has_enough():
+    """9 of 12 advertised, 2 of them far from each other on the circle are gone: 8 are wanted."""
+    w = World(12, neighbourhood=Neighbourhood(4, 3))
+    server = Collection(w.plan)
+    run_dropping(w.programs(server.converse()), dict.fromkeys(["p00", "p01", "p02"], 0))
+    roster = server.roster
+    left = np.sort(np.delete(roster.circle._order, [0, 4]))
+    assert not len(roster.circle.short(roster.places, left))
+    with pytest.raises(PartyGoneError, match=r"7 are left, 8 are wanted$"):
+        roster.check_left(roster.places, left)
+
+
+def test_a_roster_below_the_quorum_is_refused():
+    def make(message):
+        return {name: getattr(message, name)[1:3] for name in ("places", "keys", "signatures")}
+
+    error = error_of(changing(Keys, make, receiver="p02"))
+    assert isinstance(error, PartyGoneError) and error.party == "p00, p03, p04"
+
+
+@pytest.mark.parametrize("kind", FROM_PARTIES + FROM_SERVER)
+def test_a_message_of_another_sum_names_its_sender(kind):
+    sender = "p02" if kind in FROM_PARTIES else "server"
+    other = {"context": bytes(32)}
+    error = error_of(changing(kind, lambda message: other, sender=sender))
+    assert isinstance(error, UnexpectedMessageError) and error.party == sender
+    assert error.reason == f"{kind.__name__} of another sum"
+
+
+ARRAYS = [
+    (kind, field.name)
+    for kind in FROM_PARTIES + FROM_SERVER
+    for field in fields(kind)
+    if field.name not in ("context", "signature", "mask_key", "seal_key")
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), ARRAYS, ids=lambda value: str(value))
+@pytest.mark.parametrize("wrong", ["longer", "wider", "type"])
+def test_an_array_of_a_wrong_shape_or_type_names_its_sender(kind, name, wrong):
+    sender = "p02" if kind in FROM_PARTIES else "server"
+
+    def make(message):
+        array = getattr(message, name)
+        if wrong == "longer":
+            return {name: np.concatenate([array, array[-1:]])}
+        return {name: array[:, None] if wrong == "wider" else array.astype(np.int64)}
+
+    error = error_of(changing(kind, make, sender=sender))
+    assert isinstance(error, MalformedMessageError) and error.party == sender
+
+
+@pytest.mark.parametrize("kind", FROM_PARTIES)
+def test_a_message_replayed_in_place_of_the_next_names_its_sender(kind):
+    """A party, or whoever holds its link, repeats the message before."""
+    last = {}
+
+    def change(sent):
+        if sent.sender != "p02":
+            return sent.message
+        now = last.get("p02") if type(sent.message) is kind else sent.message
+        last["p02"] = sent.message
+        return now or Confirmation(sent.message.context, bytes(64))
+
+    error = error_of(change)
+    assert isinstance(error, UnexpectedMessageError) and error.party == "p02"
+
+
+def test_a_party_that_is_told_its_key_of_another_run_refuses():
+    """A server that replays a sum of the same plan to a party that forgot it."""
+    w = World(5)
+    old = []
+    run_changing(w.programs(), lambda s: old.append(s.message) or s.message)
+    for member in w.members.values():
+        member.names.clear()
+    (message,) = {id(m): m for m in old if type(m) is Keys}.values()
+    error = error_of(
+        changing(Keys, lambda _: {"keys": message.keys, "signatures": message.signatures}), w
+    )
+    assert isinstance(error, ReplayedMessageError) and error.party == "server"
+
+
+def test_messages_of_a_sum_before_are_refused():
+    """Shares and a vector of another sum, in a run of its own with the same long-term keys."""
+    w = World(5)
+    old = {}
+
+    def keep(sent):
+        old[sent.sender, type(sent.message)] = sent.message
+        return sent.message
+
+    run_changing(w.programs(), keep)
+    w.plan = SumPlan(b"next", w.plan.signing_keys, 3, 100, w.plan.neighbourhood)
+    for member in w.members.values():
+        member.names.clear()
+
+    def replayed(kind):
+        def change(sent):
+            if type(sent.message) is kind and sent.sender == "p02":
+                return replace(old["p02", kind], context=sent.message.context)
+            return sent.message
+
+        return change
+
+    wanted = {
+        Advertisement: "or that it did not sign",
+        Shared: "not sealed for this sum",
+        Confirmation: "did not sign the lists",
+        Revealed: "did not give it",
+    }
+    for kind, reason in wanted.items():
+        error = error_of(replayed(kind), w)
+        assert error.party == "p02" and reason in error.reason
+        for member in w.members.values():
+            member.names.clear()
+
+
+def test_a_late_message_is_refused_by_the_next_sum():
+    """A party that was taken for gone had sent its vector: the next sum finds it first."""
+    w = World(5)
+    scheduler = Scheduler(ByHand())
+
+    def server_that_gives_up():
+        yield Round({}, {})
+
+    def late():
+        yield Round({"server": MaskedVector(w.plan.context, np.zeros(3, np.uint16))}, {})
+
+    scheduler.start("p02", late())
+    scheduler.drop("p02")
+    scheduler.run("server", server_that_gives_up())
+    for party, program in w.programs().items():
+        scheduler.start(party, program)
+    with pytest.raises(UnexpectedMessageError) as caught:
+        scheduler.finish("server")
+    assert caught.value.party == "p02"
+
+
+def test_a_vector_that_is_no_vector_is_noticed_and_all_are_named():
+    """Uniform elements in place of a masked vector: the sum is beyond what all could give."""
+    junk = np.random.default_rng(1).integers(0, 2**16, 200, np.uint16)
+    w = World(5, length=200)
+    error = error_of(changing(MaskedVector, lambda _: {"values": junk}, sender="p02"), w)
+    assert "p02" in error.party and "beyond the bound" in error.reason
+
+
+def test_no_share_in_a_repr():
+    assert repr(SeedShares(b"secret", b"seed")) == "SeedShares()"
+
+
+def test_a_server_that_is_gone_is_named():
+    w = World(3)
+    scheduler = Scheduler(ByHand())
+    program = contribute(w.members["p00"], w.plan, w.vectors["p00"], "server", w.randomness)
+    scheduler.drop("server")
+    with pytest.raises(PartyGoneError, match="server: gone; p00 needs 1 of 1"):
+        scheduler.run("p00", program)
+
+
+def test_a_circle_needs_signatures_too():
+    """In a circle, where signatures are checked by choice, all of them false are noticed."""
+    w = World(12, neighbourhood=Neighbourhood(4, 3))
+    change = changing(Confirmations, lambda m: {"signatures": m.signatures[::-1].copy()})
+    assert error_of(change, w).party == "server"

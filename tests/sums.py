@@ -1,0 +1,107 @@
+"""Masked sums in one process: members, drop-outs between any two rounds, changed messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mpc.masked_sum import Member, Neighbourhood, SumPlan, collect, contribute
+from mpc.scheduler import ByHand, Scheduler
+from mpc.signing import SigningKey
+from tests.randomness import SeededRandomness
+
+MESSAGES = 5  # that a party sends in a sum
+
+
+class World:
+    """Parties p0, p1, .. with vectors, and the plan of a sum of these."""
+
+    def __init__(self, count, length=3, bound=100, neighbourhood=None, seed=0, name=b"sum"):
+        self.randomness = SeededRandomness(b"world %d" % seed)
+        parties = [f"p{i:02}" for i in range(count)]
+        self.members = {p: Member(p, SigningKey.generate(self.randomness)) for p in parties}
+        neighbourhood = neighbourhood or Neighbourhood(count - 1, count // 2 + 1)
+        keys = {party: member.signing.public for party, member in self.members.items()}
+        self.plan = SumPlan(name, keys, length, bound, neighbourhood)
+        generator = np.random.default_rng(seed)
+        self.vectors = {p: generator.integers(-bound, bound + 1, length) for p in parties}
+
+    def programs(self, server=None):
+        programs = {
+            party: contribute(member, self.plan, self.vectors[party], "server", self.randomness)
+            for party, member in self.members.items()
+        }
+        return {"server": server or collect(self.plan), **programs}
+
+    def sum_of(self, parties):
+        return sum((self.vectors[p] for p in parties), np.zeros(self.plan.length, np.int64))
+
+
+class Changing(ByHand):
+    """Changes messages on their way: `change(sent)` returns the message that is delivered."""
+
+    def __init__(self, change=lambda sent: sent.message):
+        super().__init__()
+        self.change = change
+        self.changed = 0
+
+    def pack(self, sent):
+        message = self.change(sent)
+        self.changed += message is not sent.message
+        return super().pack(sent._replace(message=message))
+
+
+class Dropping(ByHand):
+    """Drops each party after it has sent as many messages as `last` says, unless that is all."""
+
+    def __init__(self, last):
+        super().__init__()
+        self.last = {party: count for party, count in last.items() if count < MESSAGES}
+        self.sent = dict.fromkeys(last, 0)
+        self.scheduler: Scheduler
+
+    def pack(self, sent):
+        if sent.sender in self.last:
+            self.sent[sent.sender] += 1
+            if self.sent[sent.sender] == self.last[sent.sender]:
+                self.scheduler.drop(sent.sender)
+        return super().pack(sent)
+
+
+def run_dropping(programs, last, carrier=None):
+    """Run a sum in which parties drop out; return the server's output, and a party's by name."""
+    carrier = carrier or Dropping(last)
+    scheduler = carrier.scheduler = Scheduler(carrier)
+    for party, program in programs.items():
+        if last.get(party) == 0:
+            scheduler.drop(party)
+            program.close()
+        else:
+            scheduler.start(party, program)
+    found = scheduler.finish("server")
+    stayed = [p for p in programs if p != "server" and last.get(p, MESSAGES) >= MESSAGES]
+    return found, {party: scheduler.finish(party) for party in stayed}
+
+
+def run_changing(programs, change, finish="server"):
+    """Run a sum in which messages are changed; return what `finish` has and the carrier."""
+    carrier = Changing(change)
+    scheduler = Scheduler(carrier)
+    for party, program in programs.items():
+        scheduler.start(party, program)
+    return scheduler.finish(finish), carrier
+
+
+def changing(kind, make, sender=None, receiver=None):
+    """Change the messages of a kind, between some parties: `make` gives the fields to replace."""
+
+    def change(sent):
+        to_change = (
+            type(sent.message) is kind
+            and sender in (None, sent.sender)
+            and receiver in (None, sent.receiver)
+        )
+        return replace(sent.message, **make(sent.message)) if to_change else sent.message
+
+    return change
