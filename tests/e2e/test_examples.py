@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 from pathlib import Path
 
@@ -32,6 +33,42 @@ def test_two_hospitals(capsys):
 def test_an_own_learner():
     secure, pooled = load("own_learner").compare()
     assert secure == pooled and len(secure.edges) == 36
+
+
+def test_sums(capsys):
+    sums = load("additive_scheme").add_up()
+    told = capsys.readouterr().out
+    assert len(sums) == 60 and (sums < 0).any()
+    assert f"total of the sums {sums.sum()};" in told
+
+
+def test_products(capsys):
+    assert load("product_scheme").multiply() == [420, 97 * 89 * 83, 60**3]
+    told = capsys.readouterr().out
+    assert "of 171700 multisets, a product leaves 6 (median)" in told
+    assert f"product {97 * 89 * 83}: 1 multisets" in told
+
+
+def test_membership():
+    example = load("membership")
+    assert example.sum_without("e") == 500
+    assert example.keys_per_join(10) == 11
+    assert example.keys_per_join(1000) < 160
+
+
+def test_noise(capsys):
+    found = load("noise").compare()
+    assert found["shares of ten"] < found["shares, five may leak"] < found["half of ten may lie"]
+    assert math.isclose(found["one trusted party"], found["shares of ten"], rel_tol=0.2)
+    assert "at most" in capsys.readouterr().out
+
+
+def test_scalar_products(capsys):
+    for parties, subprotocols in ((2, 1), (3, 4), (4, 29)):
+        result, run = load("scalar_product").multiply(parties)
+        told = capsys.readouterr().out
+        assert run == subprotocols
+        assert told.count(f" {result} ") == 2, "and as many by plain counting"
 
 
 def test_the_python_of_the_readme(tmp_path, monkeypatch, capsys, alarm_data):
