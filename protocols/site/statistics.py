@@ -1,0 +1,218 @@
+"""Additive statistics of a site's own records: what is summed over sites of different people.
+
+A statistic of all records is the sum of the sites'. Counts are integers by themselves; numbers are
+measured on a grid between bounds that are declared beforehand, so that their sums are integers too,
+and one record changes them by no more than is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, prod
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.errors import DataError
+from protocols.variables import Family, Variable
+
+GRID_BITS = 20  # of a number between its bounds
+
+
+class Numeric(NamedTuple):
+    """A column of numbers.
+
+    Parameters
+    ----------
+    name : str
+    low, high : float
+        Declared bounds, whatever the data: numbers beyond are taken for the bound.
+    """
+
+    name: str
+    low: float
+    high: float
+
+    def grid(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the places of numbers on the grid, from 0 to 2**20.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,), dtype float64
+            NaN where the number is missing: its place is -1.
+        """
+        missing = np.isnan(values)
+        share = np.where(missing, 0.0, (values - self.low) / (self.high - self.low))
+        places = np.rint(np.clip(share, 0.0, 1.0) * 2**GRID_BITS).astype(np.int64)
+        return np.where(missing, -1, places)
+
+    @property
+    def step(self) -> float:
+        """The distance of two places of the grid, in the column's unit."""
+        return (self.high - self.low) / (1 << GRID_BITS)
+
+
+class Counts(NamedTuple):
+    """The tables of families, over the records that are complete in each."""
+
+    families: tuple[Family, ...]
+
+
+class Moments(NamedTuple):
+    """n, sum and sum of squares of numbers, on their grids, within each state of `by`."""
+
+    columns: tuple[str, ...]
+    by: str
+
+
+Statistic: TypeAlias = Counts | Moments
+
+
+@dataclass(frozen=True)
+class LocalData:
+    """The records of one party: rows of a table that others hold more rows of.
+
+    Parameters
+    ----------
+    variables : mapping of str to Variable
+        The same at all parties, states declared and not found.
+    codes : mapping of str to ndarray of shape (n,), dtype int
+        ``len(states)`` where the value is missing.
+    numerics : mapping of str to Numeric
+    numbers : mapping of str to ndarray of shape (n,), dtype float64
+        NaN where missing.
+
+    Raises
+    ------
+    DataError
+        If columns are lacking, of different lengths, a code is none of its variable's, or the
+        bounds of a column of numbers are none.
+    """
+
+    variables: Mapping[str, Variable]
+    codes: Mapping[str, NDArray[np.integer]] = field(repr=False)
+    numerics: Mapping[str, Numeric] = field(default_factory=dict)
+    numbers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if set(self.variables) != set(self.codes) or set(self.numerics) != set(self.numbers):
+            raise DataError("a column of each variable is wanted, and no other")
+        if len({len(column) for column in (*self.codes.values(), *self.numbers.values())}) != 1:
+            raise DataError("columns of equal length are wanted, one at least")
+        for name, column in self.codes.items():
+            states = len(self.variables[name].states)
+            if len(column) and not 0 <= column.min() <= column.max() <= states:
+                raise DataError(f"{name}: a code beyond its {states} states")
+        for name, numeric in self.numerics.items():
+            if not -inf < numeric.low < numeric.high < inf:
+                raise DataError(f"{name}: bounds {numeric.low} to {numeric.high} are none")
+            if np.isinf(self.numbers[name]).any():
+                raise DataError(f"{name}: an infinite number")
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return len(next(iter((*self.codes.values(), *self.numbers.values()))))
+
+    def rows(self, places: NDArray[np.integer]) -> LocalData:
+        """Return the data of some records."""
+        codes = {name: column[places] for name, column in self.codes.items()}
+        numbers = {name: column[places] for name, column in self.numbers.items()}
+        return LocalData(self.variables, codes, self.numerics, numbers)
+
+
+def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tuple[int, ...]]:
+    """Return the shape of each array of a statistic: of each family, or of each column (3, states).
+
+    Raises
+    ------
+    DataError
+        If a variable is unknown.
+    """
+    named = (
+        [statistic.by]
+        if isinstance(statistic, Moments)
+        else [name for family in statistic.families for name in family.members]
+    )
+    unknown = [name for name in named if name not in variables]
+    if unknown:
+        raise DataError(f"no variable {unknown[0]!r}")
+    if isinstance(statistic, Moments):
+        return [(3, len(variables[statistic.by].states)) for _ in statistic.columns]
+    return [
+        tuple(len(variables[name].states) for name in family.members)
+        for family in statistic.families
+    ]
+
+
+def measure(statistics: Sequence[Statistic], data: LocalData) -> NDArray[np.int64]:
+    """Return the statistics of a party's records, one after the other, flat.
+
+    Returns
+    -------
+    values : ndarray of shape (length(statistics),), dtype int64
+
+    Raises
+    ------
+    DataError
+        If a column is unknown.
+    """
+    arrays = [array for statistic in statistics for array in _arrays(statistic, data)]
+    return np.concatenate([array.reshape(-1) for array in arrays] or [np.zeros(0, np.int64)])
+
+
+def length(statistics: Sequence[Statistic], variables: Mapping[str, Variable]) -> int:
+    """Return how many integers the statistics are."""
+    return sum(prod(shape) for s in statistics for shape in shapes(s, variables))
+
+
+def apart(
+    statistics: Sequence[Statistic], variables: Mapping[str, Variable], values: NDArray[np.int64]
+) -> list[list[NDArray[np.int64]]]:
+    """Return the arrays of each statistic from their flat values: the inverse of `measure`.
+
+    Raises
+    ------
+    ValueError
+        If there are too few or too many values.
+    """
+    wanted = length(statistics, variables)
+    if values.shape != (wanted,):
+        raise ValueError(f"values of shape {values.shape}, {(wanted,)} is wanted")
+    found: list[list[NDArray[np.int64]]] = []
+    at = 0
+    for statistic in statistics:
+        found.append([])
+        for shape in shapes(statistic, variables):
+            found[-1].append(values[at : at + prod(shape)].reshape(shape))
+            at += prod(shape)
+    return found
+
+
+def _arrays(statistic: Statistic, data: LocalData) -> list[NDArray[np.int64]]:
+    if isinstance(statistic, Moments):
+        return [_moments(data, name, statistic.by) for name in statistic.columns]
+    pairs = zip(statistic.families, shapes(statistic, data.variables), strict=True)
+    return [_table(data, family, shape) for family, shape in pairs]
+
+
+def _table(data: LocalData, family: Family, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    codes = np.array([data.codes[name] for name in family.members], np.int64)
+    complete = (codes < np.array(shape)[:, None]).all(axis=0)
+    places = np.ravel_multi_index(tuple(codes[:, complete]), shape)
+    return np.bincount(places, minlength=prod(shape)).reshape(shape)
+
+
+def _moments(data: LocalData, name: str, by: str) -> NDArray[np.int64]:
+    if name not in data.numerics:
+        raise DataError(f"no column of numbers {name!r}")
+    states = shapes(Moments((name,), by), data.variables)[0][1]
+    places = data.numerics[name].grid(data.numbers[name])
+    known = (places >= 0) & (data.codes[by] < states)
+    group, numbers = data.codes[by][known].astype(np.int64), places[known]
+    found = np.zeros((3, states), np.int64)
+    for power in range(3):
+        np.add.at(found[power], group, numbers**power)
+    return found

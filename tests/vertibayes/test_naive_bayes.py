@@ -1,0 +1,158 @@
+"""Naive Bayes from sums: scikit-learn's, whoever adds them up."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
+
+from protocols.errors import DataError
+from protocols.site.statistics import Counts, LocalData, Moments, Numeric, apart, measure
+from protocols.variables import Family, Variable
+from vertibayes.bif import read_bif, write_bif
+from vertibayes.counting import PlainCounter
+from vertibayes.naive_bayes.base import NaiveBayes, Schema
+from vertibayes.parameters.synthetic import sample
+
+
+def states(count):
+    return tuple(f"s{i}" for i in range(count))
+
+
+@st.composite
+def tables(draw, missing=False):
+    """A schema of categorical features, and records."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    sizes = draw(st.lists(st.integers(2, 5), min_size=1, max_size=4))
+    target = Variable("y", states(draw(st.integers(2, 4))))
+    features = {f"x{i}": Variable(f"x{i}", states(size)) for i, size in enumerate(sizes)}
+    n = draw(st.integers(len(target.states), 60))
+    codes = {f"x{i}": generator.integers(0, size + missing, n) for i, size in enumerate(sizes)}
+    codes["y"] = np.append(
+        np.arange(len(target.states)),
+        generator.integers(0, len(target.states), n - len(target.states)),
+    )
+    schema = Schema(target, features)
+    return schema, LocalData(schema.variables, codes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.floats(0.1, 3))
+def test_equals_scikit_learns_categorical(found, alpha):
+    schema, data = found
+    x = np.array([data.codes[n] for n in schema.categorical]).T
+    least = [len(f.states) for f in schema.features.values()]
+    theirs = CategoricalNB(alpha=alpha, min_categories=least).fit(x, data.codes["y"])
+    ours = NaiveBayes(schema, alpha=alpha).fit(data)
+    assert ours.class_log_prior_ == pytest.approx(theirs.class_log_prior_, abs=1e-12)
+    for name, wanted in zip(schema.categorical, theirs.feature_log_prob_, strict=True):
+        assert ours.feature_log_prob_[name] == pytest.approx(wanted, abs=1e-12)
+    assert ours.predict_log_proba(data) == pytest.approx(theirs.predict_log_proba(x), abs=1e-9)
+    assert ours.predict(data).tolist() == [f"s{k}" for k in theirs.predict(x)]
+
+
+def test_numbers_equal_scikit_learns_gaussian_up_to_the_grid():
+    generator = np.random.default_rng(1)
+    y = generator.integers(0, 3, 500)
+    x = generator.normal(y[:, None] * [1.0, -2.0], [1.0, 0.5])
+    schema = Schema(
+        Variable("y", states(3)), {"a": Numeric("a", -8, 12), "b": Numeric("b", -10, 8)}
+    )
+    data = LocalData(
+        schema.variables, {"y": y}, {n: schema.features[n] for n in "ab"},
+        {"a": x[:, 0], "b": x[:, 1]},
+    )  # fmt: skip
+    ours, theirs = NaiveBayes(schema).fit(data), GaussianNB().fit(x, y)
+    for place, name in enumerate("ab"):
+        assert ours.theta_[name] == pytest.approx(theirs.theta_[:, place], abs=1e-4)
+        assert ours.var_[name] == pytest.approx(theirs.var_[:, place], rel=1e-4)
+    assert ours.predict_proba(data) == pytest.approx(theirs.predict_proba(x), abs=1e-3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(tables(missing=True), st.integers(1, 10))
+def test_batches_give_the_model_of_all_at_once(found, batches):
+    schema, data = found
+    whole, parts = NaiveBayes(schema).fit(data), NaiveBayes(schema)
+    for rows in np.array_split(np.arange(data.records), batches):
+        parts.add_sums(schema.measure(data.rows(rows)))
+    assert np.array_equal(whole.sums_, parts.sums_)
+    assert np.array_equal(whole.predict_proba(data), parts.predict_proba(data))
+
+
+def test_by_a_counter(alarm_network):
+    data = sample(alarm_network, 500, seed=3)
+    names = ["HYPOVOLEMIA", "CVP", "PCWP"]
+    schema = Schema(data.variables[names[0]], {n: data.variables[n] for n in names[1:]})
+    local = LocalData(schema.variables, {n: data.codes[n] for n in names})
+    by_tables = NaiveBayes(schema).fit_counter(PlainCounter(data))
+    assert np.array_equal(by_tables.sums_, NaiveBayes(schema).fit(local).sums_)
+
+
+def test_noise_gives_no_nan_and_no_negative_probability():
+    schema = Schema(Variable("y", states(2)), {"x": Variable("x", states(3))})
+    data = LocalData(schema.variables, {"y": np.array([0, 1, 2]), "x": np.array([0, 3, 1])})
+    for sums in ([3, -2, -1, 4, -5, -1, -2, -3], [0, 5, 0, 0, 0, 0, 0, 0]):
+        model = NaiveBayes(schema, alpha=0).fit_sums(np.array(sums))
+        found = model.predict_proba(data)
+        assert (found >= 0).all() and found.sum(axis=1) == pytest.approx(1)
+    with pytest.raises(ValueError, match="no class has a record"):
+        NaiveBayes(schema).fit_sums(np.array([-1, 0, 1, 1, 1, 1, 1, 1]))
+
+
+def test_as_a_network(alarm_network):
+    schema = Schema(Variable("y", states(2)), {"x": Variable("x", states(3))})
+    data = LocalData(schema.variables, {"y": np.array([0, 1, 1]), "x": np.array([0, 2, 1])})
+    model = NaiveBayes(schema).fit(data)
+    network = read_bif(write_bif(model.to_network()))
+    assert network.structure.parents == {"y": (), "x": ("y",)}
+    assert pytest.approx(np.exp(model.feature_log_prob_["x"])) == network.cpts["x"].T
+    numbers = Schema(Variable("y", states(2)), {"z": Numeric("z", 0, 1)})
+    with pytest.raises(ValueError, match="z is a number"):
+        NaiveBayes(numbers).to_network()
+
+
+def test_statistics_by_hand():
+    y, z = Variable("y", states(2)), Numeric("z", 0, 1 << 20)
+    data = LocalData({"y": y}, {"y": np.array([0, 1, 1, 2])}, {"z": z},
+                     {"z": np.array([3.0, np.nan, 2e9, 5.0])})  # fmt: skip
+    wanted = (Counts((Family("y"),)), Moments(("z",), "y"))
+    values = measure(wanted, data)
+    counts, (moments,) = apart(wanted, data.variables, values)
+    assert counts[0].tolist() == [1, 2]
+    assert moments.tolist() == [[1, 1], [3, 1 << 20], [9, 1 << 40]]
+    with pytest.raises(ValueError, match="values of shape"):
+        apart(wanted, data.variables, values[:-1])
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: Schema(Variable("y", ("a",)), {}), "fewer than two classes"),
+        (lambda: Schema(Variable("y", BITS), {"y": Variable("y", BITS)}), "a feature too"),
+        (lambda: NaiveBayes(Schema(Variable("y", BITS), {}), alpha=-1), "alpha = -1"),
+        (lambda: LocalData({"y": Variable("y", BITS)}, {"y": np.array([3])}), "beyond its 2"),
+        (lambda: LocalData({"y": Variable("y", BITS)}, {}), "each variable"),
+        (lambda: numbers(Numeric("z", 1, 1)), "bounds 1 to 1 are none"),
+        (lambda: numbers(Numeric("z", 0, 1), [np.inf]), "an infinite number"),
+    ],
+)
+def test_what_cannot_be(make, reason):
+    with pytest.raises((ValueError, DataError), match=reason):
+        make()
+
+
+BITS = ("0", "1")
+
+
+def numbers(numeric, values=(0.5,)):
+    return LocalData({}, {}, {"z": numeric}, {"z": np.array(values)})
+
+
+def test_a_feature_in_other_states_is_refused():
+    schema = Schema(Variable("y", BITS), {"x": Variable("x", BITS)})
+    data = LocalData(schema.variables, {"y": np.array([0, 1]), "x": np.array([0, 1])})
+    other = LocalData({"x": Variable("x", ("1", "0"))}, {"x": np.array([0])})
+    model = NaiveBayes(schema).fit(data)
+    with pytest.raises(ValueError, match="no feature 'x' in the model's states"):
+        model.predict(other)

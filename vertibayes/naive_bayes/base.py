@@ -1,0 +1,264 @@
+"""Naive Bayes from additive statistics, whoever has added them up.
+
+What a class says of each feature is counted (categorical features) or measured by its first two
+moments (numbers); sums of these over records, parties or batches are all that a model needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.site.statistics import Counts, LocalData, Moments, Numeric, Statistic, apart, measure
+from protocols.variables import Family, Variable
+from vertibayes.counting import Counter
+from vertibayes.network import Network, Structure
+
+Floats = NDArray[np.float64]
+
+VARIANCE_SHARE = 1e-9  # of the largest variance of all numbers, added to each, as scikit-learn does
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a naive Bayes model is about: the same at all parties, declared before any data.
+
+    Parameters
+    ----------
+    target : Variable
+    features : mapping of str to Variable or Numeric
+        Categorical features with their states, numbers with their bounds.
+
+    Raises
+    ------
+    ValueError
+        If the target has fewer than two classes, is a feature too, or a feature has one state.
+    """
+
+    target: Variable
+    features: Mapping[str, Variable | Numeric]
+
+    def __post_init__(self) -> None:
+        if len(self.target.states) < 2:
+            raise ValueError(f"the target {self.target.name} has fewer than two classes")
+        if self.target.name in self.features:
+            raise ValueError(f"the target {self.target.name} is a feature too")
+        for name, feature in self.features.items():
+            if isinstance(feature, Variable) and not feature.states:
+                raise ValueError(f"the feature {name} has no states")
+
+    @property
+    def categorical(self) -> tuple[str, ...]:
+        """The names of the categorical features."""
+        return tuple(n for n, feature in self.features.items() if isinstance(feature, Variable))
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """The names of the features that are numbers."""
+        return tuple(n for n, feature in self.features.items() if isinstance(feature, Numeric))
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """The target and the categorical features."""
+        found = {self.target.name: self.target}
+        return found | {n: f for n, f in self.features.items() if isinstance(f, Variable)}
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """What is summed: the classes, each categorical feature by class, moments by class."""
+        target = self.target.name
+        families = (Family(target), *(Family(name, (target,)) for name in self.categorical))
+        counts = Counts(families)
+        return (counts, Moments(self.numeric, target)) if self.numeric else (counts,)
+
+    @property
+    def counts_of_a_record(self) -> int:
+        """How many counts one record is in: of its class, and of each categorical feature."""
+        return 1 + len(self.categorical)
+
+    def measure(self, data: LocalData) -> NDArray[np.int64]:
+        """Return the statistics of a party's records, flat."""
+        return measure(self.statistics, data)
+
+
+class NaiveBayes:
+    """Naive Bayes classifier for categorical features and numbers.
+
+    Parameters
+    ----------
+    schema : Schema
+    alpha : float, default=1.0
+        Added to each count of a categorical feature.
+
+    Attributes
+    ----------
+    sums_ : ndarray, dtype int64
+        The statistics that the model is of; further ones can be added.
+    classes_ : ndarray of shape (n_classes,), dtype str
+    class_count_ : ndarray of shape (n_classes,)
+    class_log_prior_ : ndarray of shape (n_classes,)
+        ``log P(y)``, in nats; minus infinity for a class without records.
+    feature_log_prob_ : dict of str to ndarray of shape (n_classes, n_states)
+        ``log P(x | y)`` of each categorical feature, in nats, as scikit-learn's CategoricalNB.
+    theta_, var_ : dict of str to ndarray of shape (n_classes,)
+        Mean and variance of each number within each class, in its own unit.
+
+    Raises
+    ------
+    ValueError
+        If `alpha` is negative or not finite.
+    """
+
+    def __init__(self, schema: Schema, *, alpha: float = 1.0) -> None:
+        if not 0 <= alpha < np.inf:
+            raise ValueError(f"alpha = {alpha}: a finite number from 0 on is wanted")
+        self.schema, self.alpha = schema, alpha
+        self.classes_ = np.array(schema.target.states)
+
+    def fit_sums(self, sums: NDArray[np.int64]) -> Self:
+        """Fit to sums of `Schema.measure`, noisy or not: negative counts are taken for zero.
+
+        Raises
+        ------
+        ValueError
+            If there are too few or too many sums, or no class has a record left.
+        """
+        arrays = apart(self.schema.statistics, self.schema.variables, sums)
+        classes, *tables = (np.maximum(table, 0).astype(float) for table in arrays[0])
+        if not classes.sum():
+            raise ValueError("no class has a record: there is nothing to learn, or noise alone")
+        self.sums_ = sums
+        self.class_count_ = classes
+        with np.errstate(divide="ignore"):
+            self.class_log_prior_ = np.log(classes) - np.log(classes.sum())
+        named = zip(self.schema.categorical, tables, strict=True)
+        self.feature_log_prob_ = {name: self._log_prob(table) for name, table in named}
+        self._fit_moments(arrays[1] if self.schema.numeric else [])
+        return self
+
+    def add_sums(self, sums: NDArray[np.int64]) -> Self:
+        """Add the sums of further records: the model of all at once."""
+        return self.fit_sums(self.sums_ + sums if hasattr(self, "sums_") else sums)
+
+    def fit(self, data: LocalData) -> Self:
+        """Fit to records that are at hand."""
+        return self.fit_sums(self.schema.measure(data))
+
+    def fit_counter(self, counter: Counter) -> Self:
+        """Fit categorical features to a counter's tables: one call.
+
+        Raises
+        ------
+        ValueError
+            If a feature is a number, or a variable is unknown.
+        """
+        if self.schema.numeric:
+            raise ValueError(f"{self.schema.numeric[0]} is a number: a counter has tables alone")
+        (counts,) = self.schema.statistics
+        assert isinstance(counts, Counts)  # no numbers
+        tables = counter.tables(counts.families)
+        return self.fit_sums(np.concatenate([table.reshape(-1) for table in tables]))
+
+    def _log_prob(self, table: Floats) -> Floats:
+        """Return log P(state | class), shape (classes, states); uniform where nothing is."""
+        counts = table.T + self.alpha
+        totals = counts.sum(axis=1, keepdims=True)
+        even = np.full_like(counts, 1 / counts.shape[1])
+        share = np.divide(counts, totals, out=even, where=totals > 0)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(share))
+
+    def _fit_moments(self, moments: Sequence[NDArray[np.int64]]) -> None:
+        self.theta_: dict[str, Floats] = {}
+        self.var_: dict[str, Floats] = {}
+        for name, (count, total, squares) in zip(self.schema.numeric, moments, strict=True):
+            numeric = self.schema.features[name]
+            assert isinstance(numeric, Numeric)  # it is one of `numeric`
+            known = np.maximum(count, 1)
+            mean = np.where(count > 0, total / known, 2.0**19)
+            spread = np.where(count > 0, squares / known - mean**2, 2.0**40 / 12)
+            self.theta_[name] = numeric.low + mean * numeric.step
+            self.var_[name] = np.maximum(spread, 0.0) * numeric.step**2
+        least = VARIANCE_SHARE * max((v.max() for v in self.var_.values()), default=0.0)
+        for name in self.var_:
+            self.var_[name] = self.var_[name] + max(least, np.finfo(float).tiny)
+
+    def predict_joint_log_proba(self, data: LocalData) -> Floats:
+        """Return ``log P(x, y)`` of each record: shape (n, n_classes); missing values tell nothing.
+
+        Raises
+        ------
+        ValueError
+            If the data lack a feature, or have it in other states.
+        """
+        total = np.tile(self.class_log_prior_, (data.records, 1))
+        for name, log_prob in self.feature_log_prob_.items():
+            self._check(data, name)
+            padded = np.vstack([log_prob.T, np.zeros(len(self.classes_))])
+            total += padded[np.asarray(data.codes[name], np.intp)]
+        for name, theta in self.theta_.items():
+            self._check(data, name)
+            values = data.numbers[name][:, None]
+            variance = self.var_[name]
+            density = -0.5 * (np.log(2 * np.pi * variance) + (values - theta) ** 2 / variance)
+            total += np.where(np.isnan(values), 0.0, density)
+        return total
+
+    def predict_log_proba(self, data: LocalData) -> Floats:
+        """Return ``log P(y | x)`` of each record: shape (n, n_classes).
+
+        A record that is impossible in every class has the prior.
+        """
+        joint = self.predict_joint_log_proba(data)
+        largest = joint.max(axis=1, keepdims=True)
+        joint = np.where(np.isneginf(largest), self.class_log_prior_, joint)
+        largest = joint.max(axis=1, keepdims=True)
+        scaled = joint - largest
+        return np.asarray(scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True)))
+
+    def predict_proba(self, data: LocalData) -> Floats:
+        """Return ``P(y | x)`` of each record: shape (n, n_classes)."""
+        return np.asarray(np.exp(self.predict_log_proba(data)))
+
+    def predict(self, data: LocalData) -> NDArray[np.str_]:
+        """Return the most probable class, the first of equals: shape (n,)."""
+        best: NDArray[np.str_] = self.classes_[self.predict_log_proba(data).argmax(axis=1)]
+        return best
+
+    def score(self, data: LocalData) -> float:
+        """Return the share of records with a known class that are classified rightly."""
+        classes = data.codes[self.schema.target.name]
+        known = classes < len(self.classes_)
+        if not known.any():
+            raise ValueError("no record has a known class")
+        right = self.predict(data)[known] == self.classes_[classes[known]]
+        return float(right.mean())
+
+    def _check(self, data: LocalData, name: str) -> None:
+        have = data.variables.get(name) or data.numerics.get(name)
+        wanted = self.schema.features[name]
+        same = isinstance(have, Variable) and isinstance(wanted, Variable)
+        if have is None or (same and have.states != wanted.states):  # type: ignore[union-attr]
+            raise ValueError(f"the data have no feature {name!r} in the model's states")
+
+    def to_network(self) -> Network:
+        """Return the model as a Bayesian network, the class the parent of all: for BIF and others.
+
+        Raises
+        ------
+        ValueError
+            If a feature is a number.
+        """
+        if self.schema.numeric:
+            raise ValueError(f"{self.schema.numeric[0]} is a number: networks here are discrete")
+        target = self.schema.target.name
+        structure = Structure({target: (), **dict.fromkeys(self.schema.categorical, (target,))})
+        cpts = {n: np.exp(table.T) for n, table in self.feature_log_prob_.items()}
+        cpts[target] = np.exp(self.class_log_prior_)
+        cpts = {name: cpt / cpt.sum(axis=0) for name, cpt in cpts.items()}
+        variables = {n: Variable(n, v.states) for n, v in self.schema.variables.items()}
+        return Network(structure, variables, cpts)
