@@ -23,7 +23,9 @@ def count(patients: int = 300) -> tuple[np.ndarray, np.ndarray]:
     outcome = (generator.random(patients) < 0.3 + 0.2 * treatment).astype(np.int64)
 
     key = PrivateKey.generate(2048)
-    plan = TablePlan(key.public, "registry", "hospital", "analyst", patients, 3, (2,))
+    plan = TablePlan(
+        b"patients by ward", key.public, "registry", "hospital", "analyst", patients, 3, (2,)
+    )
     programs = {
         "registry": encrypt_column(plan, key, treatment, randomness),
         "hospital": count_by_state(plan, [outcome], randomness),

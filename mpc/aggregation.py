@@ -1,9 +1,10 @@
 """What the aggregation schemes share: a full-domain hash, times used once, ciphertext messages.
 
-    party -> miner    (label, party, time, one ciphertext a packet)
+    party -> miner    (label, party, time, how many counts, one ciphertext a packet)
 
 The label is a digest of all public parameters. The miner takes a message only under its sender's
-name, for the label and the time that it asks for, with every ciphertext an element of the group.
+name, for the label, time and number of counts that it asks for, with every ciphertext an element of
+the group. A slot that a short vector left empty would be taken for a count.
 
 Security: ciphertexts are malleable, and nothing here says who made one: that is the transport's
 seal. Leakage: who sent, when, and how many packets. Cost: 1 round.
@@ -41,6 +42,7 @@ class Ciphertexts(Message):
     label: bytes
     party: Party
     time: int
+    count: int
     packets: tuple[bytes, ...] = field(repr=False)
 
 
@@ -105,6 +107,7 @@ class Expected(NamedTuple):
 
     label: bytes
     time: int
+    counts: int
     packets: int
     modulus: int
 
@@ -121,7 +124,7 @@ class Expected(NamedTuple):
     def pack(self, party: Party, ciphertexts: Sequence[int]) -> Ciphertexts:
         """Return the message of a party."""
         packets = tuple(c.to_bytes(self.width, "big") for c in ciphertexts)
-        return Ciphertexts(self.label, party, self.time, packets)
+        return Ciphertexts(self.label, party, self.time, self.counts, packets)
 
     def integers(self, message: Message, sender: Party) -> tuple[int, ...]:
         """Return the ciphertexts of a message, or blame its sender.
@@ -133,7 +136,8 @@ class Expected(NamedTuple):
         ReplayedMessageError
             If it is of an earlier time.
         MalformedMessageError
-            If a packet is missing, too long or short, out of range, or not invertible.
+            If it has other counts than are asked for, or a packet is missing, too long or short,
+            out of range, or not invertible.
         """
         assert isinstance(message, Ciphertexts)  # the transport has checked the kind
         if message.party != sender:
@@ -144,9 +148,12 @@ class Expected(NamedTuple):
             raise ReplayedMessageError(sender, f"ciphertexts of time {message.time}, which is past")
         if message.time > self.time:
             raise UnexpectedMessageError(sender, f"time {message.time}, wanted {self.time}")
-        if len(message.packets) != self.packets:
-            reason = f"{len(message.packets)} packets, wanted {self.packets}"
-            raise MalformedMessageError(sender, reason)
+        for what, came, wanted in (
+            ("counts", message.count, self.counts),
+            ("packets", len(message.packets), self.packets),
+        ):
+            if came != wanted:
+                raise MalformedMessageError(sender, f"{came} {what}, wanted {wanted}")
         return tuple(self._integer(packet, sender) for packet in message.packets)
 
     def _integer(self, packet: bytes, sender: Party) -> int:

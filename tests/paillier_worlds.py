@@ -35,7 +35,9 @@ class Draws:
 
 
 def plan_of(key, records, states=(4, (4,)), **settings):
-    return TablePlan(key.public, "owner", "other", "analyst", records, *states, **settings)
+    return TablePlan(
+        b"table", key.public, "owner", "other", "analyst", records, *states, **settings
+    )
 
 
 def programs_of(key, plan, x, ys, seed=b"table"):

@@ -59,7 +59,7 @@ def primitives(key: PrivateKey) -> list[list[str]]:
 
 
 def our_table(key: PrivateKey) -> None:
-    plan = TablePlan(key.public, "owner", "other", "analyst", RECORDS, STATES, (STATES,))
+    plan = TablePlan(b"table", key.public, "owner", "other", "analyst", RECORDS, STATES, (STATES,))
     programs = {
         "owner": encrypt_column(plan, key, CODES[0], RANDOMNESS),
         "other": count_by_state(plan, CODES[1:], RANDOMNESS),

@@ -98,9 +98,9 @@ class Parameters:
         """Return H(t): the base that hides one packet of one time."""
         return full_domain_hash(self.square, self.label, time, packet)
 
-    def expected(self, time: int, packets: int) -> Expected:
-        """Return what a message of so many packets must be."""
-        return Expected(self.label, time, packets, self.square)
+    def expected(self, time: int, count: int) -> Expected:
+        """Return what a message of so many counts must be."""
+        return Expected(self.label, time, count, self.packing.packets(count), self.square)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,21 +54,21 @@ class Encryptor:
         DealReusedError
             If the time, or a higher one, was used before.
         """
-        plaintexts = self.parameters.packing.pack(counts)
-        self.times.use(time)
-        return encrypt(self.parameters, self.party, self._key, plaintexts, time)
+        return encrypt(self.parameters, self.party, self._key, counts, self.times, time)
 
 
 def encrypt(
-    parameters: Parameters, party: Party, key: int, plaintexts: Sequence[int], time: int
+    parameters: Parameters, party: Party, key: int, counts: Counts, times: Times, time: int
 ) -> Ciphertexts:
-    """Return (1 + x N) H(t)^sk mod N^2 for each plaintext x; whoever calls keeps the times."""
+    """Return (1 + x N) H(t)^sk mod N^2 for each plaintext x, and use up the time."""
+    plaintexts = parameters.packing.pack(counts)
+    times.use(time)
     modulus, square = parameters.modulus, parameters.square
     ciphertexts = [
         (1 + x * modulus) * powmod(parameters.base(time, packet), key, square) % square
         for packet, x in enumerate(plaintexts)
     ]
-    return parameters.expected(time, len(ciphertexts)).pack(party, ciphertexts)
+    return parameters.expected(time, len(counts)).pack(party, ciphertexts)
 
 
 def decrypt(
@@ -107,7 +107,7 @@ def decrypt(
         all: who of them sent a wrong ciphertext cannot be known.
     """
     named(received, parties)
-    expected = parameters.expected(time, parameters.packing.packets(count))
+    expected = parameters.expected(time, count)
     columns = [expected.integers(received[party], party) for party in parties]
     packets = zip(*columns, strict=True)
     bases = (parameters.base(time, packet) for packet in range(expected.packets))
@@ -144,6 +144,6 @@ def open_sums(
     ProtocolError
         As `decrypt`.
     """
-    expected = parameters.expected(time, parameters.packing.packets(count))
+    expected = parameters.expected(time, count)
     received = yield from collect(parties, expected)
     return decrypt(parameters, key, parties, received, time, count)

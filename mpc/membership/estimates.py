@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 
 from mpc.rounds import Party
 
@@ -86,9 +87,11 @@ def tolerable_dropouts(members: int, dishonest: int, gamma: float) -> int:
     Raises
     ------
     ValueError
-        If already without drop-outs fewer than the share `gamma` is honest.
+        If `gamma` is no share, or already without drop-outs fewer are honest.
     """
-    spare = members - dishonest - math.ceil(gamma * members)
+    if not 0 < gamma <= 1:
+        raise ValueError(f"gamma = {gamma}: above 0 and at most 1 is wanted")
+    spare = members - dishonest - math.ceil(Fraction(str(gamma)) * members)
     if spare < 0:
         raise ValueError(f"{dishonest} dishonest of {members}: a share {gamma} is not left")
     return spare

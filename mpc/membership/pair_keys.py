@@ -107,11 +107,9 @@ class Member:
             raise ProtocolError(self.miner, f"calls {self.party} absent, and asks it")
         if any(3 * len(block & gone) > len(block) for block in self.neighbourhood):
             raise ProtocolError(self.miner, "calls more than a third of a block absent")
-        plaintexts = self.parameters.packing.pack(counts)
-        self.times.use(time)
         pairs = {peer: pair for peer, pair in self._pairs.items() if peer not in gone}
         key = signed_sum(self.party, pairs)
-        return encrypt(self.parameters, self.party, key, plaintexts, time)
+        return encrypt(self.parameters, self.party, key, counts, self.times, time)
 
 
 class Miner:

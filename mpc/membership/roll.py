@@ -82,6 +82,6 @@ def call_roll(
     present = sorted(set(miner.parties) - set(absent))
     roll = Roll(miner.parameters.label, time, tuple(sorted(absent)))
     yield Round(dict.fromkeys(present, roll), {})
-    expected = miner.parameters.expected(time, miner.parameters.packing.packets(count))
+    expected = miner.parameters.expected(time, count)
     received = yield from collect(present, expected)
     return miner.decrypt(received, time, count, present)

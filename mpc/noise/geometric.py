@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.extras import load
 from mpc.noise.integer_noise import (
     IntegerNoise,
     check_count,
@@ -139,8 +139,8 @@ def _measurement(scale: float) -> Any:
     The import takes a tenth of a second, and waits for the first draw. OpenDP asks for a global
     consent, which is given back unless somebody else had given it.
     """
-    measurements, mod = import_module("opendp.measurements"), import_module("opendp.mod")
-    domains, metrics = import_module("opendp.domains"), import_module("opendp.metrics")
+    measurements, mod = load("opendp.measurements", "noise"), load("opendp.mod", "noise")
+    domains, metrics = load("opendp.domains", "noise"), load("opendp.metrics", "noise")
     consented = FEATURE in mod.GLOBAL_FEATURES
     mod.enable_features(FEATURE)
     try:

@@ -10,17 +10,14 @@ plaintexts up to N / 3, which phe takes for itself; it reads those above 2 N / 3
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
+from mpc.extras import load
 from mpc.paillier.keys import PrivateKey, PublicKey
 
 
 def _phe() -> Any:
-    try:
-        return import_module("phe.paillier")
-    except ImportError:
-        raise ImportError("phe is not installed: pip install vertibayes[paillier]") from None
+    return load("phe.paillier", "paillier")
 
 
 def to_phe_public(public: PublicKey) -> Any:

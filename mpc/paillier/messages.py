@@ -9,15 +9,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import MalformedMessageError
+from mpc.errors import MalformedMessageError, UnexpectedMessageError
 from mpc.paillier.keys import PublicKey
 from mpc.rounds import Expect, Message, Party
+
+LABEL_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Integers(Message):
-    """Integers: an array of shape (count, width), dtype uint8."""
+    """Integers: an array of shape (count, width), dtype uint8, under the plan's digest."""
 
+    label: bytes
     values: NDArray[np.uint8] = field(repr=False)
 
 
@@ -67,20 +70,24 @@ def ciphertext_width(public: PublicKey) -> int:
 
 
 def expect(kind: type[Integers], count: int, width: int) -> Expect:
-    """Return what may come: `count` integers of `width` bytes."""
-    return Expect(kind, max(count * width, 1))
+    """Return what may come: a label, and `count` integers of `width` bytes."""
+    return Expect(kind, LABEL_BYTES + max(count * width, 1))
 
 
-def ciphertexts_of(message: Message, sender: Party, count: int, public: PublicKey) -> list[int]:
+def ciphertexts_of(
+    message: Message, sender: Party, label: bytes, count: int, public: PublicKey
+) -> list[int]:
     """Return a message's ciphertexts.
 
     Raises
     ------
+    UnexpectedMessageError
+        If it is of another plan; it names the sender.
     MalformedMessageError
         If they are of a wrong number or width, or one is 0, not below N^2 or not coprime to N; it
         names the sender.
     """
-    ciphertexts = _integers(message, sender, count, ciphertext_width(public))
+    ciphertexts = _integers(message, sender, label, count, ciphertext_width(public))
     try:
         public.check_ciphertexts(ciphertexts)
     except ValueError as error:
@@ -88,15 +95,19 @@ def ciphertexts_of(message: Message, sender: Party, count: int, public: PublicKe
     return ciphertexts
 
 
-def plaintexts_of(message: Message, sender: Party, count: int, public: PublicKey) -> list[int]:
+def plaintexts_of(
+    message: Message, sender: Party, label: bytes, count: int, public: PublicKey
+) -> list[int]:
     """Return a message's integers modulo N.
 
     Raises
     ------
+    UnexpectedMessageError
+        If it is of another plan; it names the sender.
     MalformedMessageError
         If they are of a wrong number or width, or not below N; it names the sender.
     """
-    plaintexts = _integers(message, sender, count, plaintext_width(public))
+    plaintexts = _integers(message, sender, label, count, plaintext_width(public))
     try:
         public.check_plaintexts(plaintexts)
     except ValueError as error:
@@ -104,8 +115,10 @@ def plaintexts_of(message: Message, sender: Party, count: int, public: PublicKey
     return plaintexts
 
 
-def _integers(message: Message, sender: Party, count: int, width: int) -> list[int]:
+def _integers(message: Message, sender: Party, label: bytes, count: int, width: int) -> list[int]:
     assert isinstance(message, Integers)  # the transport has checked the kind
+    if message.label != label:
+        raise UnexpectedMessageError(sender, f"{type(message).__name__} of another table")
     values = message.values
     if values.shape != (count, width) or values.dtype != np.uint8:
         raise MalformedMessageError(

@@ -53,7 +53,7 @@ from mpc.paillier.messages import (
     to_bytes,
 )
 from mpc.paillier.packing import Packing
-from mpc.randomness import Randomness
+from mpc.randomness import Randomness, label
 from mpc.rounds import Party, Program, Round
 
 
@@ -63,6 +63,9 @@ class TablePlan:
 
     Parameters
     ----------
+    study : bytes
+        What this table is of, different from every other under the key: a message of another is
+        refused.
     public : PublicKey
         The owner's.
     owner, other, analyst : Party
@@ -83,6 +86,7 @@ class TablePlan:
         If the parties are not three, a slot might flow over, or a number is too small or large.
     """
 
+    study: bytes
     public: PublicKey
     owner: Party
     other: Party
@@ -108,6 +112,13 @@ class TablePlan:
             )
         if min(self.other_states, default=0) < 1 or self.block < 1:
             raise ValueError("1 column, 1 state and 1 record a block at least are wanted")
+
+    @property
+    def label(self) -> bytes:
+        """A digest of all of this: part of every message."""
+        parties = self.owner, self.other, self.analyst
+        numbers = self.records, self.owner_states, *self.other_states, self.slot_bits, self.block
+        return label("paillier table", self.study, self.public.modulus, *parties, *numbers)
 
     @property
     def packing(self) -> Packing:
@@ -154,11 +165,12 @@ def encrypt_column(
     width = ciphertext_width(plan.public)
     for rows in plan.blocks:
         ciphertexts = key.encrypt([indicators[state] for state in states[rows]], randomness)
-        yield Round({plan.other: EncryptedBlock(to_bytes(ciphertexts, width), rows.start)}, {})
+        block = EncryptedBlock(plan.label, to_bytes(ciphertexts, width), rows.start)
+        yield Round({plan.other: block}, {})
     inbox = yield Round({}, {plan.other: expect(Answer, plan.answers, width)})
-    answer = ciphertexts_of(inbox[plan.other], plan.other, plan.answers, plan.public)
+    answer = ciphertexts_of(inbox[plan.other], plan.other, plan.label, plan.answers, plan.public)
     counts = to_bytes(key.decrypt(answer), plaintext_width(plan.public))
-    yield Round({plan.analyst: MaskedCounts(counts)}, {})
+    yield Round({plan.analyst: MaskedCounts(plan.label, counts)}, {})
 
 
 def count_by_state(
@@ -196,8 +208,8 @@ def count_by_state(
     answer = plan.public.add(products, plan.public.encrypt(masks, randomness))
     yield Round(
         {
-            plan.owner: Answer(to_bytes(answer, ciphertext_width(plan.public))),
-            plan.analyst: Masks(to_bytes(masks, plaintext_width(plan.public))),
+            plan.owner: Answer(plan.label, to_bytes(answer, ciphertext_width(plan.public))),
+            plan.analyst: Masks(plan.label, to_bytes(masks, plaintext_width(plan.public))),
         },
         {},
     )
@@ -220,7 +232,9 @@ def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
     limit = plan.answers, plaintext_width(plan.public)
     wanted = {plan.owner: expect(MaskedCounts, *limit), plan.other: expect(Masks, *limit)}
     inbox = yield Round({}, wanted)
-    masked, masks = (plaintexts_of(inbox[p], p, plan.answers, plan.public) for p in wanted)
+    masked, masks = (
+        plaintexts_of(inbox[p], p, plan.label, plan.answers, plan.public) for p in wanted
+    )
     sums = [(d - rho) % plan.public.modulus for d, rho in zip(masked, masks, strict=True)]
     try:
         columns = np.array([plan.packing.unpack([packed], plan.owner_states) for packed in sums])
@@ -245,7 +259,7 @@ def _receive_block(plan: TablePlan, rows: slice) -> Program[list[int]]:
         raise UnexpectedMessageError(
             plan.owner, f"records from {message.start} on, wanted {rows.start}"
         )
-    return ciphertexts_of(message, plan.owner, count, plan.public)
+    return ciphertexts_of(message, plan.owner, plan.label, count, plan.public)
 
 
 def _checked(codes: NDArray[np.integer], records: int, states: int) -> NDArray[np.int64]:

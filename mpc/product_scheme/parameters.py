@@ -78,7 +78,7 @@ class Parameters:
 
     def expected(self, time: int, count: int) -> Expected:
         """Return what a message of so many counts must be."""
-        return Expected(self.label, time, count, self.prime)
+        return Expected(self.label, time, count, count, self.prime)
 
 
 @dataclass(frozen=True, slots=True)

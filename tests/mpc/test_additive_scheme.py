@@ -295,6 +295,16 @@ def test_a_ciphertext_from_nowhere_is_found_out_but_not_whose(value):
     assert caught.value.party == "a, b, c"
 
 
+def test_a_vector_of_another_length_is_refused_though_it_fills_as_many_packets():
+    """The slot that it leaves empty would be taken for the lowest count."""
+    parameters = sums()
+    key, who = encryptors(additive_scheme, parameters, "ab")
+    received = {"a": who["a"].encrypt([10] * 4, 1), "b": who["b"].encrypt([10] * 3, 1)}
+    with pytest.raises(MalformedMessageError, match="3 counts, wanted 4") as caught:
+        decrypt(parameters, key, "ab", received, 1, 4)
+    assert caught.value.party == "b"
+
+
 def test_packets_in_another_order_are_found_out():
     parameters = sums()
     key, who = encryptors(additive_scheme, parameters, "ab")

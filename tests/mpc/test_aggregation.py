@@ -17,8 +17,8 @@ from mpc.errors import (
 )
 from protocols.wire import decode, encode
 
-EXPECTED = Expected(b"label", 5, 2, 1001)
-GOOD = Ciphertexts(b"label", "a", 5, (b"\x00\x02", b"\x03\xe8"))
+EXPECTED = Expected(b"label", 5, 2, 2, 1001)
+GOOD = Ciphertexts(b"label", "a", 5, 2, (b"\x00\x02", b"\x03\xe8"))
 
 
 def by_hand(modulus, name, *parts):
@@ -104,6 +104,6 @@ def test_the_missing_and_the_strangers_are_named():
 
 def test_messages_travel_as_bytes():
     assert decode(encode(GOOD), "a", EXPECTED.message) == GOOD
-    long = Expected(b"label" * 6, 2**62, 60, 2**4096 - 1)
+    long = Expected(b"label" * 6, 2**62, 60, 60, 2**4096 - 1)
     full = long.pack("a" * 200, [2**4096 - 2] * 60)
     assert decode(encode(full), "a", long.message) == full

@@ -150,5 +150,8 @@ def test_the_copies_of_noise_are_at_most_twice_those_wanted(members, gamma, delt
 
 def test_too_many_dishonest_are_refused():
     assert tolerable_dropouts(10, 2, 0.5) == 3
+    assert tolerable_dropouts(100, 93, 0.07) == 0, "0.07 * 100 is above 7 in floating point"
+    with pytest.raises(ValueError, match="gamma = 0"):
+        tolerable_dropouts(10, 0, 0)
     with pytest.raises(ValueError, match="6 dishonest of 10"):
         tolerable_dropouts(10, 6, 0.5)

@@ -99,7 +99,7 @@ def test_without_phe_the_extra_is_named(monkeypatch):
         lambda: to_phe_private(key),
         lambda: to_phe(key.public, key.encrypt([1], SeededRandomness())),
     ):
-        with pytest.raises(ImportError, match=r"pip install vertibayes\[paillier\]"):
+        with pytest.raises(ImportError, match=r"pip install 'vertibayes\[paillier\]'"):
             call()
 
 

@@ -81,6 +81,20 @@ def test_at_full_size_and_over_the_wire():
     assert payload < sum(traffic.bytes_sent.values()) < payload + 7 * 400
 
 
+def test_a_message_of_another_table_is_refused():
+    """The owner's blocks of an earlier table, with the same key and as many records."""
+    plan = plan_of(KEY, 3, (2, (2,)))
+    _, earlier = run_all(programs_of(KEY, plan, [0, 0, 1], [[0, 0, 1]]))
+    (block,) = (sent.message for sent in earlier if isinstance(sent.message, EncryptedBlock))
+    program = count_by_state(
+        replace(plan, study=b"another"), [np.array([0, 1, 1])], SeededRandomness()
+    )
+    next(program)
+    with pytest.raises(UnexpectedMessageError, match="EncryptedBlock of another table") as caught:
+        program.send({"owner": block})
+    assert caught.value.party == "owner"
+
+
 def test_narrow_slots_hold_more_states():
     plan = plan_of(KEY, 3, (127, (1,)), slot_bits=2)
     outputs, _ = run_all(programs_of(KEY, plan, [126, 0, 126], [[0, 0, 0]]))
@@ -270,7 +284,7 @@ def test_a_block_that_does_not_come_next_names_the_owner():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_message_of_another_kind_names_its_sender(kind):
     def wrong(message):
-        return (Masks if kind is not Masks else Answer)(message.values)
+        return (Masks if kind is not Masks else Answer)(message.label, message.values)
 
     with pytest.raises(UnexpectedMessageError) as caught:
         run_tampered(kind, wrong)
@@ -288,7 +302,12 @@ def test_a_party_that_is_not_there_is_named(missing):
 
 def test_no_value_in_a_repr():
     values = np.full((1, 4), 123, np.uint8)
-    for message in (EncryptedBlock(values, 0), Answer(values), MaskedCounts(values), Masks(values)):
+    for message in (
+        EncryptedBlock(b"", values, 0),
+        Answer(b"", values),
+        MaskedCounts(b"", values),
+        Masks(b"", values),
+    ):
         assert "123" not in repr(message)
 
 

@@ -30,7 +30,7 @@ def answers_to(column, plan, y, seed=b"a"):
     """Return the other party's answers to encrypted records: ours."""
     program = count_by_state(plan, [np.asarray(y)], SeededRandomness(seed))
     next(program)
-    sent = program.send({"owner": EncryptedBlock(to_bytes(column, 64), 0)}).outbox
+    sent = program.send({"owner": EncryptedBlock(plan.label, to_bytes(column, 64), 0)}).outbox
     return [int.from_bytes(row.tobytes(), "little") for row in sent["owner"].values]
 
 
@@ -156,11 +156,11 @@ def test_the_same_comparison_rejects_masked_slots():
 def lying_owner(plan, key, randomness):
     """Encrypts the weights 1, 2, 4, .. instead of the places of states."""
     weights = key.encrypt([1 << i for i in range(plan.records)], randomness)
-    yield Round({plan.other: EncryptedBlock(to_bytes(weights, 64), 0)}, {})
+    yield Round({plan.other: EncryptedBlock(plan.label, to_bytes(weights, 64), 0)}, {})
     inbox = yield Round({}, {plan.other: Expect(Answer, 128)})
     answer = [int.from_bytes(row.tobytes(), "little") for row in inbox[plan.other].values]
     counts = key.decrypt(answer)
-    yield Round({plan.analyst: MaskedCounts(to_bytes(counts, 32))}, {})
+    yield Round({plan.analyst: MaskedCounts(plan.label, to_bytes(counts, 32))}, {})
     return counts
 
 
@@ -195,10 +195,12 @@ def test_an_owner_reads_counts_alone_under_a_modulus_made_for_it(monkeypatch):
         keys.PrivateKey(3, 7)
     public, generator, y = keys.PublicKey(21), 5, [0, 1, 0, 0, 1]
     assert len({pow(generator, k, 49) for k in range(42)}) == 42
-    plan = TablePlan(public, "owner", "other", "analyst", 5, 1, (2,), slot_bits=3)
+    plan = TablePlan(b"table", public, "owner", "other", "analyst", 5, 1, (2,), slot_bits=3)
     program = count_by_state(plan, [np.array(y)], SeededRandomness())
     next(program)
-    sent = program.send({"owner": EncryptedBlock(to_bytes([generator] * 5, 2), 0)}).outbox
+    sent = program.send(
+        {"owner": EncryptedBlock(plan.label, to_bytes([generator] * 5, 2), 0)}
+    ).outbox
     answers = [int.from_bytes(row.tobytes(), "little") for row in sent["owner"].values]
     powers = [pow(generator, 14 * k, 49) for k in range(3)]
     assert [powers.index(pow(answer, 14, 49)) for answer in answers] == [3 % 3, 2 % 3]

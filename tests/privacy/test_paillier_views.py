@@ -31,7 +31,7 @@ def answer(y, mask, unit):
     """Run the other party's program; return what it sends to the owner for the state 0."""
     program = count_by_state(PLAN, [np.array(y)], Draws(mask, 0, unit, 1))
     next(program)
-    step = program.send({"owner": EncryptedBlock(to_bytes(COLUMN, 2), 0)})
+    step = program.send({"owner": EncryptedBlock(PLAN.label, to_bytes(COLUMN, 2), 0)})
     return int.from_bytes(step.outbox["owner"].values[0].tobytes(), "little")
 
 

@@ -1,0 +1,21 @@
+"""Libraries that are installed on request: imported where they are first needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def load(module: str, extra: str) -> Any:
+    """Import a module of an extra.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed: it says what to install.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise ImportError(f"{name} is not installed: pip install 'vertibayes[{extra}]'") from None
