@@ -69,6 +69,26 @@ def uniform_below(bound: int, randomness: Randomness) -> int:
     return int.from_bytes(randomness.bytes(size), "big") % bound
 
 
+def is_probable_prime(value: int) -> bool:
+    """Whether a number passes the test of Miller and Rabin to the bases 2, 3, 5 .. 37."""
+    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+    if value < 2 or any(value % base == 0 for base in bases):
+        return value in bases
+    twos = (value - 1 & 1 - value).bit_length() - 1
+    odd = value - 1 >> twos
+    return all(_passes(powmod(base, odd, value), value, twos) for base in bases)
+
+
+def _passes(power: int, value: int, twos: int) -> bool:
+    if power in (1, value - 1):
+        return True
+    for _ in range(twos - 1):
+        power = power * power % value
+        if power == value - 1:
+            return True
+    return False
+
+
 def rsa_primes(bits: int) -> tuple[int, int]:
     """Return two primes whose product has `bits` bits, from `cryptography` (OpenSSL).
 

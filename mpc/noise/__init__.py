@@ -11,8 +11,10 @@ Security: DiscreteLaplace is (eps, 0)-differentially private for a count that on
 by Delta at most. DilutedGeometric is (eps, delta) against whoever knows the noise of all but gamma
 n of the parties: with probability 1 - delta one of these adds a whole copy. It may even be known
 which parties added one. PolyaShare is (eps, 0) while the n parties add their shares and keep them
-secret; one share left out, and nothing is promised. eps is that of one count: who publishes
-several that one person changes divides it among them.
+secret; one share left out, and nothing is promised. So a party that adds a share and sees the
+result has less than one copy against it: let n be fewer than those who add, by all who may see it.
+eps and delta are those of one count, and coins are tossed for each: who publishes several that one
+person changes divides both among them; where Delta protects a party, delta among all cells.
 Leakage: samplers take longer for larger noise, and promise no constant time.
 Cost: a sum has 1 copy of noise by DiscreteLaplace and by PolyaShare, and n beta = ln(1/delta) /
 gamma by DilutedGeometric: not one, but 11.5 at delta = 1e-5 and gamma = 1, for a standard deviation

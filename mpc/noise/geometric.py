@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from mpc.extras import load
 from mpc.noise.integer_noise import (
     IntegerNoise,
-    check_count,
     check_integer,
     check_open_unit,
+    checked_count,
     log_moment_of_a_copy,
 )
 from mpc.randomness import Randomness, SystemRandomness
@@ -48,7 +48,7 @@ class DiscreteLaplace(IntegerNoise):
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
         """Draw `count` copies: shape (count,), dtype int64."""
-        check_count(count)
+        count = checked_count(count)
         if not count:
             return np.zeros(0, np.int64)
         return np.array(_measurement(_scale(self.rate))([0] * count), np.int64)
@@ -110,7 +110,7 @@ class DilutedGeometric(IntegerNoise):
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
         """Draw a party's noise for `count` counts: shape (count,), dtype int64."""
-        check_count(count)
+        count = checked_count(count)
         noise = np.zeros(count, np.int64)
         heads = self._heads(count)
         noise[heads] = DiscreteLaplace(eps=self.eps, Delta=self.Delta)(int(heads.sum()))
@@ -119,7 +119,12 @@ class DilutedGeometric(IntegerNoise):
     def _heads(self, count: int) -> NDArray[np.bool_]:
         """Toss coins, each heads with the probability beta rounded up to a multiple of 2^-64."""
         draws = np.frombuffer(self.randomness.bytes(8 * count), "<u8")
-        return draws <= np.uint64(math.ceil(Fraction(self.beta) * 2**64) - 1)
+        return draws <= np.uint64(self.last_heads)
+
+    @property
+    def last_heads(self) -> int:
+        """The largest of the 64-bit draws that is heads."""
+        return math.ceil(Fraction(self.beta) * 2**64) - 1
 
     def log_moment(self, t: float) -> float:
         """Return ln E exp(t X), for 0 < t < `rate`."""

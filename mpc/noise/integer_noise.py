@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -61,7 +62,7 @@ class IntegerNoise(ABC):
     @property
     def rate(self) -> Fraction:
         """The exponent eps / Delta = ln(alpha), exactly."""
-        return Fraction(self.eps) / self.Delta
+        return Fraction(float(self.eps)) / int(self.Delta)
 
     @property
     def alpha(self) -> float:
@@ -112,7 +113,7 @@ class IntegerNoise(ABC):
         excess = math.log(2) - math.log(tail)
         exponents = (float(self.rate) * i / EXPONENTS for i in range(1, EXPONENTS))
         least = min((parties * self.log_moment(t) + excess) / t for t in exponents)
-        return math.ceil(least) + 1  # the 1 is for rounding in the line before
+        return math.ceil(least) + 1  # rounding is far below the slack of Chernoff's bound
 
 
 def log_moment_of_a_copy(rate: float, t: float) -> float:
@@ -123,7 +124,7 @@ def log_moment_of_a_copy(rate: float, t: float) -> float:
 
 def check_integer(name: str, value: object) -> None:
     """Refuse what is not an integer from 1 on."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
         raise TypeError(f"{name} = {value!r}: an integer is wanted")
     if value < 1:
         raise ValueError(f"{name} = {value}: at least 1 is wanted")
@@ -135,7 +136,8 @@ def check_open_unit(name: str, value: float) -> None:
         raise ValueError(f"{name} = {value}: a number between 0 and 1 is wanted")
 
 
-def check_count(count: int) -> None:
-    """Refuse a negative number of counts."""
+def checked_count(count: int) -> int:
+    """Return a number of counts; refuse a negative one."""
     if count < 0:
         raise ValueError(f"noise for {count} counts: at least 0 are wanted")
+    return operator.index(count)

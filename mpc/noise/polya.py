@@ -20,8 +20,8 @@ from mpc.integers import uniform_below
 from mpc.noise.exact import DIGITS, logarithmic, poisson
 from mpc.noise.integer_noise import (
     IntegerNoise,
-    check_count,
     check_integer,
+    checked_count,
     log_moment_of_a_copy,
 )
 from mpc.randomness import Randomness, SystemRandomness
@@ -77,7 +77,7 @@ class PolyaShare(IntegerNoise):
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
         """Draw a party's share of the noise of `count` counts: shape (count,), dtype int64."""
-        check_count(count)
+        count = checked_count(count)
         noise = np.zeros(count, np.int64)
         with localcontext(DIGITS):
             mean = self.events * count

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from mpc.integers import fast, invert, powmod, rsa_primes, uniform_below
+from mpc.integers import fast, invert, is_probable_prime, powmod, rsa_primes, uniform_below
 from mpc.paillier.residues import Residues
 from mpc.randomness import Randomness
 
 FEWEST_BITS = 2048
+NEAR_BITS = 100
 
 
 @dataclass(frozen=True)
@@ -160,17 +161,23 @@ class PrivateKey:
     Raises
     ------
     ValueError
-        If they are not prime, are equal, do not suit each other, or their product is too short.
+        If they are not prime, are equal, of different lengths (so that one might divide the other
+        less one) or too near each other, or their product is too short.
     """
 
     p: int = field(repr=False)
     q: int = field(repr=False)
 
     def __post_init__(self) -> None:
-        if any(r < 3 or powmod(2, r - 1, r) != 1 for r in (self.p, self.q)) or self.p == self.q:
+        if not all(r > 2 and is_probable_prime(r) for r in (self.p, self.q)) or self.p == self.q:
             raise ValueError("two different odd primes are wanted")
-        if math.gcd(self.public.modulus, (self.p - 1) * (self.q - 1)) != 1:
-            raise ValueError("N has a factor in common with (p - 1) (q - 1)")
+        if self.p.bit_length() != self.q.bit_length() or self._are_near():
+            raise ValueError("primes of one length are wanted, and not near each other")
+        assert self.public.bits  # a modulus that is too short is refused here
+
+    def _are_near(self) -> bool:
+        """Whether N falls to Fermat's method: the primes agree in the first hundred bits."""
+        return abs(self.p - self.q).bit_length() < self.p.bit_length() - NEAR_BITS
 
     @classmethod
     def generate(cls, bits: int = FEWEST_BITS) -> PrivateKey:

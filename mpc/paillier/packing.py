@@ -5,6 +5,7 @@ plaintext = sum_i count_i 2^(b i),      b bits a slot,      floor((bits of N - 1
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -59,8 +60,10 @@ class Packing:
         ------
         ValueError
             If a count is negative or does not fit a slot; it names the place.
+        TypeError
+            If one is no integer.
         """
-        values = [int(count) for count in counts]
+        values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
             if not 0 <= value <= self.largest:
                 raise ValueError(f"count {place} does not fit a slot of {self.slot_bits} bits")

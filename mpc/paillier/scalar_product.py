@@ -118,7 +118,8 @@ class TablePlan:
         """A digest of all of this: part of every message."""
         parties = self.owner, self.other, self.analyst
         numbers = self.records, self.owner_states, *self.other_states, self.slot_bits, self.block
-        return label("paillier table", self.study, self.public.modulus, *parties, *numbers)
+        modulus = self.public.modulus.to_bytes(plaintext_width(self.public), "big")
+        return label("paillier table", self.study, modulus, *parties, *numbers)
 
     @property
     def packing(self) -> Packing:

@@ -6,6 +6,7 @@ which a slot might flow over into the next.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -83,7 +84,7 @@ class EncryptedCounts:
             If a count is negative or above `largest`, or `largest` does not fit a slot.
         """
         public = key.public if isinstance(key, PrivateKey) else key
-        packing = Packing(public.bits, slot_bits)
+        packing, largest = Packing(public.bits, slot_bits), operator.index(largest)
         plaintexts = packing.pack(counts)
         if len(counts) and max(map(int, counts)) > largest:
             raise ValueError("a count is above what is said to be the largest")
@@ -112,6 +113,7 @@ class EncryptedCounts:
         ValueError
             If it is negative, or a slot might flow over.
         """
+        factor = operator.index(factor)
         scaled = self.public.scale(self.ciphertexts, [factor] * len(self.ciphertexts))
         return replace(self, largest=self.largest * factor, ciphertexts=tuple(scaled))
 

@@ -46,7 +46,7 @@ def scalar_product(
     vectors : ndarray of shape (q, m), dtype `product.ring.dtype`
         This party's factor of each product.
     receiver : Party
-        One of the parties, or another, who runs `receive_product`.
+        One of the parties, or another, who runs `receive_product`; never the dealer.
 
     Returns
     -------
@@ -56,12 +56,15 @@ def scalar_product(
     Raises
     ------
     ValueError, TypeError
-        If the vectors have another shape or type, or the party is not one of the product.
+        If the vectors have another shape or type, the party is not one of the product, or the
+        receiver is the dealer.
     DealReusedError
         If the masks of this product were used before.
     MalformedMessageError, UnexpectedMessageError
         If a message has a wrong shape, or is for another sub-protocol; it names the sender.
     """
+    if receiver == product.dealer:
+        raise ValueError(f"{receiver} deals the masks: what it opened would be the factors")
     share = yield from share_product(own, product, vectors)
     if own.party != receiver:
         yield from send_share(share, receiver)
@@ -88,6 +91,8 @@ def receive_product(product: Product) -> Program[Elements]:
 
 def share_product(own: Multiplier, product: Product, vectors: Elements) -> Program[Elements]:
     """Multiply with the other parties and the dealer; as `scalar_product`, but open nothing.
+
+    Whoever opens the shares later must not be the dealer.
 
     Returns
     -------

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc import integers
-from mpc.integers import invert, powmod, rsa_primes, uniform_below
+from mpc.integers import invert, is_probable_prime, powmod, rsa_primes, uniform_below
 from tests.randomness import SeededRandomness
 
 numbers = st.integers(0, 2**300)
@@ -43,3 +43,11 @@ def test_primes_have_the_size_asked_for():
     assert p != q and (p * q).bit_length() == 2048
     with pytest.raises(ValueError, match="1024 bits"):
         rsa_primes(1024)
+
+
+def test_primes_are_told_from_composites():
+    sieve = [n for n in range(2, 2000) if all(n % d for d in range(2, n))]
+    assert [n for n in range(-3, 2000) if is_probable_prime(n)] == sieve
+    assert is_probable_prime(2**521 - 1)
+    for composite in (2**1031 - 1, 561, 3215031751, (2**61 - 1) * (2**89 - 1)):
+        assert not is_probable_prime(composite)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mpc.noise import DilutedGeometric, DiscreteLaplace, PolyaShare, no_noise
 from mpc.noise.exact import bernoulli, bernoulli_exp, logarithmic, poisson
 from mpc.noise.geometric import _measurement, _scale
+from mpc.randomness import SystemRandomness
 from tests.noise_law import (
     add_copy,
     diluted_law,
@@ -320,3 +321,48 @@ def test_a_bound_for_nobody_or_no_tail_is_refused(parties, tail):
 
 def test_no_source_of_randomness_in_a_repr():
     assert "random" not in repr(diluted()).lower()
+
+
+# ---- what the noise must not forget --------------------------------------------------------------
+
+
+def test_diluted_copies_know_Delta():
+    """beta is 1: each is a copy whose scale is Delta / eps."""
+    noise = diluted(Delta=100, n=10)
+    assert noise.beta == 1 and 0.8 < noise(4000).std() / noise.variance**0.5 < 1.2
+
+
+@pytest.mark.parametrize("noise", [diluted(), PolyaShare(eps=0.5, n=2)], ids=["diluted", "polya"])
+def test_randomness_is_the_operating_systems_unless_it_is_given(noise):
+    assert type(noise.randomness) is SystemRandomness
+
+
+@pytest.mark.parametrize(
+    "noise", [DiscreteLaplace(eps=0.3), diluted(n=12), PolyaShare(eps=0.3, n=2)], ids=str
+)
+def test_neighbouring_counts_have_noise_of_their_own(noise):
+    drawn = noise(4000).astype(float)
+    assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 0.12  # seven standard errors
+
+
+@pytest.mark.parametrize("n", [12, 100, 777, 10_000])
+def test_the_coin_is_never_below_beta(n):
+    """Heads is for so many of the 2^64 draws; beta itself is rounded up."""
+    noise = diluted(n=n)
+    assert Fraction(noise.last_heads + 1, 2**64) >= Fraction(noise.beta)
+    assert Decimal(noise.beta) >= Decimal(10).ln() * 5 / n
+
+
+@pytest.mark.parametrize("noise", [diluted(), DiscreteLaplace(eps=0.5)], ids=["diluted", "laplace"])
+def test_bounds_are_of_both_sides(noise):
+    """ln 2 is in the excess: the bound at tail 2p is that of one side at p."""
+    one_side = min(
+        (5 * noise.log_moment(t) - math.log(1e-6)) / t for t in np.linspace(0.001, 0.499, 2000)
+    )
+    assert noise.bound(5, 2e-6) - one_side == pytest.approx(1, abs=2)
+    assert noise.bound(5, 1e-6) > one_side + 1
+
+
+def test_numpys_numbers_are_numbers():
+    noise = PolyaShare(eps=np.float32(0.5), n=np.int64(3), Delta=np.int64(2))
+    assert noise(np.int64(5)).shape == (5,) and noise.rate == Fraction(1, 4)

@@ -144,7 +144,8 @@ def test_short_keys_are_refused():
         (2, 7, "two different odd primes"),
         (15, 7, "two different odd primes"),
         (-5, 7, "two different odd primes"),
-        (3, 7, "in common with"),
+        (3, 7, "primes of one length"),
+        (2**31 - 1, 2**31 + 11, "primes of one length"),
     ],
 )
 def test_primes_that_make_no_key_are_refused(p, q, reason, monkeypatch):
@@ -180,6 +181,18 @@ def test_sums_and_multiples(values, factor, seed):
 
 
 @pytest.mark.parametrize("key", [KEY, KEY.public], ids=["owner", "anybody"])
+def test_bounds_of_numpy_do_not_wrap(key):
+    largest = np.uint32(3 * 10**9)
+    vector = EncryptedCounts.encrypt(key, [3 * 10**9], largest, SeededRandomness())
+    with pytest.raises(ValueError, match="do not fit slots of 32 bits"):
+        vector + vector
+
+
+def test_fractions_are_no_counts(key):
+    with pytest.raises(TypeError):
+        EncryptedCounts.encrypt(key, [1.9], 5, SeededRandomness())
+
+
 def test_new_ciphertexts_of_the_same(key):
     old = KEY.encrypt([0, 1, N - 1], SeededRandomness())
     new = key.rerandomize(old, SeededRandomness(b"other"))

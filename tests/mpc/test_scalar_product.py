@@ -276,6 +276,15 @@ def test_products_that_make_no_sense_are_refused(changes, reason):
         Product(**(given_ | changes))
 
 
+def test_the_dealer_opens_nothing():
+    """It knows all masks: from the shares it would read the factors."""
+    product = product_of(2)
+    own = Multiplier("a", keys_of(product)["a"])
+    with pytest.raises(ValueError, match="dealer deals the masks"):
+        next(scalar_product(own, product, ones(product)["a"], "dealer"))
+    assert not own.used
+
+
 def test_a_product_of_one_party_has_no_subprotocols():
     with pytest.raises(ValueError, match="1 parties"):
         subprotocols(1)

@@ -119,3 +119,42 @@ def test_nobody_else_is_sent_anything():
     }
     _, transcript = run_all(programs_of(KEY, PLAN, X, [(0, 1, 1)]))
     assert {(s.sender, s.receiver) for s in transcript} == links.keys()
+
+
+def integers(values):
+    return [int.from_bytes(row.tobytes(), "little") for row in values]
+
+
+@pytest.mark.parametrize("free", range(3))
+def test_each_answer_has_a_mask_and_a_randomizer_of_its_own(free):
+    """Those of one answer vary: it takes all values, and the others none but theirs."""
+    plan = plan_of(KEY, 3, (2, (1, 2)), slot_bits=2)
+    seen = [set() for _ in range(3)]
+    for rho, r in product(range(N), UNITS):
+        masks, units = [4, 5, 6], [2, 3, 4]
+        masks[free], units[free] = rho, r
+        y = [np.zeros(3, int), np.array([0, 1, 0])]
+        program = count_by_state(plan, y, Draws(*masks, *units))
+        next(program)
+        sent = program.send({"owner": EncryptedBlock(plan.label, to_bytes(COLUMN, 2), 0)}).outbox
+        for values, c in zip(seen, integers(sent["owner"].values), strict=True):
+            values.add(c)
+    assert [len(values) for values in seen] == [
+        N * len(UNITS) if i == free else 1 for i in range(3)
+    ]
+
+
+@pytest.mark.parametrize("free", range(3))
+def test_each_record_has_a_randomizer_of_its_own(free):
+    plan = plan_of(KEY, 3, (2, (1,)), slot_bits=2, block=2)
+    seen = [set() for _ in range(3)]
+    for a, b in product(range(4), range(6)):
+        p, q = [1, 2, 3], [3, 4, 5]
+        p[free], q[free] = a, b
+        draws = Draws(*p[:2], *q[:2], p[2], q[2])
+        program = encrypt_column(plan, KEY, np.zeros(3, int), draws)
+        blocks = next(program).outbox["other"], program.send({}).outbox["other"]
+        found = [c for block in blocks for c in integers(block.values)]
+        for values, c in zip(seen, found, strict=True):
+            values.add(c)
+    assert [len(values) for values in seen] == [24 if i == free else 1 for i in range(3)]
