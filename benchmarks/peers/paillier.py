@@ -5,18 +5,12 @@ PYTHONPATH=.:benchmarks python benchmarks/peers/paillier.py
 
 from __future__ import annotations
 
-import os
 import secrets
-import signal
-import socket
-import subprocess
-import sys
-from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
+from peers.mpyc_run import mpyc_seconds
 from phe import paillier as phe
-from side_by_side import seconds_of, table
+from side_by_side import seconds_of
 
 from mpc.paillier import PrivateKey, TablePlan, count_by_state, encrypt_column, open_tables
 from mpc.paillier.interchange import to_phe_private
@@ -24,7 +18,6 @@ from mpc.randomness import SystemRandomness
 from mpc.scheduler import run_all
 
 RECORDS, STATES = 1000, 4
-PATIENCE = 30  # seconds
 RANDOMNESS = SystemRandomness()
 TRUST = "two parties, no dealer; DCR"
 CODES = np.random.default_rng(0).integers(0, STATES, (2, RECORDS))
@@ -88,38 +81,6 @@ def phe_table(key: phe.PaillierPrivateKey) -> None:
     check(found)
 
 
-def mpyc_seconds() -> float | None:
-    """Run MPyC's three processes, in a session that ends with them; return None if they fail."""
-    script = str(Path(__file__).with_name("mpyc_table.py"))
-    command = [sys.executable, script, str(RECORDS), "-M3", "-B", str(free_port())]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            told, _ = process.communicate(timeout=PATIENCE)
-            return float(told.split()[-1]) if process.returncode == 0 else None
-        except (subprocess.TimeoutExpired, IndexError, ValueError):
-            return None
-        finally:
-            end_session(process.pid)
-
-
-def end_session(leader: int) -> None:
-    with suppress(ProcessLookupError):  # all have ended by themselves
-        os.killpg(leader, signal.SIGKILL)
-
-
-def free_port() -> int:
-    """Return a port that is free, as its followers are likely to be."""
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return min(int(probe.getsockname()[1]), 65_000)
-
-
 def rows() -> list[list[str]]:
     """Return [primitive, ours, peer, peer's, peer's / ours, our trust, the peer's trust]."""
     keys = [PrivateKey.generate(bits) for bits in (2048, 3072)]
@@ -131,12 +92,7 @@ def rows() -> list[list[str]]:
     first = seconds_of(lambda: our_table(PrivateKey(keys[0].p, keys[0].q)), 3)
     found.append(row(f"{setting}, first use of a key", first, "the same protocol on phe", theirs))
     honest = "three parties, no two of them together (two parties: threshold 0, hides nothing)"
-    mpyc = mpyc_seconds()
+    mpyc = mpyc_seconds("mpyc_table.py", RECORDS)
     if mpyc is None:
         return [*found, [f"Paillier: {setting}", shown(ours), "MPyC -M3", "-", "-", TRUST, honest]]
     return [*found, row(setting, ours, "MPyC -M3, Shamir", mpyc, honest)]
-
-
-if __name__ == "__main__":
-    header = ["", "ours", "peer", "peer's", "ratio", "our trust", "peer's trust"]
-    print(table(header, rows()))
