@@ -1,7 +1,4 @@
-"""Paillier beside phe with gmpy2, and a table of 1,000 records beside phe's and MPyC's.
-
-PYTHONPATH=.:benchmarks python benchmarks/peers/paillier.py
-"""
+"""Paillier beside phe with gmpy2, and a table of 1,000 records beside phe's and MPyC's."""
 
 from __future__ import annotations
 
