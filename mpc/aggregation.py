@@ -16,7 +16,10 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mpc.errors import (
     DealReusedError,
@@ -28,6 +31,9 @@ from mpc.errors import (
 from mpc.integers import STATISTICAL_BITS
 from mpc.randomness import label
 from mpc.rounds import Expect, Inbox, Message, Party, Program, Round
+
+P = TypeVar("P")  # a scheme's parameters
+Counts: TypeAlias = Sequence[int] | NDArray[np.integer]
 
 NEVER = -1  # the last time of a key that has encrypted nothing yet
 MOST_TIME = 1 << 62
@@ -100,6 +106,29 @@ class Times:
         if time <= self.last:
             raise DealReusedError(f"time {time} comes after {self.last}: times must increase")
         self.last = time
+
+
+class KeyOwner(Generic[P]):
+    """A party's key, and the times at which it has encrypted.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of the scheme.
+    party : Party
+    key : int
+        Of `deal_keys`; used by nobody else.
+    last_time : int
+        The highest time that this key was ever used at, `NEVER` for a new key. After each
+        `encrypt`, the caller stores `times.last` before it sends.
+    """
+
+    def __init__(self, parameters: P, party: Party, key: int, *, last_time: int) -> None:
+        self.parameters, self.party, self.times = parameters, party, Times(last_time)
+        self._key = key
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.party!r}, last_time={self.times.last})"
 
 
 class Expected(NamedTuple):

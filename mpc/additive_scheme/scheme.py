@@ -8,34 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.additive_scheme.parameters import Parameters
-from mpc.aggregation import Ciphertexts, Times, collect, named, send
+from mpc.aggregation import Ciphertexts, Counts, KeyOwner, Times, collect, named, send
 from mpc.errors import MalformedMessageError
 from mpc.integers import powmod
 from mpc.rounds import Message, Party, Program
 
-Counts = Sequence[int] | NDArray[np.integer]
 
-
-class Encryptor:
-    """A party's key, and the times at which it has encrypted.
-
-    Parameters
-    ----------
-    parameters : Parameters
-    party : Party
-    key : int
-        Of `deal_keys`; used by nobody else.
-    last_time : int
-        The highest time that this key was ever used at, `NEVER` for a new key. After each
-        `encrypt`, the caller stores `times.last` before it sends.
-    """
-
-    def __init__(self, parameters: Parameters, party: Party, key: int, *, last_time: int) -> None:
-        self.parameters, self.party, self.times = parameters, party, Times(last_time)
-        self._key = key
-
-    def __repr__(self) -> str:
-        return f"Encryptor({self.party!r}, last_time={self.times.last})"
+class Encryptor(KeyOwner[Parameters]):
+    """A party that encrypts its counts; its parameters are those of `KeyOwner`."""
 
     def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
         """Encrypt this party's counts of one time, one exponentiation a packet.

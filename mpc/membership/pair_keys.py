@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.additive_scheme.parameters import Parameters
-from mpc.additive_scheme.scheme import Counts, decrypt, encrypt
-from mpc.aggregation import Ciphertexts, Times
+from mpc.additive_scheme.scheme import decrypt, encrypt
+from mpc.aggregation import Ciphertexts, Counts, Times
 from mpc.errors import ProtocolError
 from mpc.randomness import StreamKey, label
 from mpc.rounds import Message, Party

@@ -16,8 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.additive_scheme.scheme import Counts
-from mpc.aggregation import OVERHEAD_CELLS, collect
+from mpc.aggregation import OVERHEAD_CELLS, Counts, collect
 from mpc.errors import ReplayedMessageError, UnexpectedMessageError
 from mpc.membership.pair_keys import Member, Miner
 from mpc.rounds import Expect, Message, Party, Program, Round

@@ -111,12 +111,10 @@ def fit_em(
             progress(len(fits) * most_iterations + iteration, (1 + restarts) * most_iterations)
 
     generator = np.random.default_rng(seed)
+    starts = [start or _available(data, structure)]
+    starts += [_random(structure, variables, generator) for _ in range(restarts)]
     fits: list[Climbed] = []
-    for number in range(1 + restarts):
-        if number:
-            first = _random(structure, variables, generator)
-        else:
-            first = start or _available(data, structure)
+    for first in starts:
         fits.append(
             climb(
                 expect,

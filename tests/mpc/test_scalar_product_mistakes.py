@@ -1,0 +1,216 @@
+"""The n-party scalar product: what a caller and a peer may do wrong."""
+
+import numpy as np
+import pytest
+
+from mpc.errors import (
+    DealReusedError,
+    MalformedMessageError,
+    ProtocolError,
+    UnexpectedMessageError,
+)
+from mpc.randomness import StreamKey, label
+from mpc.ring import Ring
+from mpc.rounds import Round
+from mpc.scalar_product import (
+    MaskedFactor,
+    MaskedMasks,
+    Multiplier,
+    Product,
+    ProductCorrection,
+    scalar_product,
+    subprotocols,
+)
+from mpc.scheduler import ByHand, Scheduler, run_all
+from mpc.sharing import Share
+from tests.mpc.test_scalar_product import keys_of, ones, product_of, programs
+from tests.randomness import HashStream
+
+# ---- a caller's mistakes -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"parties": ()}, "at least 2"),
+        ({"parties": ("a",)}, "at least 2"),
+        ({"parties": ("a", "b", "a")}, "each once"),
+        ({"parties": ("a", "dealer")}, "dealer is the dealer"),
+        ({"count": -1}, "shape"),
+        ({"records": -1}, "shape"),
+    ],
+)
+def test_products_that_make_no_sense_are_refused(changes, reason):
+    given_ = {
+        "study": b"s", "id": b"i", "ring": Ring(16), "parties": ("a", "b"), "count": 1, "records": 1
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=reason):
+        Product(**(given_ | changes))
+
+
+def test_the_dealer_opens_nothing():
+    """It knows all masks: from the shares it would read the factors."""
+    product = product_of(2)
+    own = Multiplier("a", keys_of(product)["a"])
+    with pytest.raises(ValueError, match="dealer deals the masks"):
+        next(scalar_product(own, product, ones(product)["a"], "dealer"))
+    assert not own.used
+
+
+def test_a_product_of_one_party_has_no_subprotocols():
+    with pytest.raises(ValueError, match="1 parties"):
+        subprotocols(1)
+
+
+@pytest.mark.parametrize(
+    ("party", "vectors", "error", "reason"),
+    [
+        ("z", np.ones((1, 4), np.uint16), ValueError, "z is not one of"),
+        ("a", np.ones((1, 4), np.uint32), TypeError, "uint32"),
+        ("a", np.ones((1, 4), np.int64), TypeError, "int64"),
+        ("a", np.ones((1, 5), np.uint16), ValueError, r"\(1, 5\)"),
+        ("a", np.ones(4, np.uint16), ValueError, r"\(4,\)"),
+    ],
+)
+def test_vectors_of_another_shape_or_type_are_refused(party, vectors, error, reason):
+    with pytest.raises(error, match=reason):
+        next(scalar_product(Multiplier(party, HashStream(b"")), product_of(2), vectors, "analyst"))
+
+
+def test_masks_are_used_once():
+    product, own = product_of(2), Multiplier("a", HashStream(b"a"))
+    vectors = np.ones(product.shape, np.uint16)
+    next(scalar_product(own, product, vectors, "analyst"))
+    for again in (vectors, 0 * vectors):
+        with pytest.raises(DealReusedError):
+            next(scalar_product(own, product, again, "analyst"))
+    remembered = Multiplier("a", HashStream(b"a"), set(own.used))
+    with pytest.raises(DealReusedError):
+        next(scalar_product(remembered, product, vectors, "analyst"))
+    next(scalar_product(own, product_of(2, name=b"another"), vectors, "analyst"))
+
+
+def test_vectors_that_are_refused_use_no_masks():
+    own = Multiplier("a", HashStream(b"a"))
+    with pytest.raises(TypeError):
+        next(scalar_product(own, product_of(2), np.ones((1, 4)), "analyst"))
+    assert not own.used
+
+
+def test_no_secret_in_a_repr():
+    own = Multiplier("a", StreamKey(b"secret" * 6))
+    assert "secret" not in repr(own)
+    assert "123" not in repr(MaskedFactor(np.array([123], np.uint16), b""))
+
+
+# ---- a peer's mistakes ---------------------------------------------------------------------------
+
+
+class Tampering(ByHand):
+    """Replaces what `sender` sends, where `change` returns something."""
+
+    def __init__(self, sender, change):
+        super().__init__()
+        self.sender, self.change = sender, change
+
+    def pack(self, sent):
+        if sent.sender == self.sender:
+            sent = sent._replace(message=self.change(sent.message))
+        return super().pack(sent)
+
+
+def run_tampered(sender, change, n=3):
+    product = product_of(n)
+    scheduler = Scheduler(Tampering(sender, change))
+    for party, program in programs(product, ones(product)).items():
+        scheduler.start(party, program)
+    for party in (*product.parties, "analyst"):
+        scheduler.finish(party)
+
+
+def with_values(kind, values):
+    def change(message):
+        if not isinstance(message, kind):
+            return message
+        changed = values(message.values)
+        return Share(changed) if kind is Share else kind(changed, message.label)
+
+    return change
+
+
+KINDS = [("b", MaskedFactor), ("dealer", MaskedMasks), ("dealer", ProductCorrection), ("c", Share)]
+WRONG = {
+    "shape": lambda values: values[..., :-1],
+    "axes": lambda values: values[None],
+    "type": lambda values: values.astype(np.uint32),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize(("sender", "kind"), KINDS)
+def test_a_message_of_a_wrong_shape_or_type_names_its_sender(sender, kind, wrong):
+    with pytest.raises(MalformedMessageError) as caught:
+        run_tampered(sender, with_values(kind, WRONG[wrong]))
+    assert caught.value.party == sender
+
+
+@pytest.mark.parametrize(("sender", "kind"), KINDS)
+def test_a_message_of_another_kind_names_its_sender(sender, kind):
+    other = Share if kind is not Share else ProductCorrection
+
+    def change(message):
+        if not isinstance(message, kind):
+            return message
+        return Share(message.values) if other is Share else other(message.values, b"")
+
+    with pytest.raises(UnexpectedMessageError) as caught:
+        run_tampered(sender, change)
+    assert caught.value.party == sender
+
+
+@pytest.mark.parametrize(("sender", "kind"), KINDS[:3])
+def test_a_message_of_another_product_names_its_sender(sender, kind):
+    def change(message):
+        return kind(message.values, label("another")) if isinstance(message, kind) else message
+
+    with pytest.raises(UnexpectedMessageError, match="another query") as caught:
+        run_tampered(sender, change)
+    assert caught.value.party == sender
+
+
+def test_a_message_sent_again_is_not_taken_in_the_next_subprotocol():
+    first = []
+
+    def change(message):
+        if isinstance(message, MaskedFactor):
+            first.append(message)
+            return first[0]
+        return message
+
+    with pytest.raises(UnexpectedMessageError) as caught:
+        run_tampered("b", change)
+    assert caught.value.party == "b"
+
+
+@pytest.mark.parametrize("missing", ["b", "dealer"])
+def test_who_is_missing_is_named(missing):
+    product = product_of(3)
+    given_ = programs(product, ones(product))
+    del given_[missing]
+    with pytest.raises(ProtocolError) as caught:
+        run_all(given_)
+    assert missing in caught.value.party
+
+
+def test_who_stops_half_way_is_named():
+    product = product_of(3)
+    given_ = programs(product, ones(product))
+    whole = given_["c"]
+
+    def half():
+        yield next(whole)
+        yield Round({}, {})
+
+    with pytest.raises(ProtocolError) as caught:
+        run_all(given_ | {"c": half()})
+    assert "c" in caught.value.party
