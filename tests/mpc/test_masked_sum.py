@@ -180,6 +180,33 @@ def test_all_messages_can_be_sent_and_are_within_what_is_expected():
         assert np.array_equal(scheduler.finish("server").values, w.sum_of(w.members))
 
 
+class DropsTheUnread(SealedPackets):
+    """Drops p00 once, when the server has written to it and p00 has not read that."""
+
+    scheduler: Scheduler
+    to_drop = ("p00",)
+
+    def pack(self, sent):
+        if self.to_drop and type(sent.message) is Survivors and sent.receiver == "p04":
+            self.scheduler.drop(*self.to_drop)
+            self.to_drop = ()
+        return super().pack(sent)
+
+
+def test_who_dropped_out_takes_part_in_the_next_sum_over_sealed_packets():
+    """What it had not read is of the past: the counters of its link go on behind it."""
+    w = World(5)
+    carrier = DropsTheUnread(bytes(16), Traffic())
+    found, told = run_dropping(w.programs(), {"p00": 3}, carrier)
+    assert len(found.parties) == 5 and "p00" not in told
+    w.plan = SumPlan(b"next", w.plan.signing_keys, 3, 100, w.plan.neighbourhood)
+    scheduler = carrier.scheduler
+    for party, program in w.programs().items():
+        if party != "server":
+            scheduler.start(party, program)
+    assert np.array_equal(scheduler.run("server", collect(w.plan)).values, w.sum_of(w.members))
+
+
 def test_many_parties_with_the_smallest_neighbourhood():
     neighbourhood = smallest_neighbourhood(80, 1, 6, failure=1e-3)
     assert neighbourhood.degree < 40
