@@ -309,13 +309,19 @@ def test_a_member_that_is_not_in_the_plan():
     ],
 )
 def test_impossible_plans(count, length, bound, neighbourhood, reason):
-    keys = {f"p{i}": bytes(32) for i in range(count)}
+    keys = {f"p{i}": bytes([i] * 32) for i in range(count)}
     with pytest.raises(ValueError, match=reason):
         SumPlan(b"s", keys, length, bound, Neighbourhood(*neighbourhood))
 
 
+def test_two_parties_with_one_signing_key_are_no_plan():
+    keys = {"p": b"1" * 32, "q": b"2" * 32, "r": b"1" * 32}
+    with pytest.raises(ValueError, match="p and r have one signing key"):
+        SumPlan(b"s", keys, 1, 1, Neighbourhood(2, 2))
+
+
 def test_all_of_a_plan_is_in_its_context():
-    keys = {"p": bytes(32), "q": bytes(32)}
+    keys = {"p": bytes(32), "q": b"0" * 32}
     base = (b"s", keys, 3, 9, Neighbourhood(1, 2))
     others = [(b"t",), (b"s", keys | {"q": b"1" * 32}), (b"s", keys, 4), (b"s", keys, 3, 8)]
     plans = [SumPlan(*(*other, *base[len(other) :])) for other in [base, *others]]
