@@ -53,7 +53,8 @@ class Member:
     party : Party
     signing : SigningKey
     names : set of bytes, optional
-        Of the sums that it took part in.
+        Of the sums that it took part in. Kept in memory alone: to refuse a name after a restart,
+        the caller stores them before a sum's first message leaves, and begins with them.
     """
 
     party: Party
