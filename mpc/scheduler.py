@@ -37,6 +37,10 @@ class Carrier(Protocol):
         """Return the message, or blame the sender for it."""
         ...
 
+    def discard(self, sender: Party, receiver: Party) -> None:
+        """Note that the next packet on a link will not be unpacked: its receiver has gone."""
+        ...
+
 
 class ByHand:
     """Hands messages over as they are, and keeps a transcript."""
@@ -61,6 +65,9 @@ class ByHand:
             wanted, came = expect.kind.__name__, type(packet.message).__name__
             raise UnexpectedMessageError(sender, f"sent {came} to {receiver}, who wants {wanted}")
         return packet
+
+    def discard(self, sender: Party, receiver: Party) -> None:
+        """Do nothing: messages are not counted."""
 
 
 class Scheduler:
@@ -135,12 +142,17 @@ class Scheduler:
         self._gone.add(party)
         if program is not None:
             program.close()
-        for link, packets in self._mail.items():
-            if link[1] == party:
-                packets.clear()
+        self._empty_mail_box(party)
         for peer in self._awaited:
             self._awaited[peer].discard(party)
             self._line_up(peer)
+
+    def _empty_mail_box(self, party: Party) -> None:
+        for link, packets in self._mail.items():
+            if link[1] == party:
+                for _ in packets:
+                    self.carrier.discard(*link)
+                packets.clear()
 
     def close(self) -> None:
         """End all programs where they wait."""

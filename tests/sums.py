@@ -7,8 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from mpc.masked_sum import Member, Neighbourhood, SumPlan, collect, contribute
+from mpc.masked_sum.messages import Confirmations, Survivors, as_rows, places_of
+from mpc.masked_sum.party import Contribution
+from mpc.masked_sum.roster import transcript
+from mpc.masked_sum.server import Collection
 from mpc.scheduler import ByHand, Scheduler
-from mpc.signing import SigningKey
+from mpc.signing import SIGNATURE_BYTES, SigningKey
 from tests.randomness import SeededRandomness
 
 MESSAGES = 5  # that a party sends in a sum
@@ -36,6 +40,45 @@ class World:
 
     def sum_of(self, parties):
         return sum((self.vectors[p] for p in parties), np.zeros(self.plan.length, np.int64))
+
+
+class Contributing:
+    """All parties of a sum, and what an honest server relays, taken up to a round of one's choice.
+
+    `confirm` tells of signers whatever list they are in, each with its signature of that list.
+    """
+
+    def __init__(self, world):
+        self.plan, self.world = world.plan, world
+        self.parties = {
+            world.plan.place(party): Contribution(world.plan, member, "server", world.randomness)
+            for party, member in world.members.items()
+        }
+        self.server = Collection(world.plan)
+        advertised = {place: ours.advertise() for place, ours in self.parties.items()}
+        self.keys = self.server.tell_keys(advertised)[world.plan.parties[0]]
+
+    def mask(self, sharers=None):
+        """Take the sharers past their masked vectors; return these."""
+        chosen = self.parties if sharers is None else sharers
+        shared = {place: ours.share(self.keys) for place, ours in self.parties.items()}
+        told = self.server.deliver({place: shared[place] for place in chosen})
+        zeros = np.zeros(self.plan.length, self.plan.ring.dtype)
+        parties = self.plan.parties
+        return {p: self.parties[p].mask(told[parties[p]], zeros) for p in chosen}
+
+    def confirm(self, survivors=None, signers=None):
+        """Take the survivors past their signatures; return what is told of the signers'."""
+        masked = self.mask()
+        survivors = places_of(masked if survivors is None else survivors)
+        signers = survivors if signers is None else places_of(signers)
+        for place in survivors.tolist():
+            self.parties[place].confirm(Survivors(self.plan.context, survivors))
+        ours = self.parties[int(survivors[0])]
+        name = transcript(ours.roster, ours.sharers, survivors)
+        members = (self.world.members[self.plan.parties[place]] for place in signers.tolist())
+        signatures = as_rows([m.signing.sign(name) for m in members], SIGNATURE_BYTES)
+        return Confirmations(self.plan.context, signers, signatures)
 
 
 class Changing(ByHand):

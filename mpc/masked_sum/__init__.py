@@ -21,8 +21,10 @@ Security: against a server that lies and `corrupt` parties with it, but for the 
 `smallest_neighbourhood`: never both seeds of one party, whatever it tells whom; one list of
 survivors, since two cannot both be signed by a quorum; no less is opened than the sum of all
 honest survivors. The parties' signing keys must not come from the server. Drop-outs, and parties
-that send garbage, can stop a sum; who does is named. A party can add what it likes to a sum, up to
-the bound unseen. The circle follows from the roster: a server can try many rosters, no more.
+that send garbage, can stop a sum; who does is named. The server checks the total alone: a party can
+move the sum, unseen, to whatever stays within survivors x bound, by up to 2n times the bound; if it
+goes beyond, all survivors are named. The circle follows from the roster: a server can try many
+rosters, no more.
 Leakage: the sum and whose it is, to the server; who advertised, shared and survived, to all.
 Cost: 5 rounds; a party sends its vector once, 146 (k + 1) bytes of shares, 33 (k + 1) to unmask,
 and reads 208 bytes a party: keys, lists and signatures. It agrees on 2 (k + 1) keys.

@@ -80,19 +80,22 @@ def smallest_neighbourhood(
         If no threshold will do: 2 t > parties + corrupt and t <= parties - dropped.
     """
     for degree in (*range(2, parties - 1, 2), parties - 1):
-        thresholds = range(degree // 2 + 1, degree + 2)
-        place = bisect_left(
-            thresholds,
-            True,
-            key=lambda t, k=degree: (  # type: ignore[misc]  # mypy takes k for a parameter
-                compromise_probability(parties, Neighbourhood(k, t), corrupt) <= compromise
-            ),
-        )
-        if place < len(thresholds):
-            found = Neighbourhood(degree, thresholds[place])
-            if failure_probability(parties, found, dropped) <= failure:
-                return found
+        found = _least_safe(parties, degree, corrupt, compromise)
+        if found and failure_probability(parties, found, dropped) <= failure:
+            return found
     raise ValueError(f"{parties} parties, {corrupt} corrupt, {dropped} dropped: too few are left")
+
+
+def _least_safe(parties: int, degree: int, corrupt: int, compromise: float) -> Neighbourhood | None:
+    """Return the neighbourhood of a degree with the lowest threshold that is safe, if any is."""
+
+    def is_safe(threshold: int) -> bool:
+        neighbourhood = Neighbourhood(degree, threshold)
+        return compromise_probability(parties, neighbourhood, corrupt) <= compromise
+
+    thresholds = range(degree // 2 + 1, degree + 2)
+    place = bisect_left(thresholds, True, key=is_safe)
+    return Neighbourhood(degree, thresholds[place]) if place < len(thresholds) else None
 
 
 def compromise_probability(parties: int, neighbourhood: Neighbourhood, corrupt: int) -> float:

@@ -53,7 +53,8 @@ class Member:
     party : Party
     signing : SigningKey
     names : set of bytes, optional
-        Of the sums that it took part in.
+        Of the sums that it took part in. Kept in memory alone: to refuse a name after a restart,
+        the caller stores them before a sum's first message leaves, and begins with them.
     """
 
     party: Party
@@ -197,8 +198,8 @@ class Contribution:
             envelope = Envelope(self.plan.context, self.plan.parties[place], self.member.party)
             pieces = (piece.tobytes() for piece in row)
             self.shares[place] = envelope.open(self.seal_keys[place], *pieces)
-        peers = {self.plan.parties[place]: self._mask_key(place) for place in members}
-        del peers[self.member.party]
+        others = (place for place in members if place != self.me)
+        peers = {self.plan.parties[place]: self._mask_key(place) for place in others}
         masks = pair_masks(self.plan, self.member.party, peers)
         masks += own_mask(self.plan, self.self_mask)
         return MaskedVector(self.plan.context, elements + masks)

@@ -36,7 +36,8 @@ class SumPlan:
     Raises
     ------
     ValueError
-        If there are fewer than two parties, no ring for the sum, or the neighbourhood is none.
+        If there are fewer than two parties, or two with one signing key, no ring for the sum, or
+        the neighbourhood is none.
     """
 
     name: bytes
@@ -60,6 +61,15 @@ class SumPlan:
             )
         if self.length < 0 or self.bound < 0 or 2 * self.largest >= 2**64:
             raise ValueError(f"length {self.length}, bound {self.bound}: no ring holds such sums")
+        self._check_keys()
+
+    def _check_keys(self) -> None:
+        """Check that no party could sign for another: one would be two of a quorum."""
+        owners: dict[bytes, Party] = {}
+        for party in self.parties:
+            first = owners.setdefault(self.signing_keys[party], party)
+            if first != party:
+                raise ValueError(f"{first} and {party} have one signing key: each needs its own")
 
     @property
     def largest(self) -> int:

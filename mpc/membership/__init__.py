@@ -12,12 +12,14 @@
 The e cancel pair by pair, so keys are zero in sum over whoever is present, and no dealer knows any.
 Without the miner, or over some only of those present, the other pairs stay in the product.
 
-Security: the miner, with fewer than 2 `least` of the parties, the absent counted in, learns the sum
-over the others and no part of it: a part decrypts only if no pair ties it to the rest, and a ring
-of blocks does not fall apart before two whole blocks are taken out. Who leaves knows its own pairs,
-which nobody uses any more. No key is ever handed to the miner: of a leaver's, it would read the
-past. A miner that calls parties absent who are there must leave two thirds of each block to those
-it asks, and opens one sum a time, as long as less than a third of each block is on its side.
+Security: with true rolls the miner, with fewer than 2 `least` of the parties, the absent counted
+in, learns the sum over the others and no part of it: a part decrypts only if no pair ties it to the
+rest, and a ring of blocks does not fall apart before two whole blocks are taken out. A miner that
+calls parties absent who are there must leave two thirds of each block to those it asks, and opens
+one sum a time, as long as less than a third of each block is on its side. A third of each of up to
+three blocks reads parts, and is fewer than 4/3 `least`: for blocks of 20 and more, 7 of 21 parties.
+Who leaves knows its own pairs, which nobody uses any more. No key is ever handed to the miner: of a
+leaver's, it would read the past.
 Trust: the factors of N are forgotten; public keys are their owners'; whoever announces joins and
 leaves tells true: a party that is told of colluding neighbours alone has no secret from them. So
 the blocks are for all to see.

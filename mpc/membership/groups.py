@@ -8,7 +8,8 @@ A block that grows to 2 least is cut in two; one that shrinks below least joins 
 comes is put into a random block, and blocks are cut at random, so that nobody can choose whom to
 surround. All of this is public; no secret is here.
 
-To part the remaining members, 2 least of them must be taken away: two whole blocks, apart.
+To part the remaining members, 2 least of them must be taken away: two whole blocks, apart. A miner
+that lies about who is there parts them with less; see `mpc.membership`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Groups:
     randomness : Randomness
         Places the parties.
     least : int, default=20
-        The least size of a block: coalitions of fewer than twice as many cannot part the others.
+        The least size of a block: coalitions of fewer than twice as many cannot part the others,
+        if the miner's rolls are true.
 
     Raises
     ------

@@ -95,8 +95,9 @@ class Member:
         Raises
         ------
         ProtocolError
-            If the party itself, or more than a third of a block beside it, are called absent; it
-            names the miner, who could else part the parties. The time is not used up then.
+            If the party itself, the miner, or more than a third of a block beside it, are called
+            absent; it names the miner. It could else part the parties, or, itself left out, let
+            anyone open the sum without a key. The time is not used up then.
         ValueError
             If a count lies outside the bounds.
         DealReusedError
@@ -105,6 +106,8 @@ class Member:
         gone = frozenset(absent)
         if self.party in gone:
             raise ProtocolError(self.miner, f"calls {self.party} absent, and asks it")
+        if self.miner in gone:
+            raise ProtocolError(self.miner, "calls itself absent: anyone could open the sum")
         if any(3 * len(block & gone) > len(block) for block in self.neighbourhood):
             raise ProtocolError(self.miner, "calls more than a third of a block absent")
         pairs = {peer: pair for peer, pair in self._pairs.items() if peer not in gone}

@@ -40,8 +40,8 @@ def answer_roll(member: Member, counts: Counts, time: int) -> Program[None]:
     Raises
     ------
     ProtocolError
-        If the roll is of other parameters or another time, or calls too many absent; it names the
-        miner.
+        If the roll is of other parameters or another time, or calls absent who must not be, or too
+        many (`Member.encrypt`); it names the miner.
     """
     cells = OVERHEAD_CELLS + NAME_CELLS * member.parameters.most
     roll = (yield Round({}, {member.miner: Expect(Roll, cells)}))[member.miner]

@@ -225,7 +225,7 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
     """
     operands = [
         Operand(
-            label("id", name, *variable.states, *ids[name]),
+            label("id", name, len(variable.states), *variable.states, *ids[name]),
             variable.codes - 1,
             study.holders[name],
             variable.missing,

@@ -89,6 +89,11 @@ class SealedPackets:
         self.traffic.rounds = max(self.traffic.rounds, depth)
         return Sent(*link, wire.decode(body, sender, expect), depth)
 
+    def discard(self, sender: Party, receiver: Party) -> None:
+        """Count the next packet on a link as taken: what is sent later comes after it."""
+        link = sender, receiver
+        self._taken[link] = self._taken.get(link, 0) + 1
+
 
 class LocalTransport:
     """Runs the analyst's programs, and steps those of all other parties meanwhile.

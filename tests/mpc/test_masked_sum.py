@@ -180,6 +180,33 @@ def test_all_messages_can_be_sent_and_are_within_what_is_expected():
         assert np.array_equal(scheduler.finish("server").values, w.sum_of(w.members))
 
 
+class DropsTheUnread(SealedPackets):
+    """Drops p00 once, when the server has written to it and p00 has not read that."""
+
+    scheduler: Scheduler
+    to_drop = ("p00",)
+
+    def pack(self, sent):
+        if self.to_drop and type(sent.message) is Survivors and sent.receiver == "p04":
+            self.scheduler.drop(*self.to_drop)
+            self.to_drop = ()
+        return super().pack(sent)
+
+
+def test_who_dropped_out_takes_part_in_the_next_sum_over_sealed_packets():
+    """What it had not read is of the past: the counters of its link go on behind it."""
+    w = World(5)
+    carrier = DropsTheUnread(bytes(16), Traffic())
+    found, told = run_dropping(w.programs(), {"p00": 3}, carrier)
+    assert len(found.parties) == 5 and "p00" not in told
+    w.plan = SumPlan(b"next", w.plan.signing_keys, 3, 100, w.plan.neighbourhood)
+    scheduler = carrier.scheduler
+    for party, program in w.programs().items():
+        if party != "server":
+            scheduler.start(party, program)
+    assert np.array_equal(scheduler.run("server", collect(w.plan)).values, w.sum_of(w.members))
+
+
 def test_many_parties_with_the_smallest_neighbourhood():
     neighbourhood = smallest_neighbourhood(80, 1, 6, failure=1e-3)
     assert neighbourhood.degree < 40
@@ -282,13 +309,19 @@ def test_a_member_that_is_not_in_the_plan():
     ],
 )
 def test_impossible_plans(count, length, bound, neighbourhood, reason):
-    keys = {f"p{i}": bytes(32) for i in range(count)}
+    keys = {f"p{i}": bytes([i] * 32) for i in range(count)}
     with pytest.raises(ValueError, match=reason):
         SumPlan(b"s", keys, length, bound, Neighbourhood(*neighbourhood))
 
 
+def test_two_parties_with_one_signing_key_are_no_plan():
+    keys = {"p": b"1" * 32, "q": b"2" * 32, "r": b"1" * 32}
+    with pytest.raises(ValueError, match="p and r have one signing key"):
+        SumPlan(b"s", keys, 1, 1, Neighbourhood(2, 2))
+
+
 def test_all_of_a_plan_is_in_its_context():
-    keys = {"p": bytes(32), "q": bytes(32)}
+    keys = {"p": bytes(32), "q": b"0" * 32}
     base = (b"s", keys, 3, 9, Neighbourhood(1, 2))
     others = [(b"t",), (b"s", keys | {"q": b"1" * 32}), (b"s", keys, 4), (b"s", keys, 3, 8)]
     plans = [SumPlan(*(*other, *base[len(other) :])) for other in [base, *others]]

@@ -208,6 +208,7 @@ WRONG = {
     "to come": ({"time": 5}, UnexpectedMessageError, "wanted 4"),
     "foreign": ({"label": b"other"}, UnexpectedMessageError, "other parameters"),
     "absent itself": ({"absent": ("p0",)}, ProtocolError, "calls p0 absent"),
+    "without itself": ({"absent": ("miner",)}, ProtocolError, "calls itself absent"),
     "too many": ({"absent": ("p1", "p2", "p3")}, ProtocolError, "more than a third"),
 }
 
@@ -228,7 +229,7 @@ def test_a_third_of_a_block_may_be_absent_and_strangers_do_not_matter():
 
 def test_a_refused_roll_uses_no_time():
     member = Meeting(names(6)).member("p0")
-    for absent in (["p0"], ["p1", "p2", "p3"]):
+    for absent in (["p0"], ["miner"], ["p1", "p2", "p3"]):
         with pytest.raises(ProtocolError):
             member.encrypt([1], 4, absent)
     with pytest.raises(ValueError, match="not in -5 to 100"):

@@ -106,6 +106,15 @@ def test_unsafe_parameters_are_refused(given, reason):
         Parameters(*given)
 
 
+def test_keys_are_zero_in_sum_and_wide():
+    parameters = Parameters(2048, b"study", 5, 1000)
+    keys = deal_keys(parameters, "abcde", SeededRandomness())
+    assert (keys.miner + sum(keys.parties.values())) % parameters.order == 0
+    dealt = (keys.miner, *keys.parties.values())
+    assert len(set(dealt)) == len(dealt)
+    assert all(key.bit_length() > 2048 - 40 and key < parameters.order for key in dealt)
+
+
 def test_the_largest_product_is_that_of_half_the_prime():
     assert products(2, 16, bits=10).largest == 256
     with pytest.raises(ValueError, match="at most"):

@@ -316,6 +316,62 @@ def test_false_rolls_that_part_the_ring_are_refused():
             meeting.member(party).encrypt([1], 1, set(meeting.groups.parties) - present - {party})
 
 
+# A third of each of up to three blocks; from four on, two thirds of two, here a third of all.
+FEWEST_LIARS_NEED = [(21, 7), (42, 14), (63, 21), (84, 28)]
+
+
+@pytest.mark.parametrize(("count", "colluders"), FEWEST_LIARS_NEED)
+def test_false_rolls_with_a_third_of_each_block_part_a_sum(count, colluders):
+    # Not withstood: with blocks of 21 it takes fewer than 4/3 `least`, 27, where they are few.
+    groups = Meeting(names(count), least=20).groups
+    coalition, heard = halves_told_that_the_others_are_gone(groups)
+    assert len(coalition) == colluders
+    assert combinations_opened(heard) == 2
+    for party, present in heard.items():
+        told = groups.neighbours(party) - coalition - present
+        assert all(3 * len(told & block) <= len(block) for block in groups.neighbourhood(party))
+    assert combinations_opened(seen_by(groups, coalition)) == 1  # with true rolls
+
+
+def halves_told_that_the_others_are_gone(groups):
+    """Return a third of each block, and whom of its own half each of the others is told of."""
+    thirds = [sorted(block)[i::3] for i in range(3) for block in groups.blocks]
+    many = len(groups.blocks)
+    coalition, *halves = (set().union(*thirds[i * many : (i + 1) * many]) for i in range(3))
+    heard = {p: groups.neighbours(p) & half for half in halves for p in half}
+    return coalition, heard
+
+
+def test_a_lying_miner_with_seven_of_twenty_one_reads_both_halves():
+    # Not withstood: on real ciphertexts, which no member refuses to make.
+    meeting = Meeting(names(21), least=20)
+    coalition, heard = halves_told_that_the_others_are_gone(meeting.groups)
+    members = members_of(meeting, sorted(heard))
+    messages = {
+        p: member.encrypt([10 + int(p[1:])], 1, set(heard) - heard[p] - {p})
+        for p, member in members.items()
+    }
+    for half in {frozenset(heard[p] | {p}) for p in heard}:
+        known = known_keys(members, half, coalition | {"miner"})
+        found = opens(meeting, 1, [messages[p] for p in half], known)
+        assert found == sum(15 + int(p[1:]) for p in half)
+    # With six, one half has eight, and whoever is told that all eight are gone refuses.
+    told, eighth = sorted(heard)[0], sorted(coalition)[0]
+    with pytest.raises(ProtocolError, match="more than a third"):
+        members[told].encrypt([10], 2, set(heard) - heard[told] - {told} | {eighth})
+
+
+def test_a_roll_without_the_miner_would_open_the_sum_to_anyone():
+    meeting = Meeting(names(8))
+    members = members_of(meeting)
+    for member in members.values():
+        with pytest.raises(ProtocolError, match="calls itself absent"):
+            member.encrypt([42], 1, ["miner"])
+        del member._pairs["miner"]  # what it would have left out
+    messages = [member.encrypt([42], 1) for member in members.values()]
+    assert opens(meeting, 1, messages, 0) == 8 * 47
+
+
 # ---- trust ---------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from mpc.masked_tables.messages import Masked
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS, Commit
-from protocols.queries.commit import Joining
+from protocols.queries.commit import Joining, commitments_of
 from protocols.roles import SiteRole
 from protocols.site.data import SiteData
 from protocols.variables import Variable
@@ -89,6 +89,16 @@ def test_ids_or_a_seed_of_a_wrong_length_name_their_site(monkeypatch, lie):
     with pytest.raises(MalformedMessageError, match="wrong number or length") as caught:
         federation.session.ask(Commit.of(STUDY))
     assert caught.value.party == "a"
+
+
+def test_states_and_ids_are_told_apart_in_a_commitments_name():
+    """Both lists are as long as they are: where one ends is in the name."""
+
+    def named(states, ids):
+        study = replace(STUDY, variables={"x": Variable("x", states)}, holders={"x": ("a",)})
+        return commitments_of(study, {"x": ids}, bytes(32)).operands[0].id
+
+    assert named(("a", "b"), [b"c", b"d"]) != named(("a", "b", "c"), [b"d"])
 
 
 def masked_bodies(seen):
