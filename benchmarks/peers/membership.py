@@ -10,7 +10,10 @@ from mpc.membership import Groups
 from mpc.randomness import SystemRandomness
 
 JOINS = 60
-OURS = "announcer of groups tells true; coalitions below 40 parties where rolls are true, below a third of a block where not"
+OURS = (
+    "announcer of groups tells true; coalitions below 40 parties where rolls are true, below a "
+    "third of a block where not"
+)
 PEERS = "dealer forgets keys; any coalition"
 
 
