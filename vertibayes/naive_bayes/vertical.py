@@ -13,7 +13,8 @@ See `vertibayes.naive_bayes.scores` for both. A site without a value of a record
 
 Each site counts by a class column that all know, as the paper has it. Where one site alone knows
 the class, `NaiveBayes.fit_counter` over a federation opens the tables to the analyst, exact and
-without noise; `tables_of` takes a site's part of such a model, to predict with it.
+without noise; `tables_of` takes a site's part of such a model, to predict with it: which then tells
+the site how the classes lie in its own features.
 
 Security: that of the scheme: the miner and any of the sites, together, learn the sums, or products,
 over the others and no more of a batch. No site sees another's message.
@@ -145,11 +146,19 @@ def count_tables(
     classes, *tables = arrays[0]
     if tuple(classes.tolist()) != tuple(split.class_counts):
         raise ValueError(f"{site}: its records have other counts of classes than the public ones")
-    drawn = noise(sum(table.size for table in tables))
+    drawn = _drawn(noise, sum(table.size for table in tables))
     ends = np.cumsum([table.size for table in tables])[:-1]
     pairs = zip(part.categorical, tables, np.split(drawn, ends), strict=True)
     most = np.array(split.class_counts)
     return {n: np.clip(table + extra.reshape(table.shape), 0, most) for n, table, extra in pairs}
+
+
+def _drawn(noise: Noise, count: int) -> NDArray[np.int64]:
+    try:
+        return noise(count)
+    except ModuleNotFoundError as error:
+        reason = "noise is drawn by OpenDP: pip install 'vertibayes[noise]'"
+        raise ModuleNotFoundError(reason, name=error.name) from None
 
 
 def tables_of(model: NaiveBayes, names: Sequence[str]) -> dict[str, Table]:
