@@ -66,9 +66,9 @@ def noisy_model(split: Split, training: LocalData, noise: RecordNoise) -> NaiveB
 def as_printed(model: NaiveBayes, exact: NaiveBayes) -> NaiveBayes:
     """Divide noisy counts by the public n_j, as the paper has it, in place of their own totals."""
     printed = NaiveBayes(model.schema).fit_sums(model.sums_)
-    for name, table in tables_of(model, model.schema.categorical).items():
-        divisors = exact.class_count_ + len(table)
-        printed.feature_log_prob_[name] = np.log((table + 1) / divisors).T
+    for name, counts in tables_of(model, model.schema.categorical).items():
+        divisors = exact.class_count_ + len(counts)
+        printed.feature_log_prob_[name] = np.log((counts + 1) / divisors).T
     return printed
 
 

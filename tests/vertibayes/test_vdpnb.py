@@ -14,15 +14,18 @@ from sklearn.naive_bayes import CategoricalNB
 from mpc import additive_scheme
 from mpc.aggregation import NEVER
 from mpc.errors import DealReusedError, MalformedMessageError, UnexpectedMessageError
+from mpc.rounds import Round
 from mpc.scheduler import run_all
 from protocols.federation import federate
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData, Numeric
+from protocols.transports.local import LocalTransport
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL, SumParameters
 from vertibayes.counting import PlainCounter, SecureCounter
 from vertibayes.naive_bayes.base import NaiveBayes, Schema
+from vertibayes.naive_bayes.publication import PublishedTables, collect_tables, publish_tables
 from vertibayes.naive_bayes.scores import Logarithms, Products, Split
 from vertibayes.naive_bayes.vertical import (
     MINER,
@@ -395,6 +398,44 @@ def too_large():
     schema = Schema(Y, {n: Variable(n, ("0", "1")) for n in names})
     split = Split(schema, {n: (n,) for n in names}, (10**6, 10**6))
     return Products(split, b"", dict.fromkeys(names, (10**6 + 2, 10**6 + 2)))
+
+
+def publish(split, tables, forged=None):
+    """Run the publication, with one site's message replaced."""
+    programs = {site: publish_tables(split, site, held, MINER) for site, held in tables.items()}
+    if forged is not None:
+        programs["site-0"] = iter([Round({MINER: PublishedTables(forged)}, {})])
+    transport = LocalTransport(MINER, {s: _as_program(p) for s, p in programs.items()})
+    return transport.run(collect_tables(split))
+
+
+def _as_program(rounds):
+    yield from rounds
+
+
+def test_tables_are_published_as_they_are():
+    split, pooled = world(n=40)
+    tables = counted(split, pooled)
+    found = publish(split, tables)
+    assert set(found) == set(split.schema.features)
+    assert all(np.array_equal(found[n], t) for n, t in together(tables).items())
+
+
+@pytest.mark.parametrize(
+    ("forged", "reason"),
+    [
+        (np.zeros(8, np.int64), "tables of 9 counts"),
+        (np.zeros((3, 3), np.int64), "tables of 9 counts"),
+        (np.zeros(9, np.float64), "tables of 9 counts"),
+        (np.full(9, -1, np.int64), "a count of x0 beyond"),
+        (np.full(9, 1000, np.int64), "a count of x0 beyond"),
+        (np.zeros(900, np.int64), ""),
+    ],
+)
+def test_forged_tables_name_their_site(forged, reason):
+    split, pooled = world(n=40)
+    with pytest.raises(MalformedMessageError, match=f"site-0.*{reason}"):
+        publish(split, counted(split, pooled), forged)
 
 
 def test_a_class_without_records_is_never_chosen():
