@@ -178,6 +178,15 @@ def test_noise_is_drawn_once_and_clipped():
     assert study.time == 1 and len(drawn) == 2, "scores are of the noise that was drawn"
 
 
+def test_tables_of_a_noisy_model_are_never_negative():
+    split, _ = world(sizes=(3, 2, 4))
+    sums = np.resize(np.array([9, -4, 2]), 3 + 9 * 3)
+    model = NaiveBayes(split.schema).fit_sums(sums)
+    found = tables_of(model, ["x2", "x0"])
+    assert list(found) == ["x2", "x0"] and found["x2"].shape == (4, 3)
+    assert sorted(set(found["x0"].ravel().tolist())) == [0, 2, 9]
+
+
 def test_the_promise_adds_up():
     split, _ = world()
     ours, theirs = RecordNoise(0.6), RecordNoise(0.6, "count")

@@ -214,7 +214,7 @@ class Logarithms:
             raise ValueError(
                 f"{self.fraction_bits} fractional bits: 1 to {MOST_FRACTION_BITS} is wanted"
             )
-        assert self.parameters.packing.slots  # sums that do not fit are refused here
+        _ = self.parameters  # sums that do not fit are refused here
 
     @property
     def error(self) -> float:
@@ -302,7 +302,7 @@ class Products:
             fits = all(0 < total <= self.split.most_total(name) for total in totals)
             if len(totals) != len(self.split.class_counts) or not fits:
                 raise ValueError(f"{name}: no totals of its table")
-        assert self.parameters.largest  # products that do not fit are refused here
+        _ = self.parameters  # products that do not fit are refused here
 
     @cached_property
     def parameters(self) -> product_scheme.Parameters:

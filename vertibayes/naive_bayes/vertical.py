@@ -92,7 +92,7 @@ class RecordNoise:
     def __post_init__(self) -> None:
         if self.accounting not in ACCOUNTINGS:
             raise ValueError(f"accounting {self.accounting}: one of {', '.join(ACCOUNTINGS)}")
-        assert DiscreteLaplace(eps=self.eps)  # an eps out of range is refused here
+        _ = DiscreteLaplace(eps=self.eps)  # an eps out of range is refused here
 
     def of_a_table(self, schema: Schema) -> DiscreteLaplace:
         """Return the noise of each count of each table."""
