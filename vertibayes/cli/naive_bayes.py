@@ -69,6 +69,10 @@ class Request:
             if value not in known:
                 wanted = " or ".join(known)
                 raise ValueError(f"--{option} {value}: {self.method} has {wanted}")
+        if self.method == "vdpnb" and (self.delta, self.gamma) != (Request.delta, Request.gamma):
+            raise ValueError(
+                "--delta and --gamma are hdpnb's: a site of vdpnb adds its noise alone"
+            )
         if (noise == "none") != (self.epsilon is None):
             raise ValueError("--epsilon E is wanted, or --noise none")
         if self.epsilon is not None and not 0 < self.epsilon < np.inf:
