@@ -49,6 +49,12 @@ def test_products(capsys):
     assert f"product {97 * 89 * 83}: 1 multisets" in told
 
 
+def test_vdpnb(capsys):
+    accuracies = load("vdpnb").classify()
+    assert accuracies["exact"] == accuracies["pooled"] > 0.7
+    assert "eps = 1.00 a record, 0.33 a count" in capsys.readouterr().out
+
+
 def test_membership():
     example = load("membership")
     assert example.sum_without("e") == 500

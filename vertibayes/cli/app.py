@@ -162,6 +162,90 @@ def _learn(
     run_learn(source, out, options=options, validations=validations, quiet=quiet)
 
 
+@app.command("nb")
+def _nb(
+    data: Annotated[str, typer.Option(help="FILE.csv[.gz] to be dealt to --parties.")],
+    target: Annotated[str, typer.Option(help="The column to be predicted.")],
+    method: Annotated[
+        str, typer.Option(help="hdpnb: parties hold records; vdpnb: parties hold attributes.")
+    ],
+    parties: Annotated[int, typer.Option(help="How many parties FILE is dealt to.")],
+    out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
+    epsilon: Annotated[float | None, typer.Option(help="Of the noise; above 0.")] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="none; hdpnb: polya (shares of one copy, the default) or diluted (as published); "
+            "vdpnb: laplace (a copy at each site, the default)."
+        ),
+    ] = None,
+    accounting: Annotated[
+        str, typer.Option(help="--epsilon is of a whole record; count: of each count of it.")
+    ] = "record",
+    protect: Annotated[str, typer.Option(help="record; hdpnb also: party, all its records.")] = (
+        "record"
+    ),
+    delta: Annotated[float, typer.Option(help="hdpnb, diluted noise.")] = 1e-5,
+    gamma: Annotated[float, typer.Option(help="hdpnb: least share of honest parties.")] = 1.0,
+    via: Annotated[
+        str,
+        typer.Option(
+            help="additive; hdpnb: or masked. vdpnb predicts tests by sums of logarithms "
+            "(additive) or by products of counts (product)."
+        ),
+    ] = "additive",
+    alpha: Annotated[float, typer.Option(help="Added to each count of a feature.")] = 1.0,
+    test: Annotated[
+        Path | None, typer.Option(help="FILE.csv[.gz] of records to test the model on.")
+    ] = None,
+    holdout: Annotated[
+        float | None, typer.Option(help="Share of the records to hold out and test on, as 0.1.")
+    ] = None,
+    id_column: Annotated[str | None, typer.Option(help="Identifies records: no feature.")] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Columns to leave out: several in a row.")
+    ] = None,
+    missing_codes: Annotated[
+        list[str] | None,
+        typer.Option(help="What says missing, beside the empty field: several in a row."),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Columns whose numbers are names: never binned.")
+    ] = None,
+    bins: Annotated[
+        float, typer.Option(help="Smallest share of the records in a bin, to 0.5.")
+    ] = 0.1,
+    max_states: Annotated[int, typer.Option(help="Most states of a variable.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of how FILE is dealt and held out.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")] = False,
+) -> None:
+    """Learn a naive Bayes classifier over parties, with noise or without.
+
+    For example: vertibayes nb --data cars.csv --target class --method vdpnb --parties 6 --epsilon 1
+    --holdout 0.1 --out results
+
+    OUT has structure.json, model.bif (for predict), structure.svg, summary.json and ledger.json.
+    """
+    from vertibayes.cli.inputs import Source
+    from vertibayes.cli.naive_bayes import Request, run_nb
+
+    source = Source(
+        (data,),
+        id_column=id_column,
+        exclude=tuple(exclude or ()),
+        missing_codes=tuple(missing_codes or ()),
+        categorical=tuple(categorical or ()),
+        bins=bins,
+        max_states=max_states,
+        seed=seed,
+    )
+    request = Request(
+        method, target, parties, epsilon, noise, accounting, protect, delta, gamma, via, alpha,
+        test, holdout,
+    )  # fmt: skip
+    run_nb(source, request, out, quiet=quiet)
+
+
 @app.command("demo")
 def _demo(
     out: Annotated[

@@ -87,6 +87,27 @@ def read_sites(source: Source) -> Sites:
     return Sites(data, tuple(order), doubts(source, held))
 
 
+def read_pooled(source: Source) -> tuple[SiteData, tuple[str, ...]]:
+    """Read one file as it is, to be dealt to parties; and doubts about how it was read.
+
+    Raises
+    ------
+    DataError, ValueError
+        As `read_sites`.
+    """
+    encoding = Encoding(
+        source.missing_codes, {}, source.categorical, source.bins, source.max_states
+    )
+    path = Path(source.data[0])
+    found = _take(source, path)
+    _check_excluded(source, [found])
+    for name in source.categorical:
+        if name not in found.columns:
+            raise DataError(f"no column {name!r} (--categorical)")
+    data = SiteData.from_text(str(path), found.columns, encoding)
+    return data, doubts(source, {str(path): found})
+
+
 def doubts(source: Source, held: Mapping[str, Held]) -> tuple[str, ...]:
     """Return warnings of what may have been meant otherwise."""
     texts: dict[str, list[str]] = {}

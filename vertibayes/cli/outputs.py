@@ -81,15 +81,15 @@ def write_results(
 
     def write(part: Path) -> None:
         nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
-        _write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
+        write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
         (part / "model.bif").write_text(write_bif(learned.network), encoding="utf-8")
         holders = {name: site for site, role in federation.roles.items() for name in role.shown}
         (part / "structure.svg").write_text(draw(structure, holders), encoding="utf-8")
-        _write_json(part / "summary.json", summary)
-        _write_json(part / "ledger.json", counter_ledger.as_json())
+        write_json(part / "summary.json", summary)
+        write_json(part / "ledger.json", counter_ledger.as_json())
         aic = learned.scores.aic
         if validated:
-            _write_json(
+            write_json(
                 part / "validation.json", {name: as_json(v, aic) for name, v in validated.items()}
             )
         for name, validation in validated.items():
@@ -110,7 +110,7 @@ def title_of(method: str, validation: Validation) -> str:
 
 def write_ledger(folder: Path, ledger: Ledger) -> None:
     """Write the ledger of a run that failed."""
-    write_folder(folder, lambda part: _write_json(part / "ledger.json", ledger.as_json()))
+    write_folder(folder, lambda part: write_json(part / "ledger.json", ledger.as_json()))
 
 
 def _write_records(path: Path, data: SiteData) -> None:
@@ -125,7 +125,8 @@ def _write_records(path: Path, data: SiteData) -> None:
         writer.writerows(zip(*columns, strict=True))
 
 
-def _write_json(path: Path, value: object) -> None:
+def write_json(path: Path, value: object) -> None:
+    """Write a file of JSON, without NaN."""
     path.write_text(
         json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
     )

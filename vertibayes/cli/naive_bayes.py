@@ -1,0 +1,257 @@
+"""``vertibayes nb``: read, deal to parties, learn naive Bayes by HDPNB or VDPNB, test, write."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.site.binning import edges_of
+from protocols.site.data import SiteData
+from protocols.site.statistics import LocalData
+from vertibayes import __version__
+from vertibayes.bif import write_bif
+from vertibayes.cli.inputs import Source, read_pooled
+from vertibayes.cli.naive_bayes_methods import Learned, learn_horizontal, learn_vertical
+from vertibayes.cli.outputs import check_folder, write_folder, write_json
+from vertibayes.naive_bayes.base import Schema
+from vertibayes.records import read_records
+from vertibayes.report.drawing import draw
+from vertibayes.validation.auc import auc
+
+CHOICES = {  # of each method: what --noise, the default first, --via and --protect may be
+    "hdpnb": (("polya", "diluted", "none"), ("additive", "masked"), ("record", "party")),
+    "vdpnb": (("laplace", "none"), ("additive", "product"), ("record",)),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted, as the options of ``vertibayes nb``."""
+
+    method: str
+    target: str
+    parties: int
+    epsilon: float | None = None
+    noise: str | None = None
+    accounting: str = "record"
+    protect: str = "record"
+    delta: float = 1e-5
+    gamma: float = 1.0
+    via: str = "additive"
+    alpha: float = 1.0
+    test: Path | None = None
+    holdout: float | None = None
+
+    def checked(self) -> Request:
+        """Return the request with its noise filled in; refuse what cannot be.
+
+        Raises
+        ------
+        ValueError
+            It names the option.
+        """
+        if self.method not in CHOICES:
+            raise ValueError(f"--method {self.method}: one of {', '.join(CHOICES)} is wanted")
+        noises, ways, protected = CHOICES[self.method]
+        noise = self.noise or noises[0]
+        given = [("noise", noise, noises), ("via", self.via, ways)]
+        given += [("protect", self.protect, protected)]
+        given += [("accounting", self.accounting, ("record", "count"))]
+        for option, value, known in given:
+            if value not in known:
+                wanted = " or ".join(known)
+                raise ValueError(f"--{option} {value}: {self.method} has {wanted}")
+        if self.method == "vdpnb" and (self.delta, self.gamma) != (Request.delta, Request.gamma):
+            raise ValueError(
+                "--delta and --gamma are hdpnb's: a site of vdpnb adds its noise alone"
+            )
+        if (noise == "none") != (self.epsilon is None):
+            raise ValueError("--epsilon E is wanted, or --noise none")
+        if self.epsilon is not None and not 0 < self.epsilon < np.inf:
+            raise ValueError(f"--epsilon {self.epsilon}: a finite number above 0 is wanted")
+        if self.test is not None and self.holdout is not None:
+            raise ValueError("--test and --holdout both say what to test on: one is wanted")
+        if self.holdout is not None and not 0 < self.holdout < 1:
+            raise ValueError(f"--holdout {self.holdout}: a share between 0 and 1 is wanted")
+        if noise in ("laplace", "diluted") and find_spec("opendp") is None:
+            raise ValueError(f"--noise {noise} is drawn by OpenDP: pip install 'vertibayes[noise]'")
+        return replace(self, noise=noise)
+
+
+def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
+    """Run the command; see its help.
+
+    Raises
+    ------
+    ValueError
+        If an input or an option is at fault; nothing is then written.
+    """
+    check_folder(out)
+    request = request.checked()
+    data, doubts = read_pooled(source)
+    if request.target not in data.variables:
+        raise ValueError(f"--target {request.target}: there are {', '.join(data.variables)}")
+    names = [name for name in data.variables if name != request.target]
+    schema = Schema(data.variables[request.target], {n: data.variables[n] for n in names})
+    training, tested, more = _records(source, request, schema, data)
+    _warn([*doubts, *more, *_doubts(request, schema, training)])
+    start = perf_counter()
+    learn = learn_vertical if request.method == "vdpnb" else learn_horizontal
+    learned = learn(request, schema, training, tested, source.seed)
+    summary = _summary(request, schema, learned, training, tested, perf_counter() - start)
+    _warn(learned.warnings)
+    _write(out, learned, summary)
+    if not quiet:
+        sys.stdout.write(_told(summary))
+        sys.stdout.write(f"Written: {out}\n")
+
+
+def _records(
+    source: Source, request: Request, schema: Schema, data: SiteData
+) -> tuple[LocalData, LocalData | None, list[str]]:
+    """Return the records to learn from and those to test on, and doubts about the latter."""
+    pooled = LocalData(schema.variables, {name: data.codes[name] for name in schema.variables})
+    if request.test is not None:
+        found = read_records(request.test, schema.variables, missing_codes=source.missing_codes)
+        if request.target in found.lacking:
+            raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
+        gaps = {n: np.full(found.data.records, len(schema.variables[n].states))
+                for n in found.lacking}  # fmt: skip
+        tested = LocalData(schema.variables, {**found.data.codes, **gaps})
+        doubt = found.doubt(request.test)
+        return pooled, _scorable(tested, request), [doubt] if doubt else []
+    if request.holdout is None:
+        return pooled, None, []
+    held = round(request.holdout * pooled.records)
+    if not 1 <= held < pooled.records:
+        raise ValueError(
+            f"--holdout {request.holdout} of {pooled.records} records: none is left to test on, "
+            "or to learn from"
+        )
+    order = np.random.default_rng(source.seed).permutation(pooled.records)
+    tested = _scorable(pooled.rows(np.sort(order[:held])), request)
+    return pooled.rows(np.sort(order[held:])), tested, []
+
+
+def _scorable(tested: LocalData, request: Request) -> LocalData:
+    """Return the records that have a class."""
+    known = _classes(tested, request.target) < len(tested.variables[request.target].states)
+    if not known.any():
+        raise ValueError(f"no record to test on has a {request.target}")
+    return tested.rows(np.flatnonzero(known))
+
+
+def _classes(data: LocalData, target: str) -> NDArray[np.int64]:
+    return data.codes[target].astype(np.int64)
+
+
+def _doubts(request: Request, schema: Schema, training: LocalData) -> Iterator[str]:
+    """Tell what the noise does not cover, and which records teach nothing."""
+    lost = _classes(training, request.target) >= len(schema.target.states)
+    if lost.any():
+        yield f"{int(lost.sum())} records have no {request.target}: they are not learned from"
+    if request.noise == "none":
+        return
+    binned = [n for n, v in schema.variables.items() if edges_of(v.states) is not None]
+    cut = f", and the bins of {', '.join(binned)} are cut from it" if binned else ""
+    yield (
+        "the states of all variables are those found in the file, taken as known beforehand"
+        f"{cut}: --epsilon does not cover them"
+    )
+
+
+def _warn(doubts: list[str]) -> None:
+    for doubt in doubts:
+        sys.stderr.write(f"warning: {doubt}\n")
+
+
+def _summary(
+    request: Request,
+    schema: Schema,
+    learned: Learned,
+    training: LocalData,
+    tested: LocalData | None,
+    seconds: float,
+) -> dict[str, Any]:
+    """Return the summary of a run as JSON data."""
+    return {
+        "version": __version__,
+        "method": request.method,
+        "target": request.target,
+        "records": training.records,
+        "parties": request.parties,
+        "sites": {site: list(names) for site, names in learned.sites.items()},
+        "variables": {
+            name: {"states": list(v.states), "missing": v.missing}
+            for name, v in schema.variables.items()
+        },
+        "alpha": request.alpha,
+        "noise": request.noise,
+        "promise": learned.promise,
+        "seconds": {"test": round(learned.test_seconds, 4), "total": round(seconds, 4)},
+        "rounds": learned.rounds,
+        "bytes": {"total": sum(learned.bytes.values()), "sent_by": dict(learned.bytes)},
+        "opened": {"tables": len(learned.ledger.tables), "cells": learned.ledger.cells},
+        "test": None if tested is None else _score(request, schema, learned, training, tested),
+    }
+
+
+def _score(
+    request: Request, schema: Schema, learned: Learned, training: LocalData, tested: LocalData
+) -> dict[str, Any]:
+    """Return how well the tested records were classified, beside the most frequent class."""
+    assert learned.log_proba is not None  # they were tested
+    truth, states = _classes(tested, request.target), schema.target.states
+    counts = np.bincount(_classes(training, request.target), minlength=len(states))
+    found = auc(truth, np.exp(learned.log_proba), states)
+    return {
+        "records": tested.records,
+        "predicted_by": learned.predicted_by,
+        "accuracy": float((learned.log_proba.argmax(axis=1) == truth).mean()),
+        "accuracy_of_the_most_frequent_class": float(
+            (truth == counts[: len(states)].argmax()).mean()
+        ),
+        "auc": found.auc,
+    }
+
+
+def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
+    """Write structure, model, drawing, summary and ledger."""
+    network = learned.model.to_network()
+    structure = network.structure
+
+    def write(part: Path) -> None:
+        nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
+        write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
+        (part / "model.bif").write_text(write_bif(network), encoding="utf-8")
+        (part / "structure.svg").write_text(draw(structure, learned.holders), encoding="utf-8")
+        write_json(part / "summary.json", summary)
+        write_json(part / "ledger.json", learned.ledger.as_json())
+
+    write_folder(out, write)
+
+
+def _told(summary: Mapping[str, Any]) -> str:
+    """Return a run in a few lines."""
+    lines = [
+        f"{summary['records']} records, {len(summary['variables']) - 1} features, "
+        f"{summary['parties']} parties; {summary['method']}, noise {summary['noise']}",
+        f"seconds: {summary['seconds']['total']:.3f}, of it tests {summary['seconds']['test']:.3f}",
+        f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",
+        "what was revealed, and to whom: ledger.json",
+    ]
+    if (test := summary["test"]) is not None:
+        most = test["accuracy_of_the_most_frequent_class"]
+        lines.append(
+            f"accuracy {test['accuracy']:.4f} on {test['records']} records "
+            f"({most:.4f} by the most frequent class)"
+        )
+    return "\n".join(lines) + "\n"
