@@ -4,7 +4,7 @@ A record is in m + 1 counts: its class, and each of m features within it. Noise 
 eps_c / Delta on each count is (eps_c, delta_c)-private for a neighbour that changes the count by
 Delta; so the model as a whole, with c the number of counts that a neighbour can change, is
 
-    eps = (m + 1) eps_c,    delta = c delta_c + (1 + e^eps) 2^-64
+    eps = (m + 1) eps_c,    delta = c delta_c + 2^-64 + n (1 + e^eps) 2^-100
 
     protects="record"    one record more or less:              Delta = 1,  c = m + 1
     protects="party"     all L records of a party, or none:    Delta = L,  c = sum over tables of
@@ -14,9 +14,10 @@ Delta; so the model as a whole, with c the number of counts that a neighbour can
     eps_of="whole"       of the model: eps_c = eps / (m + 1), delta_c = delta / c
 
 A party's L records change each table by L at most, all counts of it together, so that eps is the
-same for both; delta is not, as the noise of each count is there, or is not, by itself. delta_c is 0
-for Polya shares. 2^-64 is the chance that somebody's noise in a release leaves its slot, and that
-party refuses to send, and what the samplers are away from their law.
+same for both; delta is not, as the noise of each count is there, or is not, by itself. 2^-64 is for
+noise that leaves its slot, whose party refuses to send: slots are so wide that the chance of it in
+a release is 2^-64 / (1 + e^eps). Polya shares have no delta_c, but the last term: what n parties'
+samplers are away from their law. Diluted copies have no such term.
 
 Who replaces a record takes one away and adds one: twice the eps.
 
@@ -39,7 +40,8 @@ from mpc.randomness import Randomness
 from protocols.site.statistics import shapes
 from vertibayes.naive_bayes.base import Schema
 
-TAIL = 2.0**-64  # of any of a release's draws to leave its slot
+TAIL = 2.0**-64  # what noise that leaves its slot adds to delta
+SAMPLER = 2.0**-100  # how far Polya shares of a release are from their law
 
 
 def share_of(share: float, n: int) -> Fraction:
@@ -258,12 +260,22 @@ class Accounting:
             eps=eps, Delta=Delta, delta=delta, gamma=gamma, n=n, randomness=randomness
         )
 
+    @property
+    def eps(self) -> float:
+        """The eps of a release: of all counts together."""
+        return self.tables * self.eps_of_a_count
+
+    @property
+    def _both_ways(self) -> float:
+        """What turns a chance of failure into delta: 1 + e^eps."""
+        return 1 + math.exp(min(self.eps, 600.0))
+
     def reach(self, parties: int, counts: int) -> int:
         """Return what the noise of each party stays within, for all counts of a release.
 
-        But for a chance of 2^-64, half of which is kept for what samplers are away from their law.
+        But for a chance of 2^-64 / (1 + e^eps).
         """
-        return self.copy.bound(1, TAIL / 2 / (parties * counts))
+        return self.copy.bound(1, TAIL / self._both_ways / (parties * counts))
 
     def promise(
         self,
@@ -284,10 +296,10 @@ class Accounting:
         checked : bool, default=True
             See `Promise`.
         """
-        eps = self.tables * self.eps_of_a_count
-        beyond = (1 + math.exp(min(eps, 700.0))) * TAIL
+        polya = self.privacy.noise == "polya"
+        beyond = TAIL + polya * members * self._both_ways * SAMPLER
         return Promise(
-            eps=eps,
+            eps=self.eps,
             delta=min(self.counts * self.delta_of_a_count + beyond, 1.0),
             protects=self.privacy.protects,
             eps_of_a_count=self.eps_of_a_count,
