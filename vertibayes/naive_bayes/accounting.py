@@ -41,6 +41,7 @@ from protocols.site.statistics import shapes
 from vertibayes.naive_bayes.base import Schema
 
 TAIL = 2.0**-64  # what noise that leaves its slot adds to delta
+ROUNDED = Fraction(1, 2**50)  # what a share like 1/3 may lack of itself
 SAMPLER = 2.0**-100  # how far Polya shares of a release are from their law
 
 
@@ -234,7 +235,7 @@ class Accounting:
             If that is less than one.
         """
         needed = share_of(self.privacy.gamma, members)
-        if needed < 1:
+        if needed * (1 + ROUNDED) < 1:
             raise ValueError(
                 f"gamma n = {self.privacy.gamma} * {members}: an honest party at least"
             )
@@ -251,7 +252,7 @@ class Accounting:
         """
         gamma, eps, Delta = self.privacy.gamma, self.eps_of_a_count, self.sensitivity  # noqa: N806
         # There are 1 / gamma members at least, whatever a party believes: see `honest`.
-        n = max(estimate, math.ceil(1 / Fraction(str(gamma))))
+        n = max(estimate, math.ceil((1 - ROUNDED) / share_of(gamma, 1)))
         if self.privacy.noise == "polya":
             share = self.honest(n)
             return PolyaShare(eps=eps, Delta=Delta, n=share, randomness=randomness)
