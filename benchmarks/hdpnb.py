@@ -103,15 +103,16 @@ def accuracy(folder: Path, repeats: int) -> None:
     majority = np.bincount(data.codes["class"]).max() / data.records
     draw(found, majority)
     print(f"\nCar Evaluation, ten-fold, {repeats} repetitions; majority class {majority:.3f}\n")
-    header = ["accounting", "noise", "eps", "sd of a count", *map(str, PARTIES)]
-    rows = [["none", "none", "", "", *(shown(found[n], ()) for n in PARTIES)]]
+    header = ["accounting", "noise", "eps", "a record's eps, delta", "sd of a count", *PARTIES]
+    rows = [["none", "none", "", "", "", *(shown(found[n], ()) for n in PARTIES)]]
     for eps_of, noise in WAYS:
         for eps in EPS:
             key = (eps, eps_of, noise)
             drawn = study.noises[key].noise(1555, SystemRandomness())
-            sd = f"{np.sqrt(1555 * drawn.variance):.1f}"
+            promise = study.noises[key].promise([drawn] * 1555, 1555)
+            whole, sd = f"{promise.eps:.1f}, {promise.delta:.0e}", f"{promise.sd:.1f}"
             cells = [shown(found[n], key) for n in PARTIES]
-            rows.append([TITLES[eps_of], NOISES[noise], f"{eps}", sd, *cells])
+            rows.append([TITLES[eps_of], NOISES[noise], eps, whole, sd, *cells])
     print(table(header, rows))
 
 
@@ -168,7 +169,7 @@ def many_parties(folder: Path, parties: int) -> None:
     print(f"\n{parties:,} parties, one process\n")
     header = ["data", "sums", "via", "rounds", "keys, s", "release, s", "ms a party",
               "bytes sent a party", "heard", "miner sends, MB",
-              "sd of the noise, found / promised"]  # fmt: skip
+              "sd of the noise, found / promised", "parties check drop-outs"]  # fmt: skip
     print(table(header, rows))
 
 
@@ -198,6 +199,7 @@ def one_release(name, schema, parts, via, modulus) -> list[object]:
         f"{seconds / len(parts) * 1e3:.0f}", f"{sent:,.0f}", f"{heard:,.0f}",
         f"{sum_of(traffic, sender=MINER) / 1e6:.1f}",
         f"{noise.std():.1f} / {study.promise_.sd:.1f}",
+        "yes" if study.promise_.checked else "no",
     ]  # fmt: skip
 
 

@@ -14,7 +14,9 @@ from mpc.noise import DilutedGeometric, PolyaShare
 from protocols.site.statistics import LocalData
 from tests.noise_law import diluted_law, fit, polya_law
 from tests.randomness import SeededRandomness
+from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, records, study
+from vertibayes.naive_bayes import aggregations
 from vertibayes.naive_bayes.accounting import SAMPLER, TAIL, Accounting, Privacy
 from vertibayes.naive_bayes.distributed import pooled
 from vertibayes.naive_bayes.parties import Terms, data_pert
@@ -163,7 +165,7 @@ def test_leaving_and_coming_back_buys_no_privacy():
     assert world.spent.releases == 2
 
 
-def test_the_promise_says_who_must_be_there_and_who_checks():
+def test_the_promise_says_who_must_be_there_and_who_checks(monkeypatch):
     held, privacy = parties(10), Privacy(eps=30.0, gamma=0.8)
     agreed = {"dishonest": 0.1, "dropouts": 0.1}
     additive = study(held, "additive_scheme", privacy, **agreed)
@@ -172,8 +174,11 @@ def test_the_promise_says_who_must_be_there_and_who_checks():
     assert (promise.members, promise.present, promise.honest) == (10, 9, 8)
     assert promise.checked and promise.colluding == 1
     masked = study(held, "masked_sum", privacy, **agreed)
+    masked.round(absent=["p03"])
+    assert masked.promise_.checked, "9 of 10 must be left, one of them dishonest"
+    # Were the graph not complete, 8 would be a quorum, and seven of them honest.
+    monkeypatch.setattr(aggregations, "ALL_TO_ALL", 0)
     masked.round()
-    # 6 of 10 are the quorum of the complete graph: less than 8 honest and 1 dishonest.
     assert not masked.promise_.checked and "trusted" in masked.promise_.sentence
     assert json.loads(json.dumps(promise.to_json()))["sentence"] == promise.sentence
     assert "(30, " in promise.sentence and "if 8 of all 10" in promise.sentence
@@ -243,3 +248,34 @@ def test_the_noise_of_a_sum_at_one_draw_has_the_law_of_the_parties():
     table = np.array([np.bincount(row, minlength=9) for row in edges])
     expected = np.tile(table.sum(axis=0) / 2, (2, 1))
     assert chisquare(table.ravel(), expected.ravel(), ddof=9).pvalue > 1e-3
+
+
+def test_thresholds_are_as_high_as_drop_outs_leave():
+    find = aggregations._neighbourhood
+    assert find(10, 0, 0, 100) == (9, 10), "with no drop-outs agreed, all must be left"
+    assert find(10, 1, 1, 100) == (9, 9)
+    degree, threshold = find(1000, 0, 0, 100)
+    assert threshold == degree + 1
+    degree, threshold = find(300, 15, 15, 100)
+    found = aggregations.Neighbourhood(degree, threshold)
+    higher = found._replace(threshold=threshold + 1)
+    assert aggregations.failure_probability(300, found, 15) <= 2**-20
+    assert aggregations.failure_probability(300, higher, 15) > 2**-20
+    assert aggregations.compromise_probability(300, found, 15) <= 2**-40
+
+
+def test_so_many_colluders_cannot_part_the_ring():
+    for dishonest, dropouts in ((0.0, 0.0), (0.1, 0.1), (0.3, 0.2)):
+        terms = Terms(SCHEMA, 1000, 5, dishonest=dishonest, dropouts=dropouts)
+        names = [f"p{i}" for i in range(200)]
+        sums = aggregations.AdditiveSums(terms, names, SeededRandomness(), SMALL)
+        assert terms.colluding(1000) + terms.absent(1000) < 2 * sums.groups.least
+
+
+def test_the_example(capsys):
+    path = Path(__file__).parents[2] / "examples" / "hdpnb.py"
+    spec = importlib.util.spec_from_file_location("example_hdpnb", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.learn().spent.releases == 1
+    assert "(1, 5.4e-20)-differentially private" in capsys.readouterr().out

@@ -19,7 +19,16 @@ from mpc.additive_scheme.scheme import Counts
 from mpc.aggregation import Ciphertexts
 from mpc.errors import ProtocolError
 from mpc.masked_sum import Member as MaskedMember
-from mpc.masked_sum import Sum, SumPlan, collect, contribute, smallest_neighbourhood
+from mpc.masked_sum import (
+    Neighbourhood,
+    Sum,
+    SumPlan,
+    collect,
+    compromise_probability,
+    contribute,
+    failure_probability,
+    smallest_neighbourhood,
+)
 from mpc.membership import Groups, Member, Miner, answer_roll, call_roll
 from mpc.membership.groups import LEAST
 from mpc.randomness import KeyPair, Randomness, StreamKey, label
@@ -29,6 +38,8 @@ from vertibayes.naive_bayes.parties import DataEnc, Terms
 
 MINER = "miner"
 STUDY_BYTES = 16
+ALL_TO_ALL = 100  # parties at most that share seeds with all others, where masks are summed
+FAILURE = 2.0**-20  # of a masked sum, by drop-outs at random as many as agreed
 
 
 class Opening(NamedTuple):
@@ -199,7 +210,8 @@ class MaskedSums:
     def release(self, absent: Collection[Party]) -> Opening:
         """Plan a sum of a new name."""
         n, keys = len(self._members), {p: m.signing.public for p, m in self._members.items()}
-        near = _neighbourhood(n, self.terms.colluding(n), self.terms.absent(n))
+        corrupt, dropped = self.terms.colluding(n), self.terms.absent(n)
+        near = _neighbourhood(n, corrupt, dropped, ALL_TO_ALL)
         bound = max(-self.terms.lowest, self.terms.highest)
         name = self.randomness.bytes(STUDY_BYTES)
         plan = SumPlan(name, keys, self.terms.counts, bound, near)
@@ -211,7 +223,24 @@ class MaskedSums:
         return Opening(encryptors, collect(plan), plan.quorum)
 
 
-_neighbourhood = cache(smallest_neighbourhood)
+@cache
+def _neighbourhood(parties: int, corrupt: int, dropped: int, complete: int) -> Neighbourhood:
+    """Return a neighbourhood, with as high a threshold as the agreed drop-outs leave.
+
+    The higher it is, the fewer can a miner call away with their noise. In the complete graph, that
+    is as few as may be missing; so it is taken up to `complete` parties, for more bytes.
+    """
+    found = Neighbourhood(parties - 1, parties - dropped)
+    if parties > complete or compromise_probability(parties, found, corrupt):
+        found = smallest_neighbourhood(parties, corrupt, dropped)
+    if not dropped:
+        return found._replace(threshold=found.degree + 1)
+    while found.threshold <= found.degree:
+        higher = found._replace(threshold=found.threshold + 1)
+        if failure_probability(parties, higher, dropped) > FAILURE:
+            break
+        found = higher
+    return found
 
 
 def _contribute(
