@@ -5,8 +5,8 @@
 Writes docs/figures/hdpnb_car.svg and prints Markdown tables. Accuracy: Car Evaluation, one record a
 party, n of them drawn for each repetition, ten-fold cross-validation (the parties of nine folds
 learn), gamma = 1, delta = 1e-5, one pseudo-count in all models. The noise of a sum is drawn at once
-(`noise_of_sums.py`); that releases by the protocol have this law is a test. Parties: seconds of all
-parties and the miner in one process, one core; bytes a party sends and hears, envelopes included.
+(`noise_of_sums.py`); that releases by the protocol have this law is a test. Parties: CPU seconds of
+all parties and the miner in one process; bytes a party sends and hears, envelopes included.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 from side_by_side import on_one_thread, table
 
@@ -167,7 +167,7 @@ def many_parties(folder: Path, parties: int) -> None:
         for via in ("additive_scheme", "masked_sum"):
             rows.append(one_release(name, schema, parts, via, modulus))
     print(f"\n{parties:,} parties, one process\n")
-    header = ["data", "sums", "via", "rounds", "keys, s", "release, s", "ms a party",
+    header = ["data", "sums", "via", "rounds", "keys, CPU s", "release, CPU s", "CPU ms a party",
               "bytes sent a party", "heard", "miner sends, MB",
               "sd of the noise, found / promised", "parties check drop-outs"]  # fmt: skip
     print(table(header, rows))
@@ -179,7 +179,7 @@ def one_release(name, schema, parts, via, modulus) -> list[object]:
     privacy = Privacy(eps=0.5, gamma=0.9)
     terms = Terms(schema, len(parts), most, privacy, dishonest=0.05, dropouts=0.05)
     traffic = Traffic()
-    start = perf_counter()
+    start = process_time()
     study = HDPNB(
         terms, parts, via=via, modulus=modulus,
         carrier=lambda: SealedPackets(bytes(16), traffic),
@@ -187,10 +187,10 @@ def one_release(name, schema, parts, via, modulus) -> list[object]:
     if via == "additive_scheme":
         for party in parts:
             study.aggregation._member(party)
-    keys = perf_counter() - start
-    start = perf_counter()
+    keys = process_time() - start
+    start = process_time()
     model = study.round()
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     noise = model.sums_ - pooled(terms, list(parts.values())).sums_
     sent = median(sum_of(traffic, sender=p) for p in parts)
     heard = median(sum_of(traffic, receiver=p) for p in parts)

@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
 
 from mpc.additive_scheme import Parameters
-from mpc.errors import PartyGoneError, ProtocolError
+from mpc.errors import DealReusedError, PartyGoneError, ProtocolError
 from mpc.membership import Roll
 from mpc.noise import no_noise
 from mpc.scheduler import ByHand, Scheduler, run_all
 from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
+from tests.randomness import SeededRandomness
 from tests.sums import Dropping
 from tests.vertibayes.hdpnb_worlds import WAYS, join_all, parties, records, states, study
+from vertibayes.naive_bayes import aggregations
 from vertibayes.naive_bayes.accounting import Privacy
 from vertibayes.naive_bayes.aggregations import MINER
 from vertibayes.naive_bayes.base import Schema
@@ -118,6 +120,26 @@ def test_increments_take_in_newcomers_and_who_was_absent(via):
     assert np.array_equal(world.round().sums_, wanted), "who left is out of the next round"
 
 
+@both_ways
+def test_increments_take_in_who_missed_the_last_round(via):
+    held = parties(5)
+    world = study(held, via, dropouts=0.2)
+    world.round()
+    without = [found for party, found in held.items() if party != "p01"]
+    model = world.round(absent=["p01"])
+    assert np.array_equal(model.sums_, pooled(world.terms, without).sums_)
+    everything = pooled(world.terms, list(held.values()))
+    assert np.array_equal(world.increment().sums_, everything.sums_)
+
+
+def test_batches_add_to_sums_that_were_not_clamped():
+    world = study(parties(4), "masked_sum", Privacy(eps=2.0), randomness=SeededRandomness(b"c"))
+    first = world.round().sums_
+    assert (first < 0).any()
+    world.add("p01", records(4, 9))
+    assert np.array_equal(world.increment().sums_, first + world.release_.sums)
+
+
 def test_earlier_models_stay_as_they_were():
     held = parties(3)
     world = study(held, "masked_sum")
@@ -191,6 +213,16 @@ def test_too_few_survivors_and_the_promise_does_not_hold():
         world.round()
 
 
+def test_a_sum_that_opens_without_the_noise_agreed_is_not_learned_from(monkeypatch):
+    monkeypatch.setattr(aggregations, "ALL_TO_ALL", 0)
+    world = study(parties(10), "masked_sum", Privacy(eps=90.0, gamma=0.8), dropouts=0.1,
+                  dishonest=0.1, carrier=lambda: Dropping({"p01": 2, "p03": 2}))  # fmt: skip
+    run_in(world)
+    with pytest.raises(PartyGoneError, match="p01, p03: gone: the noise of the others does not"):
+        world.round()
+    assert not hasattr(world, "model_") and world.spent.releases == 1
+
+
 def test_a_party_refuses_a_roll_that_calls_away_the_noise():
     held = parties(9)
     world = study(held, "additive_scheme", Privacy(eps=50.0, gamma=0.8), dropouts=0.2)
@@ -219,8 +251,9 @@ def test_times_outlive_keys_and_are_never_used_twice():
         world.leave(f"n{step}")
     world.round()
     assert {m.times.last for m in world.aggregation._members.values()} == {4}
-    world.aggregation.time = 2
-    with pytest.raises(Exception, match="times must increase"):
+    world.join("late", records(1, 9))
+    world.aggregation.time = 2  # all keys but the times are new
+    with pytest.raises(DealReusedError, match="time 3 comes after 4"):
         world.round()
 
 

@@ -156,13 +156,18 @@ def test_releases_add_up_and_disjoint_batches_do_not():
 
 
 def test_leaving_and_coming_back_buys_no_privacy():
-    world = study(parties(4), "masked_sum", Privacy(eps=30.0))
-    world.round()
-    world.leave("p01")
-    assert world.spent.releases == 1
-    world.join("p01", parties(4)["p01"])
-    world.round()
-    assert world.spent.releases == 2
+    for protects in ("record", "party"):
+        held = parties(2)
+        world = study(held, "masked_sum", Privacy(eps=900.0, protects=protects))
+        world.round()
+        world.round()
+        world.join("new", records(5, 5))
+        world.leave("p00")
+        assert world.spent.releases == 2, "who left has spent it"
+        world.join("p00", held["p00"])
+        world.leave("p01")
+        world.round()
+        assert world.spent.releases == 3
 
 
 def test_the_promise_says_who_must_be_there_and_who_checks(monkeypatch):
