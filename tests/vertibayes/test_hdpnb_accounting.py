@@ -1,0 +1,286 @@
+"""What noise promises: by hand, and against the law of what is released."""
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from mpc.additive_scheme import Parameters
+from mpc.noise import DilutedGeometric, PolyaShare
+from protocols.site.statistics import LocalData
+from tests.noise_law import diluted_law, fit, polya_law
+from tests.randomness import SeededRandomness
+from tests.schemes import SMALL
+from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, records, study
+from vertibayes.naive_bayes import aggregations
+from vertibayes.naive_bayes.accounting import SAMPLER, TAIL, Accounting, Privacy
+from vertibayes.naive_bayes.distributed import pooled
+from vertibayes.naive_bayes.parties import Terms, data_pert
+
+
+@pytest.fixture(autouse=True)
+def _short_modulus(monkeypatch):
+    monkeypatch.setattr(Parameters, "least_bits", 0)
+
+
+def accounting(most_records=5, **privacy):
+    return Accounting(SCHEMA, Privacy(**privacy), most_records)
+
+
+def noises(found, n, estimate=None):
+    return [found.noise(estimate or n, SeededRandomness()) for _ in range(n)]
+
+
+# SCHEMA: tables of 3, 12 and 6 counts; a record is in one of each.
+
+
+def test_a_record_by_hand():
+    paper = accounting(eps=0.3, eps_of="count", noise="diluted", delta=1e-5)
+    promise = paper.promise(noises(paper, 100), 100)
+    assert (promise.sensitivity, promise.tables, promise.counts) == (1, 3, 3)
+    assert promise.eps_of_a_count == 0.3 and promise.delta_of_a_count == 1e-5
+    assert promise.eps == pytest.approx(0.9) and promise.delta == pytest.approx(3e-5)
+    assert promise.copies == pytest.approx(math.log(1e5))
+    alpha = math.exp(0.3)
+    variance = math.log(1e5) * 2 * alpha / (alpha - 1) ** 2
+    assert promise.sd == pytest.approx(math.sqrt(variance))
+
+    whole = accounting(eps=0.3, noise="diluted", delta=1e-5)
+    promise = whole.promise(noises(whole, 100), 100)
+    assert promise.eps == pytest.approx(0.3) and promise.delta == pytest.approx(1e-5)
+    assert promise.eps_of_a_count == pytest.approx(0.1)
+    assert promise.delta_of_a_count == pytest.approx(1e-5 / 3)
+    assert promise.copies == pytest.approx(math.log(3e5))
+
+
+def test_a_party_by_hand():
+    found = accounting(most_records=5, eps=0.3, protects="party", noise="diluted", delta=1e-5)
+    promise = found.promise(noises(found, 100), 100)
+    # 5 records change 3 counts of the first table at most, 5 of the second, 5 of the third.
+    assert (promise.sensitivity, promise.tables, promise.counts) == (5, 3, 13)
+    assert promise.eps == pytest.approx(0.3) and promise.delta == pytest.approx(1e-5)
+    assert promise.delta_of_a_count == pytest.approx(1e-5 / 13)
+    alpha = math.exp(0.1 / 5)
+    wanted = math.log(13e5) * 2 * alpha / (alpha - 1) ** 2
+    assert promise.sd == pytest.approx(math.sqrt(wanted))
+    assert found.noise(100, SeededRandomness()).Delta == 5
+
+
+def test_polya_shares_by_hand():
+    found = accounting(eps=0.3, gamma=0.5)
+    promise = found.promise(noises(found, 10), 10, 5)
+    assert isinstance(found.noise(10, SeededRandomness()), PolyaShare)
+    assert promise.copies == pytest.approx(2) and promise.honest == 5 and promise.colluding == 5
+    assert promise.delta_of_a_count == 0
+    assert promise.delta == pytest.approx(TAIL + 10 * (1 + math.exp(0.3)) * SAMPLER)
+
+
+def test_no_promise_depends_on_a_belief_above_the_number_of_members():
+    """u_k in (n/2, n]: copies between what is wanted and twice that, never less."""
+    for n in (4, 5, 17, 100):
+        for name in ("polya", "diluted"):
+            found = accounting(eps=1.0, noise=name, gamma=0.5, delta=0.1)
+            world = study_estimates(n)
+            drawn = [found.noise(u, SeededRandomness()) for u in world]
+            honest = sorted(noise.copies for noise in drawn)[: found.honest(n)]
+            if name == "polya":
+                assert sum(honest) >= 1 - 1e-12
+                assert sum(noise.copies for noise in drawn) <= 4.5 + n % 2
+            else:
+                none = math.prod(1 - min(beta, 1) for beta in honest)
+                assert none <= found.delta_of_a_count
+
+
+def study_estimates(n):
+    from mpc.membership import Estimates
+
+    return Estimates(map(str, range(n))).values.values()
+
+
+def test_a_small_estimate_still_has_an_honest_party():
+    found = accounting(eps=1.0, noise="diluted", gamma=1 / 3)
+    assert found.noise(2, SeededRandomness()).beta == 1
+    assert found.noise(2, SeededRandomness()).n == 3, "no more than there are"
+    assert found.honest(3) == 1  # 1 / 3 is written .3333333333333333, three times which is below 1
+    polya = accounting(eps=1.0, gamma=0.25)
+    assert polya.noise(3, SeededRandomness()).n == 1
+
+
+def test_shares_are_taken_as_they_are_written():
+    found = accounting(eps=1.0, gamma=0.1)
+    assert [found.honest(n) for n in (10, 30, 31)] == [1, 3, 4]
+    terms = Terms(SCHEMA, 100, 5, dropouts=0.29)
+    assert terms.absent(100) == 29
+
+
+@pytest.mark.parametrize("protects", ["record", "party"])
+def test_neighbours_differ_by_no_more_than_is_promised_and_sometimes_by_as_much(protects):
+    most = 4 if protects == "party" else 1
+    found = accounting(most_records=4, eps=1.0, protects=protects)
+    apart = {"y": [0, 1, 2, 0], "a": [0, 1, 2, 3], "b": [0, 1, 0, 1]}
+    worst = LocalData(SCHEMA.variables, {name: np.array(c)[:most] for name, c in apart.items()})
+    alike = worst.rows(np.zeros(most, int))
+    others = [records(most, seed) for seed in range(99)]
+    changes = [SCHEMA.measure(data) for data in (worst, alike, *others)]
+    assert max(change.max() for change in changes) == found.sensitivity
+    assert max(np.count_nonzero(change) for change in changes) == found.counts
+    assert {change.sum() for change in changes} == {most * found.tables}
+
+
+def test_releases_add_up_and_disjoint_batches_do_not():
+    world = study(parties(4), "masked_sum", Privacy(eps=30.0))
+    assert world.spent is None
+    world.round()
+    one = world.spent
+    world.round()
+    assert world.spent.releases == 2
+    assert world.spent.eps == pytest.approx(2 * one.eps) == pytest.approx(60)
+    assert world.spent.delta == pytest.approx(2 * one.delta)
+
+    batches = study(parties(4), "masked_sum", Privacy(eps=30.0))
+    batches.increment()
+    for seed in range(3):
+        batches.add("p01", records(3, seed))
+        batches.increment()
+    assert batches.spent.eps == pytest.approx(30) and batches.spent.releases == 1
+
+    whole = study(parties(4), "masked_sum", Privacy(eps=2000.0, protects="party"))
+    whole.increment()
+    whole.add("p01", records(3, 9))
+    whole.increment()
+    assert whole.spent.eps == pytest.approx(4000), "a party's batches are all the party's"
+
+
+def test_leaving_and_coming_back_buys_no_privacy():
+    for protects in ("record", "party"):
+        held = parties(2)
+        world = study(held, "masked_sum", Privacy(eps=900.0, protects=protects))
+        world.round()
+        world.round()
+        world.join("new", records(5, 5))
+        world.leave("p00")
+        assert world.spent.releases == 2, "who left has spent it"
+        world.join("p00", held["p00"])
+        world.leave("p01")
+        world.round()
+        assert world.spent.releases == 3
+
+
+def test_the_promise_says_who_must_be_there_and_who_checks(monkeypatch):
+    held, privacy = parties(10), Privacy(eps=30.0, gamma=0.8)
+    agreed = {"dishonest": 0.1, "dropouts": 0.1}
+    additive = study(held, "additive_scheme", privacy, **agreed)
+    additive.round(absent=["p03"])
+    promise = additive.promise_
+    assert (promise.members, promise.present, promise.honest) == (10, 9, 8)
+    assert promise.checked and promise.colluding == 1
+    masked = study(held, "masked_sum", privacy, **agreed)
+    masked.round(absent=["p03"])
+    assert masked.promise_.checked, "9 of 10 must be left, one of them dishonest"
+    # Were the graph not complete, 8 would be a quorum, and seven of them honest.
+    monkeypatch.setattr(aggregations, "ALL_TO_ALL", 0)
+    masked.round()
+    assert not masked.promise_.checked and "trusted" in masked.promise_.sentence
+    assert json.loads(json.dumps(promise.to_json()))["sentence"] == promise.sentence
+    assert "(30, " in promise.sentence and "if 8 of all 10" in promise.sentence
+    assert "up to 1 members" in promise.sentence and "adding or removing one" in promise.sentence
+
+
+# ---- noise really added --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("via", WAYS)
+@pytest.mark.parametrize("noise", ["polya", "diluted"])
+def test_released_sums_have_the_noise_that_is_promised(via, noise):
+    held = parties(6, each=2)
+    privacy = Privacy(eps=1.5, noise=noise, gamma=0.5, delta=0.2)
+    # OpenDP cannot be seeded: of fresh draws, a p-value below 1e-6 comes once in a million runs.
+    world = study(held, via, privacy, alpha=1.0, randomness=None)
+    exact, found = pooled(world.terms, list(held.values())).sums_, []
+    while len(found) < 60:
+        try:
+            found.append(world.round().sums_ - exact)
+        except ValueError as error:
+            assert "noise alone" in str(error)  # noqa: PT017
+    noise_found, promise = np.concatenate(found).astype(float), world.promise_
+    n = len(noise_found)
+    variance, kurtosis = noise_found.var(), ((noise_found - noise_found.mean()) ** 4).mean()
+    error = math.sqrt((kurtosis - variance**2) / n)
+    assert abs(variance - promise.sd**2) < 6 * error
+    assert abs(noise_found.mean()) < 6 * promise.sd / math.sqrt(n)
+    assert not (promise.sd**2 / 2 - 6 * error < variance < promise.sd**2 / 2 + 6 * error), (
+        "half the noise would be told apart"
+    )
+    pairs = np.corrcoef(np.array(found)[:, 0], np.array(found)[:, 1])[0, 1]
+    assert abs(pairs) < 0.8, "each count has noise of its own"
+
+
+def test_noise_is_drawn_anew_and_not_clamped():
+    found = accounting(eps=0.5)
+    drawn = [data_pert(np.zeros(50, np.int64), found.noise(2, SeededRandomness(b"%d" % i)))
+             for i in range(2)]  # fmt: skip
+    assert not np.array_equal(*drawn) and min(map(np.min, drawn)) < 0
+
+
+def sums():
+    path = Path(__file__).parents[2] / "benchmarks" / "noise_of_sums.py"
+    spec = importlib.util.spec_from_file_location("noise_of_sums", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_noise_of_a_sum_at_one_draw_has_the_law_of_the_parties():
+    draw, n, count = sums().noise_of_sum, 40, 40_000
+    generator = np.random.default_rng(11)
+    diluted = DilutedGeometric(eps=0.8, delta=0.05, gamma=1.0, n=n)
+    none, law = diluted_law(0.8, diluted.beta, n)
+    law = (1 - none) * law
+    law[len(law) // 2] += none
+    at_once = draw(diluted, n, count, generator)
+    assert fit(at_once, law) > 1e-3
+    share = PolyaShare(eps=0.8, n=n, randomness=SeededRandomness())
+    one_copy = polya_law(0.8, 1.0)
+    assert fit(draw(share, n, count, generator), one_copy) > 1e-3
+    assert fit(at_once, one_copy) < 1e-9, "the test tells them apart"
+
+    parties_draw = sum(share(4000) for _ in range(n))
+    edges = np.clip([parties_draw, draw(share, n, 4000, generator)], -4, 4) + 4
+    table = np.array([np.bincount(row, minlength=9) for row in edges])
+    expected = np.tile(table.sum(axis=0) / 2, (2, 1))
+    assert chisquare(table.ravel(), expected.ravel(), ddof=9).pvalue > 1e-3
+
+
+def test_thresholds_are_as_high_as_drop_outs_leave():
+    find = aggregations._neighbourhood
+    assert find(10, 0, 0, 100) == (9, 10), "with no drop-outs agreed, all must be left"
+    assert find(10, 1, 1, 100) == (9, 9)
+    degree, threshold = find(1000, 0, 0, 100)
+    assert threshold == degree + 1
+    degree, threshold = find(300, 15, 15, 100)
+    found = aggregations.Neighbourhood(degree, threshold)
+    higher = found._replace(threshold=threshold + 1)
+    assert aggregations.failure_probability(300, found, 15) <= 2**-20
+    assert aggregations.failure_probability(300, higher, 15) > 2**-20
+    assert aggregations.compromise_probability(300, found, 15) <= 2**-40
+
+
+def test_so_many_colluders_cannot_part_the_ring():
+    for dishonest, dropouts in ((0.0, 0.0), (0.1, 0.1), (0.3, 0.2)):
+        terms = Terms(SCHEMA, 1000, 5, dishonest=dishonest, dropouts=dropouts)
+        names = [f"p{i}" for i in range(200)]
+        sums = aggregations.AdditiveSums(terms, names, SeededRandomness(), SMALL)
+        assert terms.colluding(1000) + terms.absent(1000) < 2 * sums.groups.least
+
+
+def test_the_example(capsys):
+    path = Path(__file__).parents[2] / "examples" / "hdpnb.py"
+    spec = importlib.util.spec_from_file_location("example_hdpnb", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.learn().spent.releases == 1
+    assert "(1, 5.4e-20)-differentially private" in capsys.readouterr().out
