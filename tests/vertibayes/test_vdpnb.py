@@ -318,7 +318,7 @@ def test_a_wrong_number_of_records_names_the_site():
     few, _ = messages(variant, split, pooled, records=pooled.rows(np.arange(3)))
     all_of_them, key = messages(variant, split, pooled)
     mixed = all_of_them | {"site-0": few["site-0"]}
-    with pytest.raises(MalformedMessageError, match=r"site-0.*packets, wanted"):
+    with pytest.raises(MalformedMessageError, match=r"site-0.*counts, wanted"):
         run_all(mixed | {MINER: Miner(variant, key).classify(30, 1)})
 
 

@@ -248,6 +248,8 @@ def _told(summary: Mapping[str, Any]) -> str:
         f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",
         "what was revealed, and to whom: ledger.json",
     ]
+    if summary["promise"] is not None:
+        lines.insert(-1, f"promise: {summary['promise']['sentence']}")
     if (test := summary["test"]) is not None:
         most = test["accuracy_of_the_most_frequent_class"]
         lines.append(

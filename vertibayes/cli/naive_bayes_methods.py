@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -17,10 +16,13 @@ from protocols.federation import ANALYST, federate
 from protocols.ledger import Ledger, OpenedTable
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
-from protocols.transports.local import LocalTransport
+from protocols.transports.local import LocalTransport, SealedPackets, Traffic
 from protocols.variables import Rows
 from vertibayes.counting import SecureCounter
+from vertibayes.naive_bayes.accounting import Privacy
 from vertibayes.naive_bayes.base import Floats, NaiveBayes, Schema
+from vertibayes.naive_bayes.distributed import HDPNB
+from vertibayes.naive_bayes.parties import Terms
 from vertibayes.naive_bayes.publication import collect_tables, publish_tables
 from vertibayes.naive_bayes.scores import Logarithms, Products, Split, Tables, Variant
 from vertibayes.naive_bayes.vertical import (
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 ALL_SITES = "all sites"
 STUDY_BYTES = 16
+SESSION_BYTES = 16
 PRODUCT_BITS = 2048
 VariantOf: TypeAlias = Callable[[Mapping[Party, Tables]], Variant]
 WAYS = {
@@ -154,12 +157,19 @@ def _opened(columns: Columns, split: Split) -> Learned:
         model = NaiveBayes(split.schema, alpha=split.alpha).fit_counter(counter)
         found = disclosure(counter.opened, counter.records)
         traffic, ledger = federation.traffic, counter.ledger
+    holders = {name: site for site, names in sites.items() for name in names}
+    warnings = [found.sentence()] if found.cells else []
+    return Learned(
+        model, None, ledger, _sent_by(traffic), traffic.rounds, sites, holders, warnings=warnings
+    )
+
+
+def _sent_by(traffic: Traffic) -> dict[Party, int]:
+    """Return the bytes that each party sent."""
     sent: dict[Party, int] = {}
     for (sender, _), count in traffic.bytes_sent.items():
         sent[sender] = sent.get(sender, 0) + count
-    holders = {name: site for site, names in sites.items() for name in names}
-    warnings = [found.sentence()] if found.cells else []
-    return Learned(model, None, ledger, sent, traffic.rounds, sites, holders, warnings=warnings)
+    return sent
 
 
 def _site_data(records: LocalData, names: Iterable[str]) -> SiteData:
@@ -250,7 +260,7 @@ def learn_horizontal(
     order = np.random.default_rng(seed).permutation(training.records)
     parts = enumerate(np.array_split(order, request.parties))
     parties = {f"party-{place + 1}": training.rows(rows) for place, rows in parts}
-    fitted = _distributed(request, schema, parties)
+    study, traffic = _distributed(request, schema, parties)
     ledger = Ledger()
     with_noise = "" if request.noise == "none" else f", with {request.noise} noise"
     told = f"sums of all counts over {request.parties} parties{with_noise}"
@@ -258,28 +268,36 @@ def learn_horizontal(
     for family in schema.statistics[0].families:  # type: ignore[union-attr]  # all categorical
         cells = int(np.prod([len(schema.variables[n].states) for n in family.members]))
         ledger.tables.append(OpenedTable(family.members, cells, MINER, Rows()))
-    promise = fitted.promise if request.noise != "none" else None
-    learned = Learned(fitted.model, promise, ledger, dict(fitted.bytes), fitted.rounds)
+    promise = study.promise_.to_json() if study.promise_ is not None else None
+    learned = Learned(study.model_, promise, ledger, _sent_by(traffic), traffic.rounds)
     if tested is not None:
         learned.log_proba = learned.model.predict_log_proba(tested)
     return learned
 
 
-def _distributed(request: Request, schema: Schema, parties: Mapping[Party, LocalData]) -> Any:
-    """Run HDPNB; its promise, bytes and rounds come with the model."""
-    accounting = import_module("vertibayes.naive_bayes.accounting")
-    distributed = import_module("vertibayes.naive_bayes.distributed")
+def _distributed(
+    request: Request, schema: Schema, parties: Mapping[Party, LocalData]
+) -> tuple[HDPNB, Traffic]:
+    """Run one release of HDPNB over parties in this process."""
     privacy = None
-    if request.noise != "none":
-        privacy = accounting.Privacy(
+    if request.epsilon is not None:
+        privacy = Privacy(
             eps=request.epsilon,
             eps_of="whole" if request.accounting == "record" else "count",
-            protects=request.protect,
-            noise=request.noise,
+            protects="party" if request.protect == "party" else "record",
+            noise="diluted" if request.noise == "diluted" else "polya",
             delta=request.delta,
             gamma=request.gamma,
         )
-    return distributed.learn(
-        schema, parties, privacy=privacy, via=request.via, alpha=request.alpha,
-        randomness=SystemRandomness(),
-    )  # fmt: skip
+    most = max(data.records for data in parties.values())
+    terms = Terms(schema, len(parties), most, privacy)
+    traffic, session = Traffic(), SystemRandomness().bytes(SESSION_BYTES)
+    study = HDPNB(
+        terms,
+        parties,
+        via="masked_sum" if request.via == "masked" else "additive_scheme",
+        alpha=request.alpha,
+        carrier=lambda: SealedPackets(session, traffic),
+    )
+    study.round()
+    return study, traffic

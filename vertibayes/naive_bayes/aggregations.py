@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.additive_scheme import NEVER, Parameters, draw_modulus
-from mpc.additive_scheme.scheme import Counts
-from mpc.aggregation import Ciphertexts
+from mpc.aggregation import Ciphertexts, Counts
 from mpc.errors import ProtocolError
 from mpc.masked_sum import Member as MaskedMember
 from mpc.masked_sum import (

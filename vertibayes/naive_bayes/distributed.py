@@ -116,7 +116,6 @@ class HDPNB:
 
     model_: NaiveBayes
     release_: Release
-    promise_: Promise | None
 
     def __init__(
         self,
@@ -132,6 +131,7 @@ class HDPNB:
         if via not in ("additive_scheme", "masked_sum"):
             raise ValueError(f"via = {via!r}: additive_scheme or masked_sum")
         self.terms, self.alpha, self.carrier = terms, alpha, carrier
+        self.promise_: Promise | None = None
         self.randomness = randomness or SystemRandomness()
         self._check_members(parties)
         for party, data in parties.items():
@@ -257,10 +257,9 @@ class HDPNB:
         A record's are those that it was in; a party's, those that it took part in. The noise of the
         last release stands for all.
         """
-        if getattr(self, "promise_", None) is None:
+        if self.promise_ is None:
             return None
         holders = [*self._holders.values(), *self._left.values()]
-        assert self.promise_ is not None
         if self.promise_.protects == "party":
             return self.promise_.times(max(holder.releases for holder in holders))
         return self.promise_.times(max(batch.releases for batch in self._batches()))

@@ -210,14 +210,10 @@ def data_pert(counts: Values, noise: Noise) -> Values:
 
     Raises
     ------
-    ModuleNotFoundError
+    ImportError
         If copies of noise are wanted and OpenDP is not installed.
     """
-    try:
-        return counts + noise(len(counts))
-    except ModuleNotFoundError as error:
-        reason = f"{error.name} is wanted to draw noise: pip install 'vertibayes[noise]'"
-        raise ModuleNotFoundError(reason, name=error.name) from error
+    return counts + noise(len(counts))
 
 
 def take_part(

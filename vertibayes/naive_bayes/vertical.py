@@ -112,6 +112,8 @@ class RecordNoise:
             "eps_of_a_record": each * len(schema.features),
             "delta": 0.0,
             "noise": "discrete Laplace of sensitivity 1, a whole copy by each site alone",
+            "sentence": f"The model is ({each * len(schema.features):.4g}, 0)-differentially "
+            "private for the attributes of one training record, known or not; classes are public.",
         }
 
 
@@ -146,19 +148,11 @@ def count_tables(
     classes, *tables = arrays[0]
     if tuple(classes.tolist()) != tuple(split.class_counts):
         raise ValueError(f"{site}: its records have other counts of classes than the public ones")
-    drawn = _drawn(noise, sum(table.size for table in tables))
+    drawn = noise(sum(table.size for table in tables))
     ends = np.cumsum([table.size for table in tables])[:-1]
     pairs = zip(part.categorical, tables, np.split(drawn, ends), strict=True)
     most = np.array(split.class_counts)
     return {n: np.clip(table + extra.reshape(table.shape), 0, most) for n, table, extra in pairs}
-
-
-def _drawn(noise: Noise, count: int) -> NDArray[np.int64]:
-    try:
-        return noise(count)
-    except ModuleNotFoundError as error:
-        reason = "noise is drawn by OpenDP: pip install 'vertibayes[noise]'"
-        raise ModuleNotFoundError(reason, name=error.name) from None
 
 
 def tables_of(model: NaiveBayes, names: Sequence[str]) -> dict[str, Table]:

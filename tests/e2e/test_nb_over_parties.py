@@ -1,0 +1,80 @@
+"""``vertibayes nb``, as a user types it: HDPNB."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.e2e.command import FILES, outputs, predict, read_rows
+from tests.e2e.test_nb import NAMES, assert_refused, nb, pooled_model
+from vertibayes.bif import read_bif_file
+
+HDPNB = ("--method", "hdpnb", "--target", "LVFAILURE")
+
+
+@pytest.mark.parametrize("via", ["additive", "masked"])
+def test_without_noise_it_is_pooled_learning(folder, tmp_path, capsys, via):
+    code, told, _ = nb(
+        capsys, tmp_path / "out", "--data", folder / "all.csv", *HDPNB, "--parties", 7,
+        "--noise", "none", "--via", via, "--test", folder / "all.csv",
+    )  # fmt: skip
+    assert code == 0 and {p.name for p in (tmp_path / "out").iterdir()} == FILES
+    _, summary, ledger = outputs(tmp_path / "out")
+    model, data = pooled_model(folder / "all.csv")
+    found, wanted = read_bif_file(tmp_path / "out" / "model.bif"), model.to_network()
+    for name in NAMES:
+        assert found.cpts[name] == pytest.approx(wanted.cpts[name], abs=1e-12)
+    assert summary["test"]["accuracy"] == pytest.approx(model.score(data), abs=1e-12)
+    assert summary["promise"] is None and "promise" not in told
+    assert set(summary["bytes"]["sent_by"]) == {*(f"party-{i}" for i in range(1, 8)), "miner"}
+    assert summary["rounds"] == {"additive": 2, "masked": 9}[via]
+    assert "sums of all counts over 7 parties" in ledger["revealed"][0]["what"]
+
+
+@pytest.mark.parametrize("accounting", ["record", "count"])
+def test_with_noise_its_promise_is_told(folder, tmp_path, capsys, accounting):
+    code, told, warned = nb(
+        capsys, tmp_path / "out", "--data", folder / "all.csv", *HDPNB, "--parties", 20,
+        "--epsilon", 2, "--accounting", accounting, "--via", "masked", "--holdout", 0.2,
+    )  # fmt: skip
+    promise = outputs(tmp_path / "out")[1]["promise"]
+    assert code == 0 and "--epsilon does not cover" in warned
+    assert promise["eps"] == pytest.approx({"record": 2, "count": 12}[accounting])
+    assert promise["eps_of_a_count"] == pytest.approx({"record": 1 / 3, "count": 2}[accounting])
+    assert promise["sentence"] in told and "accuracy 0.9" in told
+    pooled = pooled_model(folder / "all.csv")[0].to_network()
+    noisy = read_bif_file(tmp_path / "out" / "model.bif")
+    assert any(not np.allclose(noisy.cpts[n], pooled.cpts[n], atol=1e-6) for n in NAMES)
+
+
+def test_its_model_predicts(folder, tmp_path, capsys):
+    nb(
+        capsys, tmp_path / "out", "--data", folder / "all.csv", *HDPNB, "--parties", 30,
+        "--epsilon", 5, "--via", "masked", "--quiet",
+    )  # fmt: skip
+    code, _ = predict(
+        capsys, tmp_path, "--model", tmp_path / "out" / "model.bif", "--data", folder / "all.csv",
+        "--target", "LVFAILURE", "--out", tmp_path / "p.csv",
+    )  # fmt: skip
+    rows = read_rows(tmp_path / "p.csv")[1:]
+    assert code == 0 and len(rows) == 2000
+    assert all(sum(map(float, row[1:])) == pytest.approx(1) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--epsilon", "0"], "--epsilon 0.0: a finite number above 0"),
+        ([], "--epsilon E is wanted, or --noise none"),
+        (["--epsilon", "1", "--noise", "laplace"], "hdpnb has polya or diluted or none"),
+        (["--epsilon", "1", "--gamma", "0.01"], "gamma n = 0.01 * 3: an honest party at least"),
+        (["--epsilon", "1e-14"], "2**-9 to 2**40 is wanted"),
+        (["--epsilon", "1", "--parties", "1"], "--parties 1: from 2 to 2000, the records"),
+        (["--epsilon", "1", "--parties", "2001"], "--parties 2001: from 2 to 2000"),
+    ],
+)
+def test_what_is_refused(folder, tmp_path, capsys, options, reason):
+    parties = [] if "--parties" in options else ["--parties", 3]
+    assert_refused(
+        capsys, tmp_path, reason, "--data", folder / "all.csv", *HDPNB, *parties, *options
+    )
