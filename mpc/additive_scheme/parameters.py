@@ -94,9 +94,14 @@ class Parameters:
         numbers = self.modulus, self.most, self.lowest, self.highest
         return label("additive scheme", *numbers, self.study)
 
-    def base(self, time: int, packet: int) -> int:
-        """Return H(t): the base that hides one packet of one time."""
-        return full_domain_hash(self.square, self.label, time, packet)
+    def base(self, time: int, packet: int, context: bytes = b"") -> int:
+        """Return H(t): the base that hides one packet of one time.
+
+        What parties were told differently, put into the context, gives them different bases: their
+        ciphertexts then have no sum.
+        """
+        name = label("within", self.label, context) if context else self.label
+        return full_domain_hash(self.square, name, time, packet)
 
     def expected(self, time: int, count: int) -> Expected:
         """Return what a message of so many counts must be."""

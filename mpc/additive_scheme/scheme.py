@@ -38,14 +38,20 @@ class Encryptor(KeyOwner[Parameters]):
 
 
 def encrypt(
-    parameters: Parameters, party: Party, key: int, counts: Counts, times: Times, time: int
+    parameters: Parameters,
+    party: Party,
+    key: int,
+    counts: Counts,
+    times: Times,
+    time: int,
+    context: bytes = b"",
 ) -> Ciphertexts:
     """Return (1 + x N) H(t)^sk mod N^2 for each plaintext x, and use up the time."""
     plaintexts = parameters.packing.pack(counts)
     times.use(time)
     modulus, square = parameters.modulus, parameters.square
     ciphertexts = [
-        (1 + x * modulus) * powmod(parameters.base(time, packet), key, square) % square
+        (1 + x * modulus) * powmod(parameters.base(time, packet, context), key, square) % square
         for packet, x in enumerate(plaintexts)
     ]
     return parameters.expected(time, len(counts)).pack(party, ciphertexts)
@@ -58,6 +64,7 @@ def decrypt(
     received: Mapping[Party, Message],
     time: int,
     count: int,
+    context: bytes = b"",
 ) -> NDArray[np.int64]:
     """Decrypt the sums over all parties.
 
@@ -73,6 +80,8 @@ def decrypt(
     time : int
     count : int
         How many counts each party has.
+    context : bytes
+        What all parties were told alike, as `Parameters.base`.
 
     Returns
     -------
@@ -90,7 +99,7 @@ def decrypt(
     expected = parameters.expected(time, count)
     columns = [expected.integers(received[party], party) for party in parties]
     packets = zip(*columns, strict=True)
-    bases = (parameters.base(time, packet) for packet in range(expected.packets))
+    bases = (parameters.base(time, packet, context) for packet in range(expected.packets))
     try:
         totals = [_total(parameters, key, *pair) for pair in zip(bases, packets, strict=True)]
         return parameters.packing.unpack(totals, count, len(parties))

@@ -7,7 +7,7 @@
 
     Join, leave  who is concerned agrees with its new neighbours, and drops the old
     A sum        miner -> j     time, who is absent
-                 j -> miner     (1 + x_j N) H(t)^sk_j(present) mod N^2       (mpc/additive_scheme)
+                 j -> miner     (1 + x_j N) H(t, absent)^sk_j(present) mod N^2 (mpc/additive_scheme)
 
 The e cancel pair by pair, so keys are zero in sum over whoever is present, and no dealer knows any.
 Without the miner, or over some only of those present, the other pairs stay in the product.

@@ -112,7 +112,17 @@ class Member:
             raise ProtocolError(self.miner, "calls more than a third of a block absent")
         pairs = {peer: pair for peer, pair in self._pairs.items() if peer not in gone}
         key = signed_sum(self.party, pairs)
-        return encrypt(self.parameters, self.party, key, counts, self.times, time)
+        context = roll_digest(gone)
+        return encrypt(self.parameters, self.party, key, counts, self.times, time, context)
+
+
+def roll_digest(absent: Collection[Party]) -> bytes:
+    """Return a digest of who is absent, which is part of every base of the sum.
+
+    Parties that were told different rolls encrypt under different bases, so that no miner can call
+    more away than each party accepts, by telling each of its own neighbours alone.
+    """
+    return label("absent", *sorted(absent))
 
 
 class Miner:
@@ -142,19 +152,24 @@ class Miner:
         return tuple(sorted(self._pairs))
 
     def decrypt(
-        self, received: Mapping[Party, Message], time: int, count: int, present: Collection[Party]
+        self,
+        received: Mapping[Party, Message],
+        time: int,
+        count: int,
+        absent: Collection[Party] = (),
     ) -> NDArray[np.int64]:
-        """Decrypt the sums over those present; as `mpc.additive_scheme.decrypt`.
+        """Decrypt the sums over all but those called absent; as `mpc.additive_scheme.decrypt`.
 
         Raises
         ------
         ProtocolError
             If one of them did not send, or something wrong.
         ValueError
-            If fewer than two are present, or one with whom no key was agreed.
+            If fewer than two are present.
         """
-        parties = sorted(present)
-        if len(parties) < 2 or not set(parties) <= set(self._pairs):
-            raise ValueError("two parties or more are wanted, each with a key of the miner's")
+        parties = sorted(set(self._pairs) - set(absent))
+        if len(parties) < 2:
+            raise ValueError(f"{len(parties)} parties are present: two or more are wanted")
         key = signed_sum(self.party, {party: self._pairs[party] for party in parties})
-        return decrypt(self.parameters, key, parties, received, time, count)
+        context = roll_digest(absent)
+        return decrypt(self.parameters, key, parties, received, time, count, context)

@@ -1,7 +1,7 @@
 """A sum over those who are there: the miner calls a roll, the parties encrypt for it.
 
     miner -> j     the time, who is absent
-    j -> miner     (1 + x_j N) H(t)^sk_j(present) mod N^2
+    j -> miner     (1 + x_j N) H(t, absent)^sk_j(present) mod N^2
 
 Security and leakage: see `mpc.membership`. Cost: 2 rounds; the names of the absent to each party,
 2 |N| bits a packet from each.
@@ -83,4 +83,4 @@ def call_roll(
     yield Round(dict.fromkeys(present, roll), {})
     expected = miner.parameters.expected(time, count)
     received = yield from collect(present, expected)
-    return miner.decrypt(received, time, count, present)
+    return miner.decrypt(received, time, count, absent)

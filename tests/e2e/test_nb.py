@@ -167,8 +167,8 @@ def test_bins_and_gaps(tmp_path, capsys, monkeypatch):
 
 def bad():
     epsilon = ["--epsilon", "1"]
-    yield ["--epsilon", "0"], "--epsilon 0.0: a finite number above 0"
-    yield ["--epsilon", "-1"], "--epsilon -1.0: a finite number above 0"
+    yield ["--epsilon", "0"], "--epsilon 0.0: a number from 1e-06 to 100 is wanted"
+    yield ["--epsilon", "-1"], "--epsilon -1.0: a number from 1e-06 to 100 is wanted"
     yield ["--epsilon", "nan"], "--epsilon nan"
     yield [], "--epsilon E is wanted, or --noise none"
     yield [*epsilon, "--noise", "none"], "--epsilon E is wanted, or --noise none"
@@ -195,7 +195,7 @@ def bad():
     yield [*epsilon, "--holdout", ".1", "--via", "product", "--alpha", ".5"], "whole numbers"
     yield [*epsilon, "--data", "one.csv"], "'c' has one state"
     yield [*epsilon, "--data", "gone.csv"], "c has records of one class"
-    yield ["--epsilon", "1e-15"], "Delta / eps"
+    yield ["--epsilon", "1e-15"], "--epsilon 1e-15: a number from 1e-06"
 
 
 @pytest.mark.parametrize(("options", "reason"), list(bad()))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.e2e.command import FILES, outputs, predict, read_rows
+from mpc.noise import PolyaShare
+from tests.e2e.command import FILES, outputs, predict, read_rows, write
 from tests.e2e.test_nb import NAMES, assert_refused, nb, pooled_model
 from vertibayes.bif import read_bif_file
 
@@ -42,9 +43,15 @@ def test_with_noise_its_promise_is_told(folder, tmp_path, capsys, accounting):
     assert promise["eps"] == pytest.approx({"record": 2, "count": 12}[accounting])
     assert promise["eps_of_a_count"] == pytest.approx({"record": 1 / 3, "count": 2}[accounting])
     assert promise["sentence"] in told and "accuracy 0.9" in told
-    pooled = pooled_model(folder / "all.csv")[0].to_network()
-    noisy = read_bif_file(tmp_path / "out" / "model.bif")
-    assert any(not np.allclose(noisy.cpts[n], pooled.cpts[n], atol=1e-6) for n in NAMES)
+    nb(
+        capsys, tmp_path / "exact", "--data", folder / "all.csv", *HDPNB, "--parties", 20,
+        "--noise", "none", "--via", "masked", "--holdout", 0.2,
+    )  # fmt: skip
+    noisy, exact = (read_bif_file(tmp_path / n / "model.bif") for n in ("out", "exact"))
+    assert any(not np.allclose(noisy.cpts[n], exact.cpts[n], atol=1e-6) for n in NAMES)
+    warnings = outputs(tmp_path / "out")[1]["warnings"]
+    assert any("the number of records" in told for told in warnings)
+    assert any("--gamma counts on the noise of all" in told for told in warnings)
 
 
 def test_its_model_predicts(folder, tmp_path, capsys):
@@ -64,11 +71,11 @@ def test_its_model_predicts(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--epsilon", "0"], "--epsilon 0.0: a finite number above 0"),
+        (["--epsilon", "0"], "--epsilon 0.0: a number from 1e-06 to 100 is wanted"),
         ([], "--epsilon E is wanted, or --noise none"),
         (["--epsilon", "1", "--noise", "laplace"], "hdpnb has polya or diluted or none"),
         (["--epsilon", "1", "--gamma", "0.01"], "gamma n = 0.01 * 3: an honest party at least"),
-        (["--epsilon", "1e-14"], "2**-9 to 2**40 is wanted"),
+        (["--epsilon", "101"], "--epsilon 101.0: a number from 1e-06 to 100 is wanted"),
         (["--epsilon", "1", "--parties", "1"], "--parties 1: from 2 to 2000, the records"),
         (["--epsilon", "1", "--parties", "2001"], "--parties 2001: from 2 to 2000"),
     ],
@@ -78,3 +85,15 @@ def test_what_is_refused(folder, tmp_path, capsys, options, reason):
     assert_refused(
         capsys, tmp_path, reason, "--data", folder / "all.csv", *HDPNB, *parties, *options
     )
+
+
+def test_a_release_that_noise_has_swallowed_leaves_its_ledger(tmp_path, capsys, monkeypatch):
+    path = write(tmp_path / "f.csv", ["a", "y"], [["x", 1], ["x", 1], ["z", 0]])
+    monkeypatch.setattr(PolyaShare, "__call__", lambda self, count: np.full(count, -9))
+    code, told, error = nb(
+        capsys, tmp_path / "out", "--data", path, "--method", "hdpnb", "--target", "y",
+        "--parties", 3, "--epsilon", 0.1, "--via", "masked",
+    )  # fmt: skip
+    assert code == 2 and told == "" and "what was opened is spent" in error
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["ledger.json"]
+    assert "differentially private" in (tmp_path / "out" / "ledger.json").read_text()

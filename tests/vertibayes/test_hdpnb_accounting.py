@@ -38,6 +38,13 @@ def noises(found, n, estimate=None):
 # SCHEMA: tables of 3, 12 and 6 counts; a record is in one of each.
 
 
+def test_slots_have_room_but_for_a_chance_by_hand():
+    """2^-64 in delta: the chance of a slot too small is that over 1 + e^eps, shared by all."""
+    found = accounting(eps=3.0)
+    chance = 2.0**-64 / (1 + math.exp(3.0)) / (20 * 21)
+    assert found.reach(20, 21) == found.copy.bound(1, chance) > found.copy.bound(1, 20 * chance)
+
+
 def test_a_record_by_hand():
     paper = accounting(eps=0.3, eps_of="count", noise="diluted", delta=1e-5)
     promise = paper.promise(noises(paper, 100), 100)

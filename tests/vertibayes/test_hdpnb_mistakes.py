@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from mpc.additive_scheme import Parameters
+from mpc.errors import MalformedMessageError
+from mpc.membership import Miner, Roll, pair_keys
+from mpc.noise import no_noise
 from protocols.errors import DataError
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
@@ -13,9 +16,10 @@ from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, records, states, study
 from vertibayes.naive_bayes.accounting import Privacy
+from vertibayes.naive_bayes.aggregations import MINER
 from vertibayes.naive_bayes.base import NaiveBayes, Schema
-from vertibayes.naive_bayes.distributed import HDPNB
-from vertibayes.naive_bayes.parties import Terms, read_records
+from vertibayes.naive_bayes.distributed import HDPNB, pooled
+from vertibayes.naive_bayes.parties import Terms, read_records, take_part
 
 
 @pytest.fixture(autouse=True)
@@ -170,8 +174,8 @@ def test_one_class_alone():
 @both_ways
 @pytest.mark.parametrize("noise", ["polya", "diluted"])
 def test_no_nan_and_no_negative_probability_under_large_noise(via, noise):
-    held, test = parties(4), records(30, 8)
-    for seed in range(4):
+    held, test, learned = parties(4), records(30, 8), 0
+    for seed in range(8):
         privacy = Privacy(eps=0.05, noise=noise)
         world = study(held, via, privacy, alpha=0.0, randomness=SeededRandomness(b"%d" % seed))
         try:
@@ -179,7 +183,9 @@ def test_no_nan_and_no_negative_probability_under_large_noise(via, noise):
         except ValueError as error:
             assert "noise alone" in str(error)  # noqa: PT017
             continue
+        learned += (world.model_.sums_ < 0).any()
         assert (found >= 0).all() and found.sum(axis=1) == pytest.approx(1)
+    assert learned, "a model of sums that noise has made negative"
 
 
 def test_without_opendp_the_extra_is_named(monkeypatch):
@@ -193,3 +199,57 @@ def test_without_opendp_the_extra_is_named(monkeypatch):
         world.round()
     geometric._measurement.cache_clear()
     assert isinstance(study(parties(3), "masked_sum", Privacy(eps=90.0)).round(), NaiveBayes)
+
+
+# ---- a miner that tells each party of other absent -----------------------------------------------
+
+
+def called_away(world):
+    """Choose whom to call away so that each party hears of no more than it accepts."""
+    groups, most = world.aggregation.groups, world.terms.absent(len(world.parties))
+    away = set()
+    for block in groups.blocks:
+        for party in sorted(block):
+            tried = away | {party}
+            around = [groups.neighbours(q) | {q} for q in groups.neighbours(party) | {party}]
+            if 3 * len(block & tried) <= len(block) and all(len(tried & a) <= most for a in around):
+                away = tried
+    return away
+
+
+def trimmed_rolls(world):
+    """Answer rolls that name to each party those of its own neighbourhood alone, and open."""
+    groups, away = world.aggregation.groups, called_away(world)
+    present = sorted(set(world.parties) - away)
+    opening = world.aggregation.release([])
+    label, time = world.aggregation.parameters.label, world.aggregation.time
+    received = {}
+    for party in present:
+        data = world._holders[party].batches[0].data
+        program = take_part(party, world.terms, [data], no_noise, opening.encryptors[party])
+        next(program)
+        told = tuple(sorted(away & groups.neighbours(party)))
+        received[party] = program.send({MINER: Roll(label, time, told)}).outbox[MINER]
+    streams = world.aggregation._streams(MINER, present)
+    miner = Miner(world.aggregation.parameters, MINER, streams)
+    return away, miner.decrypt(received, time, world.terms.counts, [])
+
+
+def ring_of_six():
+    held = {f"q{i:04}": records(1, i) for i in range(120)}
+    return study(held, "additive_scheme", None, most_parties=120, dropouts=0.05)
+
+
+def test_a_roll_for_each_party_calls_nobody_away_unseen():
+    """Six may be absent of 120; trimmed to its three blocks, a roll of twelve looks like six."""
+    with pytest.raises(MalformedMessageError, match="not 1 modulo N"):
+        trimmed_rolls(ring_of_six())
+
+
+def test_without_the_roll_in_the_base_twice_as_many_are_called_away(monkeypatch):
+    monkeypatch.setattr(pair_keys, "roll_digest", lambda absent: b"")
+    world = ring_of_six()
+    away, sums = trimmed_rolls(world)
+    assert len(away) > world.terms.absent(120) == 6
+    present = [h.batches[0].data for p, h in world._holders.items() if p not in away]
+    assert np.array_equal(sums, pooled(world.terms, present).sums_)

@@ -19,13 +19,19 @@ from protocols.site.statistics import LocalData
 from vertibayes import __version__
 from vertibayes.bif import write_bif
 from vertibayes.cli.inputs import Source, read_pooled
-from vertibayes.cli.naive_bayes_methods import Learned, learn_horizontal, learn_vertical
-from vertibayes.cli.outputs import check_folder, write_folder, write_json
+from vertibayes.cli.naive_bayes_methods import (
+    Learned,
+    SpentError,
+    learn_horizontal,
+    learn_vertical,
+)
+from vertibayes.cli.outputs import check_folder, write_folder, write_json, write_ledger
 from vertibayes.naive_bayes.base import Schema
 from vertibayes.records import read_records
 from vertibayes.report.drawing import draw
 from vertibayes.validation.auc import auc
 
+LEAST, MUCH, MOST = 1e-6, 10, 100  # of epsilon
 CHOICES = {  # of each method: what --noise, the default first, --via and --protect may be
     "hdpnb": (("polya", "diluted", "none"), ("additive", "masked"), ("record", "party")),
     "vdpnb": (("laplace", "none"), ("additive", "product"), ("record",)),
@@ -75,8 +81,10 @@ class Request:
             )
         if (noise == "none") != (self.epsilon is None):
             raise ValueError("--epsilon E is wanted, or --noise none")
-        if self.epsilon is not None and not 0 < self.epsilon < np.inf:
-            raise ValueError(f"--epsilon {self.epsilon}: a finite number above 0 is wanted")
+        if self.epsilon is not None and not LEAST <= self.epsilon <= MOST:
+            raise ValueError(
+                f"--epsilon {self.epsilon}: a number from {LEAST:g} to {MOST:g} is wanted"
+            )
         if self.test is not None and self.holdout is not None:
             raise ValueError("--test and --holdout both say what to test on: one is wanted")
         if self.holdout is not None and not 0 < self.holdout < 1:
@@ -105,8 +113,14 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     _warn([*doubts, *more, *_doubts(request, schema, training)])
     start = perf_counter()
     learn = learn_vertical if request.method == "vdpnb" else learn_horizontal
-    learned = learn(request, schema, training, tested, source.seed)
-    summary = _summary(request, schema, learned, training, tested, perf_counter() - start)
+    try:
+        learned = learn(request, schema, training, tested, source.seed)
+    except SpentError as error:
+        write_ledger(out, error.ledger)
+        raise
+    warnings = [*doubts, *more, *_doubts(request, schema, training), *learned.warnings]
+    seconds = perf_counter() - start
+    summary = _summary(request, schema, learned, training, tested, seconds) | {"warnings": warnings}
     _warn(learned.warnings)
     _write(out, learned, summary)
     if not quiet:
@@ -166,6 +180,19 @@ def _doubts(request: Request, schema: Schema, training: LocalData) -> Iterator[s
         "the states of all variables are those found in the file, taken as known beforehand"
         f"{cut}: --epsilon does not cover them"
     )
+    if request.method == "hdpnb":
+        yield (
+            "the number of records, that of the largest party (the sensitivity, if a party is "
+            "protected), the number without a class and the scores of tested records are written "
+            "as they are: --epsilon does not cover them"
+        )
+        if request.gamma * request.parties > request.parties - 1:
+            yield (
+                "--gamma counts on the noise of all parties: a party that sees the model knows its "
+                "own, and has less against it; a gamma below 1 - 1/parties covers that"
+            )
+    if request.epsilon is not None and request.epsilon > MUCH:
+        yield f"--epsilon {request.epsilon:g}: more than {MUCH} protects next to nothing"
 
 
 def _warn(doubts: list[str]) -> None:

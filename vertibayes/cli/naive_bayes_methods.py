@@ -15,7 +15,7 @@ from mpc.rounds import Party
 from protocols.federation import ANALYST, federate
 from protocols.ledger import Ledger, OpenedTable
 from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData
+from protocols.site.statistics import LocalData, apart
 from protocols.transports.local import LocalTransport, SealedPackets, Traffic
 from protocols.variables import Rows
 from vertibayes.counting import SecureCounter
@@ -49,6 +49,20 @@ WAYS = {
     "additive": "sums of logarithms, by the additive scheme",
     "product": "products of counts, by the product scheme",
 }
+
+
+class SpentError(ValueError):
+    """No model was learned, but something was opened.
+
+    Parameters
+    ----------
+    reason : str
+    ledger : Ledger
+    """
+
+    def __init__(self, reason: str, ledger: Ledger) -> None:
+        super().__init__(reason)
+        self.ledger = ledger
 
 
 @dataclass
@@ -194,8 +208,9 @@ def _noisy(request: Request, columns: Columns, split: Split) -> Learned:
     model = model_of(split, transport.run(collect_tables(split)))
     promise, ledger = noise.promise(split.schema), Ledger()
     classes = len(split.class_counts)
-    told = f"the {target} of every record, which all sites know, and the counts of each class"
-    ledger.note(told, "the records", (*split.holders, MINER))
+    told = f"the {target} of every record, which all sites know beforehand"
+    ledger.note(told, "the records", tuple(split.holders))
+    ledger.note(f"the counts of each {target}", "the records", (*split.holders, MINER))
     for site, held in tables.items():
         each = f"discrete Laplace noise, eps = {promise['eps_of_a_count']:.6g} a count"
         ledger.note(f"counts of {', '.join(held)} by {target}, with {each}", site, (MINER,))
@@ -261,24 +276,39 @@ def learn_horizontal(
     parts = enumerate(np.array_split(order, request.parties))
     parties = {f"party-{place + 1}": training.rows(rows) for place, rows in parts}
     study, traffic = _distributed(request, schema, parties)
-    ledger = Ledger()
-    with_noise = "" if request.noise == "none" else f", with {request.noise} noise"
-    told = f"sums of all counts over {request.parties} parties{with_noise}"
-    ledger.note(told, "all parties together", (MINER,))
-    for family in schema.statistics[0].families:  # type: ignore[union-attr]  # all categorical
-        cells = int(np.prod([len(schema.variables[n].states) for n in family.members]))
-        ledger.tables.append(OpenedTable(family.members, cells, MINER, Rows()))
+    try:
+        study.round()
+    except ValueError as error:  # noise has left no class: the sums were opened all the same
+        reason = f"{error}; what was opened is spent. A larger --epsilon or more records would do"
+        raise SpentError(reason, _ledger_of(request, schema, study)) from None
+    ledger = _ledger_of(request, schema, study)
     promise = study.promise_.to_json() if study.promise_ is not None else None
     learned = Learned(study.model_, promise, ledger, _sent_by(traffic), traffic.rounds)
+    if promise is None:
+        (tables,) = apart(schema.statistics, schema.variables, study.model_.sums_)
+        found = disclosure([(Rows(), table) for table in tables], training.records)
+        learned.warnings += [found.sentence()] if found.cells else []
     if tested is not None:
         learned.log_proba = learned.model.predict_log_proba(tested)
     return learned
 
 
+def _ledger_of(request: Request, schema: Schema, study: HDPNB) -> Ledger:
+    """Note what a release has revealed."""
+    ledger = Ledger()
+    promised = "" if study.promise_ is None else f". {study.promise_.sentence}"
+    told = f"sums of all counts over {request.parties} parties{promised}"
+    ledger.note(told, "all parties together", (MINER,))
+    for family in schema.statistics[0].families:  # type: ignore[union-attr]  # all categorical
+        cells = int(np.prod([len(schema.variables[n].states) for n in family.members]))
+        ledger.tables.append(OpenedTable(family.members, cells, MINER, Rows()))
+    return ledger
+
+
 def _distributed(
     request: Request, schema: Schema, parties: Mapping[Party, LocalData]
 ) -> tuple[HDPNB, Traffic]:
-    """Run one release of HDPNB over parties in this process."""
+    """Set up HDPNB over parties in this process, and the count of its messages."""
     privacy = None
     if request.epsilon is not None:
         privacy = Privacy(
@@ -299,5 +329,4 @@ def _distributed(
         alpha=request.alpha,
         carrier=lambda: SealedPackets(session, traffic),
     )
-    study.round()
     return study, traffic

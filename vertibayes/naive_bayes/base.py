@@ -13,7 +13,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.statistics import Counts, LocalData, Moments, Numeric, Statistic, apart, measure
+from protocols.site.statistics import (
+    GRID_BITS,
+    Counts,
+    LocalData,
+    Moments,
+    Numeric,
+    Statistic,
+    apart,
+    measure,
+)
 from protocols.variables import Family, Variable
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
@@ -36,7 +45,8 @@ class Schema:
     Raises
     ------
     ValueError
-        If the target has fewer than two classes, is a feature too, or a feature has one state.
+        If the target has fewer than two classes, is a feature too, or a feature has no states or
+        another name than its key.
     """
 
     target: Variable
@@ -48,6 +58,8 @@ class Schema:
         if self.target.name in self.features:
             raise ValueError(f"the target {self.target.name} is a feature too")
         for name, feature in self.features.items():
+            if feature.name != name:
+                raise ValueError(f"the feature {name} is named {feature.name!r}")
             if isinstance(feature, Variable) and not feature.states:
                 raise ValueError(f"the feature {name} has no states")
 
@@ -131,7 +143,7 @@ class NaiveBayes:
         classes, *tables = (np.maximum(table, 0).astype(float) for table in arrays[0])
         if not classes.sum():
             raise ValueError("no class has a record: there is nothing to learn, or noise alone")
-        self.sums_ = sums
+        self.sums_ = sums.copy()
         self.class_count_ = classes
         with np.errstate(divide="ignore"):
             self.class_log_prior_ = np.log(classes) - np.log(classes.sum())
@@ -179,8 +191,8 @@ class NaiveBayes:
             numeric = self.schema.features[name]
             assert isinstance(numeric, Numeric)  # it is one of `numeric`
             known = np.maximum(count, 1)
-            mean = np.where(count > 0, total / known, 2.0**19)
-            spread = np.where(count > 0, squares / known - mean**2, 2.0**40 / 12)
+            mean = np.where(count > 0, total / known, 2.0 ** (GRID_BITS - 1))
+            spread = np.where(count > 0, squares / known - mean**2, 4.0**GRID_BITS / 12)
             self.theta_[name] = numeric.low + mean * numeric.step
             self.var_[name] = np.maximum(spread, 0.0) * numeric.step**2
         least = VARIANCE_SHARE * max((v.max() for v in self.var_.values()), default=0.0)
@@ -195,6 +207,8 @@ class NaiveBayes:
         ValueError
             If the data lack a feature, or have it in other states.
         """
+        if not hasattr(self, "sums_"):
+            raise ValueError("not fitted: call fit, fit_sums or fit_counter first")
         total = np.tile(self.class_log_prior_, (data.records, 1))
         for name, log_prob in self.feature_log_prob_.items():
             self._check(data, name)

@@ -33,7 +33,7 @@ sections 4 and 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -132,6 +132,7 @@ class HDPNB:
             raise ValueError(f"via = {via!r}: additive_scheme or masked_sum")
         self.terms, self.alpha, self.carrier = terms, alpha, carrier
         self.promise_: Promise | None = None
+        self._all_checked = True
         self.randomness = randomness or SystemRandomness()
         self._check_members(parties)
         for party, data in parties.items():
@@ -259,10 +260,11 @@ class HDPNB:
         """
         if self.promise_ is None:
             return None
+        promise = replace(self.promise_, checked=self._all_checked)
         holders = [*self._holders.values(), *self._left.values()]
         if self.promise_.protects == "party":
-            return self.promise_.times(max(holder.releases for holder in holders))
-        return self.promise_.times(max(batch.releases for batch in self._batches()))
+            return promise.times(max(holder.releases for holder in holders))
+        return promise.times(max(batch.releases for batch in self._batches()))
 
     def _batches(self) -> Iterator[_Batch]:
         for holder in (*self._holders.values(), *self._left.values()):
@@ -325,6 +327,7 @@ class HDPNB:
         if terms.accounting:
             safe = opening.fewest - terms.colluding(len(members))
             checked = safe >= terms.accounting.honest(len(members))
+            self._all_checked &= checked
             self.promise_ = terms.accounting.promise(
                 list(noises.values()),
                 len(members),

@@ -113,7 +113,8 @@ class RecordNoise:
             "delta": 0.0,
             "noise": "discrete Laplace of sensitivity 1, a whole copy by each site alone",
             "sentence": f"The model is ({each * len(schema.features):.4g}, 0)-differentially "
-            "private for the attributes of one training record, known or not; classes are public.",
+            "private for the attributes of one training record, known or not (twice that for "
+            "other values of them); classes are public.",
         }
 
 
