@@ -119,7 +119,7 @@ def test_packets_under_one_base_show_their_difference(monkeypatch):
     each = sum(38 << (parameters.packing.width * i) for i in range(parameters.packing.slots))
     assert difference(*two_packets(parameters)) is None
     own = type(parameters).base
-    monkeypatch.setattr(type(parameters), "base", lambda self, time, _: own(self, time, 0))
+    monkeypatch.setattr(type(parameters), "base", lambda self, time, *_: own(self, time, 0))
     assert difference(*two_packets(parameters)) == each
 
 
