@@ -115,20 +115,25 @@ def test_changed_data_are_not_committed_again_in_the_same_study():
     assert federation.session.ask(Commit.of(replace(STUDY, id=b"another")))
 
 
-def test_a_site_that_joined_another_study_than_the_others_is_named(monkeypatch):
+@pytest.mark.parametrize(
+    ("mark", "error", "reason"),
+    [
+        (bytes(32), UnexpectedMessageError, "joined another study than a"),
+        (bytes(31), MalformedMessageError, "a mark of 31 bytes"),
+    ],
+)
+def test_a_site_that_joined_another_study_than_the_others_is_named(
+    monkeypatch, mark, error, reason
+):
     def change(sent, packet):
         lies = sent.sender == "b" and isinstance(sent.message, Committed)
         return sealed(packet, Committed(mark)) if lies else packet
 
-    for mark, error, reason in (
-        (bytes(32), UnexpectedMessageError, "joined another study than a"),
-        (bytes(31), MalformedMessageError, "a mark of 31 bytes"),
-    ):
-        with packets(monkeypatch, change):
-            federation = seeded(DATA)
-        with pytest.raises(error, match=reason) as caught:
-            federation.session.ask(Commit.of(STUDY))
-        assert caught.value.party == "b"
+    with packets(monkeypatch, change):
+        federation = seeded(DATA)
+    with pytest.raises(error, match=reason) as caught:
+        federation.session.ask(Commit.of(STUDY))
+    assert caught.value.party == "b"
 
 
 def test_the_mark_is_that_of_the_sites_memories_and_no_part_of_their_seeds():

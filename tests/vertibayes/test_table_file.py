@@ -4,12 +4,15 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from protocols.errors import QueryRefusedError
 from protocols.federation import federate
 from protocols.queries import Tables
 from protocols.site.data import SiteData
 from protocols.site.memory import SiteMemory
 from protocols.variables import Family, Rows
 from tests.protocols.small import data_of, packets
+from tests.protocols.test_commit import masked_bodies
+from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter, SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.structure.k2 import k2
@@ -24,9 +27,9 @@ HALF = Rows(1, 0, 20)
 def sites(tmp_path):
     """A federation of the sites with their memories in files: each call is another session."""
 
-    def start(data=DATA):
+    def start(data=DATA, **options):
         memories = {site: SiteMemory(tmp_path / f"{site}.memory") for site in data}
-        federation = federate(data, memories=memories)
+        federation = federate(data, memories=memories, **options)
         started.append((federation, memories))
         return federation
 
@@ -41,10 +44,6 @@ def sites(tmp_path):
     start.end = end
     yield start
     end()
-
-
-def asked(federation, monkeypatch=None):
-    return [table.variables for table in federation.session.role.ledger.tables]
 
 
 def tables_asked(monkeypatch, sites, path, families, **options):
@@ -114,12 +113,10 @@ def test_a_run_that_crashed_goes_on_to_the_identical_model(monkeypatch, sites, t
 
 
 def test_masked_columns_of_a_study_gone_on_with_are_the_same_bytes(monkeypatch, sites, tmp_path):
-    from tests.protocols.test_commit import masked_bodies
-
     bodies = []
     for _ in range(2):
         with packets(monkeypatch) as seen, closing(TableFile(tmp_path / "tables")) as kept:
-            SecureCounter.of(sites(), kept=kept)
+            SecureCounter.of(sites(randomness=SeededRandomness()), kept=kept)
         sites.end()
         bodies.append(masked_bodies(seen))
     assert bodies[0] == bodies[1] and len(set(bodies[0])) == 3
@@ -136,8 +133,6 @@ def test_a_site_that_has_forgotten_the_study_is_found_out(sites, tmp_path):
 
 
 def test_changed_data_are_not_committed_under_the_labels_of_before_a_restart(sites, tmp_path):
-    from protocols.errors import QueryRefusedError
-
     with closing(TableFile(tmp_path / "tables")) as kept:
         SecureCounter.of(sites(), kept=kept)
     sites.end()
