@@ -39,6 +39,7 @@ from protocols.site.data import SiteData
 
 SAME_RECORDS = "records of two sites, compared"
 SESSION_BYTES = 16
+VERSION = 1  # raised whenever a message changes
 NAME_CELLS = 256  # characters of a name, at most
 
 
@@ -46,12 +47,14 @@ NAME_CELLS = 256  # characters of a name, at most
 class Meet(Query):
     """Ask parties to agree on who they are: the sites and, last of `parties`, the dealer.
 
-    `keys` are the parties' public keys, in their order; `session` is drawn anew for each run.
+    `keys` are the parties' public keys, in their order; `session` is drawn anew for each run;
+    `version` is that of what parties say to each other.
     """
 
     kind: ClassVar[str] = "meet"
     keys: tuple[bytes, ...]
     session: bytes
+    version: int = VERSION
 
     @classmethod
     def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
@@ -78,6 +81,9 @@ def _check(
     party: Party, keys: KeyPair, pinned: Mapping[Party, bytes], dealer: Party, query: Meet
 ) -> None:
     """Refuse parties that are not those of a party's own configuration."""
+    if query.version != VERSION:
+        reason = f"it speaks version {VERSION} of the protocols, the analyst {query.version}"
+        raise QueryRefusedError(party, f"{reason}: the same release of vertibayes is wanted")
     *sites, named = query.parties or ("",)
     if named != dealer:
         reason = f"the study names {named!r} as the dealer, the dealer pinned here is {dealer!r}"

@@ -177,6 +177,7 @@ def test_another_key_of_the_dealer_or_of_a_site_is_refused_naming_the_mismatch()
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
+        ({"version": 2}, "it speaks version 1 of the protocols, the analyst 2"),
         ({"parties": ()}, "the study names '' as the dealer"),
         ({"keys": ()}, "a public key for each party is wanted"),
         ({"session": b""}, "a public key for each party is wanted, and a session"),
