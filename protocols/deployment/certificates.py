@@ -4,7 +4,7 @@
                                         take any name at the relay
     FOLDER/rootCA.pem                   everybody's
     FOLDER/NAME/{rootCA.pem, client.crt, client.key}
-    FOLDER/RELAY/{rootCA.pem, server.crt, server.key}
+    FOLDER/relay/{rootCA.pem, server.crt, server.key}
 
 Files and common names are those of NVFlare's own provisioning; keys are RSA, which it asks for.
 Certificates say who may connect to the relay under which name. They open no message: what is sent
@@ -26,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mpc.rounds import Party
 from protocols.deployment.keys import check_secret, write_secret
-from protocols.deployment.parts import party_name
+from protocols.deployment.parts import RELAY, party_name
 
 KEY_BITS = 3072
 DAYS = 365
@@ -34,17 +34,14 @@ ROOT_DAYS = 3650
 CLOCKS = timedelta(minutes=5)  # by which a party's may be behind
 
 
-def provision(
-    folder: Path, parties: Sequence[Party], relay: Party, host: str, days: int = DAYS
-) -> list[Path]:
-    """Make certificates for parties and relay; a root, if the folder has none yet.
+def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAYS) -> list[Path]:
+    """Make certificates for parties; a root and the relay's, if the folder has none yet.
 
     Parameters
     ----------
     folder : Path
     parties : sequence of Party
         Sites, dealer and analyst.
-    relay : Party
     host : str
         The relay's name or number on the network.
     days : int, default=365
@@ -60,23 +57,25 @@ def provision(
     ValueError
         If a name is none or stands twice, or a party has a certificate there already.
     """
-    names = [party_name(name) for name in (relay, *parties)]
+    names = [party_name(name) for name in parties]
+    if not (folder / RELAY / _files(RELAY)[0]).exists():
+        names.append(RELAY)
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{name!r} stands twice: relay and parties have names of their own")
+            raise ValueError(f"{name!r} stands twice: each party has a name of its own")
     if days < 1:
         raise ValueError(f"{days} days: one at least is wanted")
     for name in names:
-        if (folder / name / _files(name, relay)[0]).exists():
+        if (folder / name / _files(name)[0]).exists():
             raise ValueError(f"{folder / name}: {name} has a certificate there already")
     key, root = _root(folder)
     for name in names:
-        _write_party(folder / name, name, _files(name, relay), key, root, host, days)
+        _write_party(folder / name, name, _files(name), key, root, host, days)
     return [folder / name for name in names]
 
 
-def _files(name: Party, relay: Party) -> tuple[str, str]:
-    kind = "server" if name == relay else "client"
+def _files(name: Party) -> tuple[str, str]:
+    kind = "server" if name == RELAY else "client"
     return f"{kind}.crt", f"{kind}.key"
 
 

@@ -14,7 +14,7 @@ from protocols.deployment.certificates import check_certificates, public_key_of
 from protocols.deployment.data import read_data
 from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile
 from protocols.deployment.keys import encode_public, read_private
-from protocols.deployment.parts import RelayAddress, check_own_key
+from protocols.deployment.parts import check_own_key
 from protocols.deployment.running import MEMORY, ledger_path
 from protocols.deployment.tables import TomlFile
 from protocols.site.ledger_file import LedgerFile
@@ -188,11 +188,7 @@ def _check_apart(found: Findings, files: Sequence[AnyFile]) -> None:
             key = public_key_of(certificates.certificate)
             if shown.setdefault(key, file.party) != file.party:
                 raise ValueError(f"{shown[key]} and {file.party} show one certificate")
-    addresses = {_address(file.relay): file.party for file in files}
+    addresses = {file.relay.address: file.party for file in files}
     if len(addresses) > 1:
         told = ", ".join(f"{party}: {where}" for where, party in addresses.items())
         found.say("warning", f"the relay has several addresses: {told}")
-
-
-def _address(relay: RelayAddress) -> str:
-    return f"{relay.name} at {relay.address}"

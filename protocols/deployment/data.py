@@ -20,7 +20,7 @@ _WORDS = (
     (r"leave it out with --exclude \S+", "leave it out of [variables]"),
     (r"raise --max-states", "raise most_states"),
     (r"name it with --id-column, else leave it out with --exclude", "it is no variable"),
-    (r"name it with --missing-codes( \S+)?", r"name it in missing_codes"),
+    (r"name it with --missing-codes", "name it in missing_codes"),
     (r"or the column with --categorical", "or make the variable { categorical = true }"),
 )
 

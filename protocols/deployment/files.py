@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mpc.rounds import Party
 from protocols.deployment.parts import (
+    RELAY,
     DataSource,
     Parties,
     RelayAddress,
@@ -20,7 +21,6 @@ from protocols.deployment.parts import (
     check_sites,
     data_of,
     own_party,
-    party_name,
     pinned_keys,
     pinned_party,
     policy_of,
@@ -56,7 +56,7 @@ class SiteFile:
         dealer, analyst = pinned_party(file, "dealer"), pinned_party(file, "analyst")
         peers = pinned_keys(file.table("peers"))
         relay = relay_of(file)
-        found = Parties({**peers, party: None}, dealer, analyst, relay.name)
+        found = Parties({**peers, party: None}, dealer, analyst)
         found.check(file)
         pinned = {**peers, dealer[0]: dealer[1], analyst[0]: analyst[1]}
         variables = variables_of(file)
@@ -87,14 +87,14 @@ class DealerFile:
         analyst, sites = pinned_party(file, "analyst"), pinned_keys(file.table("sites"))
         relay = relay_of(file)
         check_sites(file, sites)
-        Parties({**sites}, (party, None), analyst, relay.name).check(file)
+        Parties({**sites}, (party, None), analyst).check(file)
         pinned = {**sites, analyst[0]: analyst[1]}
         return cls(file, party, key, policy_of(file, None), analyst[0], pinned, relay)
 
 
 @dataclass(frozen=True)
 class StudyFile:
-    """An analyst's study. `learning` and `validation` are read by the learners."""
+    """An analyst's study; its tables [learning] and [validation] are read by the learners."""
 
     source: TomlFile = field(repr=False)
     party: Party
@@ -119,7 +119,7 @@ class StudyFile:
         dealer, sites = pinned_party(file, "dealer"), pinned_keys(file.table("sites"))
         relay = relay_of(file)
         check_sites(file, sites)
-        Parties({**sites}, dealer, (party, None), relay.name).check(file)
+        Parties({**sites}, dealer, (party, None)).check(file)
         pinned = {**sites, dealer[0]: dealer[1]}
         names = party, key, folder, tuple(sites), dealer[0], pinned, variables, relay
         return cls(file, *names)
@@ -130,18 +130,12 @@ class RelayFile:
     """The relay's configuration: it knows names and addresses, and no key of a message."""
 
     source: TomlFile = field(repr=False)
-    party: Party
     relay: RelayAddress
-    dealer: Party
+    party: Party = RELAY
 
     @classmethod
     def read(cls, path: Path) -> RelayFile:
         """Read and check the relay's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(("relay", "dealer"))
-        relay, dealer = relay_of(file), file.table("dealer")
-        name = dealer.made("name", party_name)
-        dealer.end()
-        if name == relay.name:
-            raise file.error(("relay", "name"), f"{name!r} is the dealer, which is never the relay")
-        return cls(file, relay.name, relay, name)
+        file.check(("relay",))
+        return cls(file, relay_of(file))

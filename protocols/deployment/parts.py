@@ -17,7 +17,8 @@ from protocols.policy import Policy
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})")
-RESERVED = ("server",)  # the relay's name on the network
+RELAY = "relay"  # its name, in its certificate and on the network
+RESERVED = (RELAY, "server")
 
 
 class Certificates(NamedTuple):
@@ -30,14 +31,13 @@ class Certificates(NamedTuple):
 
 @dataclass(frozen=True)
 class RelayAddress:
-    """Where the relay is, what it is called, and what a party shows to it.
+    """Where the relay is, and what a party shows to it.
 
     Without certificates anybody who reaches the relay can take any name: this is for practice, on
     one machine, and `read` refuses it for any other address.
     """
 
     address: str
-    name: Party
     certificates: Certificates | None
 
     @property
@@ -86,7 +86,6 @@ class Parties(NamedTuple):
     sites: Mapping[Party, bytes | None]
     dealer: tuple[Party, bytes | None]
     analyst: tuple[Party, bytes | None]
-    relay: Party
 
     def check(self, file: TomlFile) -> None:
         """Refuse two parties of one name or one key.
@@ -98,7 +97,7 @@ class Parties(NamedTuple):
         """
         named = [(name, key, "a site") for name, key in self.sites.items()]
         named += [(*self.dealer, "the dealer"), (*self.analyst, "the analyst")]
-        names: dict[Party, str] = {self.relay: "the relay"}
+        names: dict[Party, str] = {}
         keys: dict[bytes, Party] = {}
         for name, key, role in named:
             if name in names:
@@ -141,7 +140,8 @@ def party_name(text: str) -> Party:
     """
     if NAME.fullmatch(text) is None or text in RESERVED:
         raise ValueError(
-            f"{text!r} is no name: up to 63 letters, digits, - and _ are wanted, not 'server'"
+            f"{text!r} is no name: up to 63 letters, digits, - and _ are wanted, and not one of "
+            f"{', '.join(RESERVED)}"
         )
     return text
 
@@ -206,10 +206,10 @@ def is_this_machine(host: str) -> bool:
 def relay_of(file: TomlFile) -> RelayAddress:
     """Return where the relay is, from its table."""
     table = file.table("relay")
-    where, name = table.made("address", address), table.made("name", party_name, "relay")
+    where = table.made("address", address)
     certificates = _certificates(table)
     table.end()
-    found = RelayAddress(where, name, certificates)
+    found = RelayAddress(where, certificates)
     if certificates is None and not is_this_machine(found.host_and_port[0]):
         reason = "certificates are wanted: without them a relay is for this machine alone"
         raise file.error(("relay", "address"), reason)

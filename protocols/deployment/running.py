@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mpc.randomness import KeyPair, SystemRandomness
+from mpc.randomness import KeyPair
 from mpc.rounds import Party
 from protocols.deployment.data import read_data
 from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile
@@ -100,7 +100,7 @@ def _serve(
     def ended(error: Exception | None) -> None:
         tell("session ended", reason="" if error is None else _reason(error))
 
-    with _mailbox(role.party, keys, pinned, relay) as mailbox:
+    with _mailbox(role.party, keys, pinned, relay, tell) as mailbox:
         tell("connected", relay=relay.address)
         network.answer(mailbox, role, analyst, told(CONVERSATIONS, tell), ended=ended)
 
@@ -133,14 +133,24 @@ def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
 
 @contextmanager
 def _mailbox(
-    party: Party, keys: KeyPair, pinned: Mapping[Party, bytes], relay: RelayAddress
+    party: Party,
+    keys: KeyPair,
+    pinned: Mapping[Party, bytes],
+    relay: RelayAddress,
+    tell: Tell | None = None,
 ) -> Iterator[Any]:
+    """Connect to the relay; tell which packets were refused."""
+
+    def note(error: Exception) -> None:
+        if tell is not None:
+            tell("packet refused", reason=_reason(error))
+
     engine = import_module("protocols.transports.nvflare")
     seal = import_module("protocols.seal")
     boxes = import_module("protocols.transports.mailbox")
     link = engine.connect(party, relay.address, certificates=relay.certificates)
     try:
-        yield boxes.Mailbox(link, seal.Identity(party, keys, pinned), SystemRandomness())
+        yield boxes.Mailbox(link, seal.Identity(party, keys, pinned), note=note)
     finally:
         link.close()
 

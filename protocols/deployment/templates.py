@@ -9,7 +9,7 @@ from pathlib import Path
 from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Party
 from protocols.deployment.keys import encode_public, write_private
-from protocols.deployment.parts import address, party_name
+from protocols.deployment.parts import RELAY, address, party_name
 
 PRACTICE_ADDRESS = "127.0.0.1:8102"
 EXAMPLE_ADDRESS = "relay.example.org:8102"
@@ -28,7 +28,6 @@ public_key = "{key}"
 
 _RELAY = """
 [relay]
-name = "{relay}"
 address = "{address}"
 {certificates}"""
 
@@ -105,10 +104,9 @@ class Names:
     sites: tuple[Party, ...]
     dealer: Party = "dealer"
     analyst: Party = "analyst"
-    relay: Party = "relay"
 
     def __post_init__(self) -> None:
-        names = [party_name(name) for name in (*self.parties, self.relay)]
+        names = [party_name(name) for name in self.parties]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"{name!r} stands twice: each party has a name of its own")
@@ -191,7 +189,7 @@ class _Writer:
             *sites,
             (self.names.dealer, "dealer.toml", self._dealer()),
             (self.names.analyst, "study.toml", self._study()),
-            (self.names.relay, "relay.toml", self._relay_file()),
+            (RELAY, "relay.toml", self._relay("server").lstrip()),
         ]
 
     def _site(self, site: Party, variables: Sequence[str] | None) -> str:
@@ -225,10 +223,6 @@ class _Writer:
             + self._relay("client")
         )
 
-    def _relay_file(self) -> str:
-        dealer = f'\n[dealer]    # never the relay\nname = "{self.names.dealer}"\n'
-        return self._relay("server").lstrip() + dealer
-
     def _pinned(self, role: str, name: Party, why: str) -> str:
         return _PINNED.format(role=role, name=name, why=why, key=self.keys[name])
 
@@ -238,9 +232,7 @@ class _Writer:
 
     def _relay(self, kind: str) -> str:
         certificates = (_PRACTICE if self.practice else _CERTIFICATES).format(kind=kind)
-        return _RELAY.format(
-            relay=self.names.relay, address=self.address, certificates=certificates
-        )
+        return _RELAY.format(address=self.address, certificates=certificates)
 
 
 def _key(name: str) -> str:

@@ -43,7 +43,6 @@ def _init(
     out: Annotated[Path, typer.Option(help="A folder, new or empty.")],
     dealer: Annotated[str, typer.Option(help="The dealer's name.")] = "dealer",
     analyst: Annotated[str, typer.Option(help="The analyst's name.")] = "analyst",
-    relay: Annotated[str, typer.Option(help="The relay's name.")] = "relay",
     address: Annotated[str | None, typer.Option(help="The relay's HOST:PORT.")] = None,
     practice: Annotated[
         bool, typer.Option("--practice", help="Make all keys here too: to try, on one machine.")
@@ -52,7 +51,7 @@ def _init(
     """Write a commented configuration file for each party, in a folder of its own."""
     from protocols.deployment.templates import Names, init
 
-    names = Names(_split(sites), dealer, analyst, relay)
+    names = Names(_split(sites), dealer, analyst)
     for path in init(out, names, practice=practice, relay_address=address):
         sys.stdout.write(f"{path}\n")
 
@@ -62,13 +61,12 @@ def _provision(
     parties: Annotated[str, typer.Option(help="Sites, dealer and analyst: a,b,dealer,analyst.")],
     host: Annotated[str, typer.Option(help="The relay's name or number on the network.")],
     out: Annotated[Path, typer.Option(help="A folder; its root.key stays with the coordinator.")],
-    relay: Annotated[str, typer.Option(help="The relay's name.")] = "relay",
     days: Annotated[int, typer.Option(help="For how long certificates are good.")] = 365,
 ) -> None:
     """Make certificates: who may connect to the relay, and under which name."""
     from protocols.deployment.certificates import provision
 
-    for folder in provision(out, _split(parties), relay, host, days):
+    for folder in provision(out, _split(parties), host, days):
         sys.stdout.write(f"{folder}: give it to {folder.name}, and keep no copy of its key\n")
     sys.stdout.write(f"{out / 'root.key'}: stays here; who has it can take any name\n")
 

@@ -13,7 +13,7 @@ from threading import Event, Thread
 from time import monotonic, sleep
 
 from protocols.deployment.files import StudyFile
-from protocols.deployment.parts import is_this_machine
+from protocols.deployment.parts import RELAY, is_this_machine
 from vertibayes.cli.outputs import check_folder
 
 START_SECONDS = 60.0
@@ -38,7 +38,7 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
     if reach(host, port) is None:
         raise ValueError(f"{study}: something listens at {file.relay.address} already")
     with _processes() as started:
-        relay = _Party(file.relay.name, "relay", files.pop(file.relay.name), quiet)
+        relay = _Party(RELAY, "relay", files.pop(RELAY), quiet)
         started.append(relay)
         relay.wait_for("listening")
         for name, path in files.items():
@@ -58,7 +58,7 @@ def party_files(study: Path, file: StudyFile) -> dict[str, Path]:
         It names a file that is not there.
     """
     beside = study.resolve().parent.parent
-    found = {file.relay.name: beside / file.relay.name / "relay.toml"}
+    found = {RELAY: beside / RELAY / "relay.toml"}
     found[file.dealer] = beside / file.dealer / "dealer.toml"
     found |= {site: beside / site / "site.toml" for site in file.sites}
     for path in found.values():

@@ -67,7 +67,7 @@ def test_too_few_records_for_the_policy(folder):
 
 def test_certificates_are_looked_at(folder, monkeypatch):
     monkeypatch.setattr(certificates, "KEY_BITS", 2048)
-    certificates.provision(folder, [*SITES, "dealer", "analyst"], "relay", "127.0.0.1")
+    certificates.provision(folder, [*SITES, "dealer", "analyst"], "127.0.0.1")
     for path in paths(folder):
         path.write_text(path.read_text().replace("# root", "root").replace("# cert", "cert"))
         path.write_text(path.read_text().replace("# key", "key"))

@@ -74,7 +74,7 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
         ('name = "dealer"', 'name = "south"', "a site has that name, the dealer is another party"),
         ('name = "analyst"', 'name = "dealer"', "the dealer has that name, the analyst is another"),
         ('name = "analyst"', 'name = "east"', "a site has that name, the analyst is another"),
-        ('name = "relay"', 'name = "dealer"', "the relay has that name, the dealer is another"),
+        ('name = "dealer"', 'name = "relay"', "'relay' is no name"),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_sites_file_are_named_with_file_line_and_key(site, old, new, reason):
@@ -137,11 +137,16 @@ def test_a_party_pinned_with_ones_own_key_is_oneself(folder, file, party):
         check_own_key(found.source, found.pinned, own)
 
 
-def test_the_dealer_is_never_the_relay_nor_the_analyst(folder):
-    relay = folder / "relay" / "relay.toml"
-    change(relay, 'name = "relay"', 'name = "dealer"')
-    with pytest.raises(ValueError, match="'dealer' is the dealer, which is never the relay"):
-        RelayFile.read(relay)
+@pytest.mark.parametrize("name", ["relay", "server"])
+def test_nobody_is_the_relay(folder, name):
+    """Its name is taken, so that no dealer, analyst or site has its certificate."""
+    for file, party in (("dealer/dealer", "dealer"), ("analyst/study", "analyst")):
+        change(folder / f"{file}.toml", f'name = "{party}"', f'name = "{name}"')
+        with pytest.raises(ValueError, match=f"'{name}' is no name"):
+            read_any(folder / f"{file}.toml")
+
+
+def test_the_dealer_is_never_the_analyst(folder):
     study = folder / "analyst" / "study.toml"
     change(study, 'name = "analyst"', 'name = "dealer"')
     with pytest.raises(ValueError, match="dealer has that name, the analyst is another party"):
