@@ -20,6 +20,7 @@ from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFil
 from protocols.deployment.keys import read_private
 from protocols.deployment.log import Tell, told
 from protocols.deployment.parts import RelayAddress, check_own_key
+from protocols.errors import TransportError
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Role, Session
@@ -95,7 +96,7 @@ def _serve(
     relay: RelayAddress,
     tell: Tell,
 ) -> None:
-    network = import_module("protocols.transports.network")
+    network = _part("transports.network")
 
     def ended(error: Exception | None) -> None:
         tell("session ended", reason="" if error is None else _reason(error))
@@ -114,7 +115,7 @@ def _reason(error: Exception) -> str:
 @contextmanager
 def study_session(file: StudyFile) -> Iterator[Session]:
     """Connect as the analyst, and begin a session with the study's parties."""
-    network = import_module("protocols.transports.network")
+    network = _part("transports.network")
     role, keys = analyst_role(file)
     with _mailbox(file.party, keys, file.pinned, file.relay) as mailbox:
         transport = network.NetworkTransport(mailbox, (*file.sites, file.dealer))
@@ -124,7 +125,7 @@ def study_session(file: StudyFile) -> Iterator[Session]:
 
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Pass packets on until `wait` returns."""
-    engine = import_module("protocols.transports.nvflare")
+    engine = _part("transports.nvflare")
     relay = file.relay
     with engine.start_relay(relay.address, certificates=relay.certificates) as started:
         tell("listening", address=started.address)
@@ -145,9 +146,9 @@ def _mailbox(
         if tell is not None:
             tell("packet refused", reason=_reason(error))
 
-    engine = import_module("protocols.transports.nvflare")
-    seal = import_module("protocols.seal")
-    boxes = import_module("protocols.transports.mailbox")
+    engine = _part("transports.nvflare")
+    seal = _part("seal")
+    boxes = _part("transports.mailbox")
     link = engine.connect(party, relay.address, certificates=relay.certificates)
     try:
         yield boxes.Mailbox(link, seal.Identity(party, keys, pinned), note=note)
@@ -158,3 +159,19 @@ def _mailbox(
 def ledger_path(file: SiteFile) -> Path:
     """Return where a site's ledger is."""
     return file.folder / LEDGER
+
+
+def _part(name: str) -> Any:
+    """Import a part of the transport when a party needs it: what else there is works without.
+
+    Raises
+    ------
+    TransportError
+        If it is not there.
+    """
+    try:
+        return import_module(f"protocols.{name}")
+    except ImportError:
+        raise TransportError(
+            "parties between machines need the transport: pip install 'vertibayes[nvflare]'"
+        ) from None
