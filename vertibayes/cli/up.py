@@ -105,7 +105,7 @@ class _Party:
             for event, said in self._said.items():
                 if f" {self.name} {event} " in line:
                     said.set()
-            if not self.quiet:
+            if not self.quiet or line.startswith("vertibayes: "):
                 sys.stderr.write(line)
 
     def wait_for(self, event: str) -> None:
@@ -127,12 +127,14 @@ class _Party:
 
 @contextmanager
 def _processes() -> Iterator[list[_Party]]:
-    """End all processes that are in the list, however the block ends."""
+    """End all processes that are in the list, however the block ends: the relay, first, last."""
     started: list[_Party] = []
     try:
         yield started
     finally:
-        _end([party.process for party in reversed(started)])
+        processes = [party.process for party in started]
+        _end(processes[1:])
+        _end(processes[:1])
 
 
 def _end(processes: list[subprocess.Popen[str]] | list[subprocess.Popen[bytes]]) -> None:
