@@ -147,7 +147,7 @@ def _check_data(found: Findings, file: SiteFile) -> None:
 
 
 def _check_memory(found: Findings, file: SiteFile) -> None:
-    """Say what a site remembers; nothing is made or changed."""
+    """Say what a site remembers."""
     told = []
     if (file.folder / MEMORY).exists():
         memory = SiteMemory(file.folder / MEMORY)

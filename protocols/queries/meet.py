@@ -2,7 +2,7 @@
 
     analyst -> sites, dealer   Meet: names and public keys of all, as the study has them
     site -> sites              Point, Confirmation: are our lists of identifiers equal?  (mpc.cpace)
-    site -> analyst            Met: whose records differ from its own
+    site -> analyst            Met: whose records differ from its own, and how many these are
 
 A site refuses a study that names another dealer, or another key for a party, than it has pinned:
 an analyst who could name the dealer could read everything. What the sites compare is their list of
@@ -15,8 +15,8 @@ is the two sites'. A *site*, even with the analyst, tests one guess of another's
 run, its own list if it is honest; nothing that it receives is of use for testing more afterwards.
 A site that lies makes the run end and is among those named. A site that knows the list can claim to
 hold the records: what it then commits is its lie, as any column may be (docs/threat-model.md).
-Leakage: for each two sites whether their lists are equal, to both and to the analyst. Cost: 3
-rounds, some 500 bytes between two sites.
+Leakage: for each two sites whether their lists are equal, to both and to the analyst, who also
+learns the numbers of records. Cost: 3 rounds, some 500 bytes between two sites.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ class Meet(Query):
 
 @dataclass(frozen=True, slots=True)
 class Met(Message):
-    """The sites whose records differ from the sender's."""
+    """The sites whose records differ from the sender's, and the number of these."""
 
     kind: ClassVar[str] = "met"
     different: tuple[str, ...]
+    records: int
 
 
 def fingerprint(public: bytes) -> str:
@@ -124,7 +125,7 @@ def _site(site: SiteRole, query: Meet) -> Program[None]:
     same = yield from same_secret(site.party, secrets, query.session, site.randomness)
     site.met = frozenset(peer for peer in others if same[peer])
     different = tuple(peer for peer in others if not same[peer])
-    yield Round({site.analyst: Met(different)}, {})
+    yield Round({site.analyst: Met(different, site.data.records)}, {})
 
 
 def _secret(site: SiteRole, peer: Party, lists: bytes) -> bytes:
@@ -158,20 +159,25 @@ def _analyst(analyst: AnalystRole, query: Meet) -> Program[None]:
     expect = Expect(Met, NAME_CELLS * len(query.parties))
     inbox = yield Round({}, dict.fromkeys(sites, expect))
     pairs: set[frozenset[Party]] = set()
+    counts: dict[Party, int] = {}
     for site, message in inbox.items():
         assert isinstance(message, Met)  # the transport has checked the kind
         if not set(message.different) <= set(sites) - {site}:
             raise MalformedMessageError(site, "names a party that is not another site")
         pairs |= {frozenset((site, other)) for other in message.different}
+        counts[site] = message.records
     what = "whether its records are the same, in the same order"
     for site in sites:
         analyst.ledger.note(what, site, (*(s for s in sites if s != site), analyst.party))
     if pairs:
-        raise RecordsDifferError(_told(sites, pairs))
+        raise RecordsDifferError(_told(sites, pairs, counts))
 
 
-def _told(sites: Sequence[Party], pairs: set[frozenset[Party]]) -> str:
+def _told(sites: Sequence[Party], pairs: set[frozenset[Party]], counts: Mapping[Party, int]) -> str:
     """Say which sites differ, and which do not."""
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{site} {count}" for site, count in counts.items())
+        return f"the sites hold different numbers of records: {told}"
     differ = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) in pairs]
     agree = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) not in pairs]
     told = f"the records are not the same, or not in the same order, at {', at '.join(differ)}"

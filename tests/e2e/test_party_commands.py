@@ -1,8 +1,11 @@
 """The commands that need no transport."""
 
+import runpy
 import socket
 import stat
 import sys
+from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -11,6 +14,8 @@ from protocols.deployment.keys import decode_public, read_private
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import change, deployment
 from vertibayes.cli.up import party_files, reach
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "three_sites"
 
 
 @pytest.fixture
@@ -96,3 +101,25 @@ def test_the_files_of_all_parties_are_found(folder):
     study = folder / "analyst" / "study.toml"
     found = party_files(study, StudyFile.read(study))
     assert list(found) == ["relay", "dealer", "north", "south", "east"]
+
+
+def test_the_files_of_the_example_fit_together(capsys, tmp_path, monkeypatch):
+    """What `prepare.sh` does, without the shell; each script runs what its folder has."""
+    monkeypatch.setattr("protocols.deployment.certificates.KEY_BITS", 2048)
+    folder = tmp_path / "three"
+    copytree(EXAMPLE, folder)
+    runpy.run_path(str(EXAMPLE / "make_records.py"))["main"](folder)
+    parties = "clinic", "hospital", "registry", "dealer", "analyst"
+    for party in parties:
+        _, public, _ = run(capsys, "keygen", "--out", folder / party / f"{party}.key")
+        for path in folder.glob("*/*.toml"):
+            path.write_text(path.read_text().replace(f"KEY OF {party}", public.strip()))
+    options = "--parties", ",".join(parties), "--host", "127.0.0.1", "--out", folder
+    assert run(capsys, "provision", *options)[0] == 0
+    files = sorted(folder.glob("*/*.toml"))
+    code, out, _ = run(capsys, "check", *files)
+    assert code == 0 and len(files) == 6, out
+    assert "clinic: age: (-inf,35], (35,50], (50,65], (65,inf)" in out
+    for path in files:
+        script = (path.parent / "run.sh").read_text()
+        assert f"vertibayes check {path.name} &&" in script

@@ -59,6 +59,14 @@ def test_another_order_or_one_other_record_ends_the_run_and_names_the_sites(othe
         meet(federation)
 
 
+def test_other_numbers_of_records_are_told():
+    data = with_ids()
+    fewer = data_of(records=39, b="z")["b"]
+    federation = seeded({**data, "b": replace(fewer, ids=TextColumn.of(PEOPLE[:-1]))})
+    with pytest.raises(RecordsDifferError, match="numbers of records: a 40, b 39, c 40"):
+        meet(federation)
+
+
 def test_all_different():
     with pytest.raises(RecordsDifferError, match=r"at a and b, at a and c, at b and c$"):
         meet(seeded(with_ids(b=SWAPPED, c=ANOTHER)))
@@ -110,7 +118,7 @@ def test_a_site_that_knows_the_list_can_claim_to_hold_the_records():
 def test_a_site_that_names_strangers_is_named(monkeypatch):
     def change(sent, packet):
         lies = sent.sender == "b" and isinstance(sent.message, Met)
-        return sealed(packet, Met(("zoe",))) if lies else packet
+        return sealed(packet, Met(("zoe",), 40)) if lies else packet
 
     with packets(monkeypatch, change):
         federation = seeded(with_ids())
