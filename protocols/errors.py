@@ -7,6 +7,10 @@ class DataError(ValueError):
     """A site's data cannot be used; the message names the file or site, the column and the row."""
 
 
+class RecordsDifferError(DataError):
+    """The sites do not hold the same records in the same order; the message names them."""
+
+
 class QueryRefusedError(Exception):
     """A site does not answer a query.
 
