@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import TypeVar
@@ -54,6 +55,7 @@ __all__ = ["RELAY", "Channel", "Link", "Mailbox", "Patience", "drive"]
 R = TypeVar("R")
 
 WINDOW = 1 << 25  # bytes that are sent before their receiver is asked whether it has read them
+GATHER_SECONDS = 1.0  # for hellos, before a session that failed early is left
 MOST_WAITING = 1 << 30  # bytes of one sender that wait to be read
 _MESSAGE, _CONTROL = b"message\0", b"control\0"  # with the envelope 80 bytes: arrays stay aligned
 
@@ -334,9 +336,22 @@ class Channel:
 
     def _leave(self, last: Control | None) -> None:
         if self._over is None and last is not None:
+            if self.party == self.analyst:
+                self._gather()
             self._tell(self.peers, last, 0.0)
         self._over = self._over or TransportError("the session is over")
         self._seal.forget()
+
+    def _gather(self) -> None:
+        """Take in hellos that are on their way: without them nobody can be told of the end."""
+        end = monotonic() + GATHER_SECONDS
+        while monotonic() < end:
+            if all(self._seal.knows(peer) or peer in self._gone for peer in self.peers):
+                return
+            found = self._mailbox.receive(self._seal.session, max(0.0, end - monotonic()))
+            if found is not None and found[1].kind == HELLO:
+                with suppress(ProtocolError):
+                    self._seal.welcome(found[0], found[2])
 
 
 def drive(program: Program[R], channel: Channel) -> R:

@@ -1,4 +1,4 @@
-"""Parties in threads, on a network in memory whose packets can be read, changed, lost and sent again."""
+"""Parties in threads, on a network in memory whose packets can be read, changed, lost, repeated."""
 
 from __future__ import annotations
 
@@ -116,9 +116,7 @@ class Parties:
         self.mailbox = self._mailbox(ANALYST)
 
     def _mailbox(self, party):
-        self.mailboxes[party] = Mailbox(
-            self.network.link(party), self.known[party], self.patience
-        )
+        self.mailboxes[party] = Mailbox(self.network.link(party), self.known[party], self.patience)
         return self.mailboxes[party]
 
     def start(self, party, columns=None):
