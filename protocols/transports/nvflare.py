@@ -315,14 +315,18 @@ def _host_and_port(address: str) -> tuple[str, int]:
 def _cell(name: str, address: str, certificates: Certificates | None) -> Any:
     """Make a cell that takes in plain bytes alone; the relay's, nothing in another's name."""
     nv = _nvflare()
-    cell = nv.CoreCell(
-        fqcn=name,
-        root_url=f"tcp://{address}",
-        secure=certificates is not None,
-        credentials={} if certificates is None else _credentials(certificates),
-        max_timeout=ANSWER_SECONDS,
-        auth_identity_map={SERVER: RELAY},
-    )
+    credentials = {} if certificates is None else _credentials(certificates)
+    try:
+        cell = nv.CoreCell(
+            fqcn=name,
+            root_url=f"tcp://{address}",
+            secure=certificates is not None,
+            credentials=credentials,
+            max_timeout=ANSWER_SECONDS,
+            auth_identity_map={SERVER: RELAY},
+        )
+    except Exception as error:
+        raise TransportError(f"NVFlare does not start {name}: {error}") from None
     cell.add_incoming_filter("*", "*", _refuse, name == SERVER)
     return cell
 
@@ -366,8 +370,11 @@ def _credentials(certificates: Certificates) -> dict[str, str]:
 
 
 def _stop(cell: Any) -> None:
+    """Stop a cell, and let another of its name start in this process."""
+    nv = _nvflare()
     cell.stop()
-    _nvflare().CoreCell.ALL_CELLS.pop(cell.get_fqcn(), None)
+    nv.CoreCell.ALL_CELLS.pop(cell.get_fqcn(), None)
+    nv.StatsPoolManager.pools.clear()
 
 
 class _Names(NamedTuple):
@@ -385,6 +392,7 @@ class _Names(NamedTuple):
     CellChannel: Any
     CellChannelTopic: Any
     DriverParams: Any
+    StatsPoolManager: Any
 
 
 def _nvflare() -> _Names:
@@ -394,6 +402,7 @@ def _nvflare() -> _Names:
         from nvflare.fuel.f3.cellnet.utils import make_reply
         from nvflare.fuel.f3.drivers.driver_params import DriverParams
         from nvflare.fuel.f3.message import Message
+        from nvflare.fuel.f3.stats_pool import StatsPoolManager
     except ImportError as error:
         raise TransportError(
             f"between machines NVFlare is wanted: pip install 'vertibayes[nvflare]' ({error})"
@@ -411,4 +420,5 @@ def _nvflare() -> _Names:
         defs.CellChannel,
         defs.CellChannelTopic,
         DriverParams,
+        StatsPoolManager,
     )
