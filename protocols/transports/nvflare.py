@@ -150,14 +150,18 @@ class CellLink:
             return PeerGoneError(peer, "cannot be reached")
         return PeerGoneError(RELAY, f"cannot be reached at {self.address}")
 
-    def _check_relay(self) -> None:
-        """Connect anew if the relay gives no receipt: a network that was cut tells nobody."""
+    def is_connected(self) -> bool:
+        """Whether the relay gives receipts: it lets a party in before it has read its name."""
         nv = _nvflare()
         if not self._cell.is_backbone_ready():
-            return  # CellNet is connecting
+            return False
         ask = nv.Message({}, b"")
         reply = self._cell.send_request(CHANNEL, TOPIC, SERVER, ask, ANSWER_SECONDS, optional=True)
-        if reply.get_header(nv.MessageHeaderKey.RETURN_CODE) != nv.ReturnCode.OK:
+        return bool(reply.get_header(nv.MessageHeaderKey.RETURN_CODE) == nv.ReturnCode.OK)
+
+    def _check_relay(self) -> None:
+        """Connect anew if the relay gives no receipt: a network that was cut tells nobody."""
+        if self._cell.is_backbone_ready() and not self.is_connected():
             self._cell.communicator.remove_endpoint(SERVER)
 
     def receive(self, timeout: float | None) -> tuple[Party, bytes] | None:
@@ -296,7 +300,7 @@ def connect(
     link = CellLink(party, address, cell)
     cell.start()
     end = monotonic() + timeout
-    while not cell.is_backbone_ready():
+    while not link.is_connected():
         if monotonic() >= end:
             link.close()
             doubt = "" if certificates is None else f", or does not take {party}'s certificate"

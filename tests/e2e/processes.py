@@ -91,11 +91,11 @@ class Authority:
 class Process:
     """A party's process; its lines are read as they come."""
 
-    def __init__(self, party, settings):
+    def __init__(self, party, settings, module="party"):
         self.party = party
         self.lines = queue.Queue()
         self.seen = []
-        command = [sys.executable, "-m", "tests.e2e.party", party, str(settings)]
+        command = [sys.executable, "-m", f"tests.e2e.{module}", party, str(settings)]
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

@@ -19,6 +19,11 @@ from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
+# CellNet leaves the sockets of attempts that failed to the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
 
 def counter_of(processes, **options):
     session = processes.session()
@@ -60,7 +65,8 @@ def test_a_site_is_killed(tmp_path, alarm_data, phase):
     split = split_columns(data, 3)
     victim = sorted(split)[0]
     stop, study = {victim: KILLED[phase]}, bytes(range(16))
-    with Processes(tmp_path, split, stop=stop, memory=True) as processes:
+    patience = {"gone": 2.0, "probe": 0.5}
+    with Processes(tmp_path, split, stop=stop, memory=True, patience=patience) as processes:
         killed = []
 
         def kill():

@@ -23,9 +23,11 @@ from protocols.errors import (
     QueryRefusedError,
 )
 from protocols.federation import ANALYST, DEALER, federate
+from protocols.queries import Describe
 from protocols.seal import Identity
 from protocols.session import Answer, Go
 from protocols.transports.channel import Channel, drive
+from protocols.transports.control import Asked, Taken
 from protocols.transports.network import NetworkTransport, begin
 from protocols.variables import Family, Rows
 from tests.protocols.network import QUICK, Killed, Network, Parties, identities, same_tables
@@ -256,6 +258,81 @@ def test_a_party_that_was_started_again_says_so():
             counter.tables([Family("w")])
         refused = parties.mailboxes["c"].refused
         assert any("another session" in error.reason for error in refused)
+
+
+# ---- rounds that can do without some, and senders that nobody answers ----------------------------
+
+
+def collects(parties, need):
+    """Ask all to describe themselves; return who did, of those that were needed."""
+    expect = dict.fromkeys(parties, Expect(Answer, 2000))
+    inbox = yield Round(dict.fromkeys(parties, Describe(tuple(parties))), expect, need=need)
+    yield Round(dict.fromkeys(parties, Go(False)), {})
+    return sorted(inbox)
+
+
+@pytest.mark.parametrize(("need", "heard"), [(1, ["b", "c"]), (2, ["b", "c"]), (3, None)])
+def test_a_round_goes_on_without_the_gone_if_enough_are_left(need, heard):
+    with Parties(DATA) as parties:
+        channel = begin(parties.mailbox, (*parties.sites, DEALER))
+        parties.network.kill("a")
+        if heard is None:
+            with pytest.raises(PeerGoneError, match="a: cannot be reached"):
+                drive(collects(parties.sites, need), channel)
+        else:
+            assert drive(collects(parties.sites, need), channel) == heard
+            channel.close()
+
+
+def test_a_program_may_catch_that_a_peer_is_gone():
+    def tolerant():
+        try:
+            yield from collects(("a", "b", "c"), None)
+        except PartyGoneError as error:
+            return error.party
+
+    with Parties(DATA) as parties:
+        channel = begin(parties.mailbox, (*parties.sites, DEALER))
+        parties.network.kill("a")
+        assert drive(tolerant(), channel) == "a"
+        channel.close()
+
+
+def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):
+    """As much as the window is sent ahead, and not everything."""
+    told = []
+    tell = Channel._tell
+    monkeypatch.setattr(
+        Channel, "_tell", lambda c, p, m, *a: (told.append((c.party, type(m))), tell(c, p, m, *a))
+    )
+    with federate(DATA) as federation:
+        wanted = SecureCounter.of(federation, block_rows=16).tables(FAMILIES)
+    for window, asks in ((1 << 25, False), (100, True)):
+        monkeypatch.setattr("protocols.transports.channel.WINDOW", window)
+        told.clear()
+        with Parties(DATA) as parties:
+            session, counter = counter_of(parties)
+            assert same_tables(counter.tables(FAMILIES), wanted)
+            session.close()
+            parties.errors(*DATA, DEALER)
+        assert ((DEALER, Asked) in told) and (Taken in [kind for _, kind in told]) or not asks
+        assert asks or Taken not in [kind for _, kind in told]
+
+
+def test_a_sender_of_more_than_is_read_is_named(monkeypatch):
+    monkeypatch.setattr("protocols.transports.channel.MOST_WAITING", 500)
+
+    def floods():
+        for _ in range(50):
+            yield Round({"a": Go(False)}, {})
+        yield Round({}, {"b": Expect(Answer)})
+
+    with Parties(DATA) as parties:
+        parties.roles["a"].data = None  # never asked
+        channel = begin(parties.mailbox, (*parties.sites, DEALER))
+        with pytest.raises(PeerAbortedError):
+            drive(floods(), channel)
+        assert parties.errors("a")["a"].party == ANALYST
 
 
 # ---- somebody lies, or the network does ----------------------------------------------------------
