@@ -220,6 +220,8 @@ class Channel:
     def _slow_down(self, step: Round) -> None:
         """Wait until what was sent is read, if it is much."""
         full = [p for p in step.outbox if p not in self._gone and self._unread[p] > WINDOW]
+        if not full:
+            return
         self._asking.update(full)
         self._tell(full, Asked())
         unread = lambda: [p for p in full if p in self._asking and p not in self._gone]  # noqa: E731

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import inspect
 import json
 import queue
@@ -177,3 +178,4 @@ class Processes:
         self.link.close()
         for process in self.running.values():
             process.kill()
+        gc.collect()  # sockets that CellNet left, while their warnings are ignored

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import selectors
 import socket
@@ -47,6 +48,7 @@ class Echoes:
     def __exit__(self, *_):
         for process in self.running:
             process.kill()
+        gc.collect()  # sockets that CellNet left, while their warnings are ignored
 
 
 @pytest.fixture(scope="module")

@@ -88,3 +88,24 @@ def test_a_site_is_killed(tmp_path, alarm_data, phase):
         session, counter = counter_of(processes, order=list(data.variables), study=study)
         assert_same_model(counter, data)
         session.close()
+
+
+def test_the_dealer_and_then_the_relay_are_killed(tmp_path, alarm_data):
+    data = alarm_data.take(list(alarm_data.variables)[:9])
+    split, patience = split_columns(data, 3), {"gone": 2.0, "probe": 0.5}
+    with Processes(tmp_path, split, patience=patience) as processes:
+        for victim, left in ((DEALER, tuple(split)), ("relay", (*split, DEALER))):
+            _, counter = counter_of(processes, order=list(data.variables))
+            processes.running[victim].kill()
+            start = time.monotonic()
+            with pytest.raises(PeerGoneError) as caught:
+                k2(counter)
+            assert caught.value.party == victim
+            for party in left:
+                assert processes.running[party].wait_for("ended").startswith(f"ended {victim} ")
+            assert time.monotonic() - start < 30
+            processes.start(victim)
+            processes.running[victim].wait_for("ready")
+        session, counter = counter_of(processes, order=list(data.variables))
+        assert_same_model(counter, data)
+        session.close()

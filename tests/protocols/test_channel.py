@@ -337,8 +337,8 @@ def test_a_sender_of_more_than_is_read_is_named(monkeypatch):
     for messages, error in ((20, PeerTimeoutError), (60, UnexpectedMessageError)):
         for _ in range(messages):
             channel.send({"a": Go(False)})
+        joined["a"]._patience = QUICK._replace(silent=0.3)
         with pytest.raises(error) as caught:
-            joined["a"]._patience = QUICK._replace(silent=0.3)
             joined["a"].receive(Round({}, {"b": Expect(Go)}))
         joined["a"]._gone.clear()
     assert caught.value.party == ANALYST and "more than is read" in str(caught.value)
