@@ -169,7 +169,8 @@ class Processes:
 
     def session(self):
         transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))
-        return Session(AnalystRole(), transport, CONVERSATIONS)
+        role = AnalystRole(public_keys=self.mailbox.identity.peers)
+        return Session(role, transport, CONVERSATIONS)
 
     def __enter__(self):
         return self

@@ -146,7 +146,8 @@ class Parties:
 
     def session(self):
         transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))
-        return Session(AnalystRole(), transport, CONVERSATIONS)
+        role = AnalystRole(public_keys=self.mailbox.identity.peers)
+        return Session(role, transport, CONVERSATIONS)
 
     def errors(self, *parties, timeout=10.0):
         """Return how the next session of each party ended."""

@@ -122,23 +122,30 @@ class Killer:
 
 
 PHASES = {
-    "describe": ("a", "answer", 0),
+    "meet": ("a", "answer", 0),
+    "are the records the same": ("b", "point", 0),
+    "they are": ("c", "confirmation", 1),
+    "met": ("a", "met", 0),
+    "describe": ("a", "answer", 1),
     "description": ("a", "description", 0),
-    "agreed to commit": ("b", "answer", 1),
+    "agreed to commit": ("b", "answer", 2),
     "joining": ("b", "joining", 0),
     "masked columns": ("a", "masked", 1),
     "committed": ("c", "committed", 0),
-    "tables": ("b", "answer", 2),
+    "tables": ("b", "answer", 3),
     "an extension's part": ("a", "part", 0),
     "the dealer's part": (DEALER, "part", 0),
     "the dealer's correction": (DEALER, "correction", 0),
-    "the dealer agrees": (DEALER, "answer", 0),
+    "the dealer meets": (DEALER, "answer", 0),
+    "the dealer agrees": (DEALER, "answer", 1),
     "opening": ("c", "share", 0),
+    "the analyst meets": (ANALYST, "meet", 0),
     "the analyst asks": (ANALYST, "describe", 0),
     "the analyst commits": (ANALYST, "commit", 0),
     "the analyst says go": (ANALYST, "go", 1),
     "the analyst asks for tables": (ANALYST, "tables", 0),
-    "the analyst lets them run": (ANALYST, "go", 2),
+    "the analyst lets them commit": (ANALYST, "go", 8),  # go is told to one party after another
+    "the analyst lets them count": (ANALYST, "go", 12),
 }
 
 
