@@ -26,7 +26,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mpc.rounds import Party
 from protocols.deployment.keys import check_secret, write_secret
-from protocols.deployment.parts import RELAY, party_name
+from protocols.deployment.parts import party_name
+from protocols.transports.mailbox import RELAY
 
 KEY_BITS = 3072
 DAYS = 365

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from mpc.rounds import Party
 from protocols.deployment.parts import (
-    RELAY,
     DataSource,
     Parties,
     RelayAddress,
@@ -29,6 +28,7 @@ from protocols.deployment.parts import (
 )
 from protocols.deployment.tables import TomlFile
 from protocols.policy import Policy
+from protocols.transports.mailbox import RELAY
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,12 @@ from mpc.rounds import Party
 from protocols.deployment.keys import decode_public
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
+from protocols.transports.mailbox import RELAY
+from protocols.transports.nvflare import SERVER, Certificates
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})")
-RELAY = "relay"  # its name, in its certificate and on the network
-RESERVED = (RELAY, "server")
-
-
-class Certificates(NamedTuple):
-    """What proves a party's name to the relay: files in PEM."""
-
-    root: Path
-    certificate: Path
-    key: Path
+RESERVED = (RELAY, SERVER)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from mpc.randomness import KeyPair
 from mpc.rounds import Party
@@ -20,12 +18,15 @@ from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFil
 from protocols.deployment.keys import read_private
 from protocols.deployment.log import Tell, told
 from protocols.deployment.parts import RelayAddress, check_own_key
-from protocols.errors import TransportError
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
+from protocols.seal import Identity
 from protocols.session import Role, Session
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
+from protocols.transports.mailbox import Mailbox
+from protocols.transports.network import NetworkTransport, answer
+from protocols.transports.nvflare import connect, start_relay
 
 MEMORY, LEDGER = "memory", "ledger.jsonl"
 
@@ -96,14 +97,12 @@ def _serve(
     relay: RelayAddress,
     tell: Tell,
 ) -> None:
-    network = _part("transports.network")
-
     def ended(error: Exception | None) -> None:
         tell("session ended", reason="" if error is None else _reason(error))
 
     with _mailbox(role.party, keys, pinned, relay, tell) as mailbox:
         tell("connected", relay=relay.address)
-        network.answer(mailbox, role, analyst, told(CONVERSATIONS, tell), ended=ended)
+        answer(mailbox, role, analyst, told(CONVERSATIONS, tell), ended=ended)
 
 
 def _reason(error: Exception) -> str:
@@ -115,19 +114,17 @@ def _reason(error: Exception) -> str:
 @contextmanager
 def study_session(file: StudyFile) -> Iterator[Session]:
     """Connect as the analyst, and begin a session with the study's parties."""
-    network = _part("transports.network")
     role, keys = analyst_role(file)
     with _mailbox(file.party, keys, file.pinned, file.relay) as mailbox:
-        transport = network.NetworkTransport(mailbox, (*file.sites, file.dealer))
+        transport = NetworkTransport(mailbox, (*file.sites, file.dealer))
         with Session(role, transport, CONVERSATIONS) as session:
             yield session
 
 
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Pass packets on until `wait` returns."""
-    engine = _part("transports.nvflare")
     relay = file.relay
-    with engine.start_relay(relay.address, certificates=relay.certificates) as started:
+    with start_relay(relay.address, certificates=relay.certificates) as started:
         tell("listening", address=started.address)
         wait()
 
@@ -139,19 +136,16 @@ def _mailbox(
     pinned: Mapping[Party, bytes],
     relay: RelayAddress,
     tell: Tell | None = None,
-) -> Iterator[Any]:
+) -> Iterator[Mailbox]:
     """Connect to the relay; tell which packets were refused."""
 
     def note(error: Exception) -> None:
         if tell is not None:
             tell("packet refused", reason=_reason(error))
 
-    engine = _part("transports.nvflare")
-    seal = _part("seal")
-    boxes = _part("transports.mailbox")
-    link = engine.connect(party, relay.address, certificates=relay.certificates)
+    link = connect(party, relay.address, certificates=relay.certificates)
     try:
-        yield boxes.Mailbox(link, seal.Identity(party, keys, pinned), note=note)
+        yield Mailbox(link, Identity(party, keys, pinned), note=note)
     finally:
         link.close()
 
@@ -159,19 +153,3 @@ def _mailbox(
 def ledger_path(file: SiteFile) -> Path:
     """Return where a site's ledger is."""
     return file.folder / LEDGER
-
-
-def _part(name: str) -> Any:
-    """Import a part of the transport when a party needs it: what else there is works without.
-
-    Raises
-    ------
-    TransportError
-        If it is not there.
-    """
-    try:
-        return import_module(f"protocols.{name}")
-    except ImportError:
-        raise TransportError(
-            "parties between machines need the transport: pip install 'vertibayes[nvflare]'"
-        ) from None

@@ -9,7 +9,8 @@ from pathlib import Path
 from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Party
 from protocols.deployment.keys import encode_public, write_private
-from protocols.deployment.parts import RELAY, address, party_name
+from protocols.deployment.parts import address, party_name
+from protocols.transports.mailbox import RELAY
 
 PRACTICE_ADDRESS = "127.0.0.1:8102"
 EXAMPLE_ADDRESS = "relay.example.org:8102"

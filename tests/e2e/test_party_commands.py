@@ -68,8 +68,8 @@ def test_a_party_whose_file_is_at_fault_does_not_start(capsys, tmp_path, kind):
     assert code == 2 and not out and "x.toml, line 1: unknown: unknown here" in error
 
 
-def test_without_the_transport_one_error_names_what_to_install(capsys, folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "protocols.transports.nvflare", None)
+def test_without_nvflare_one_error_names_what_to_install(capsys, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nvflare.fuel.f3.cellnet", None)
     code, _, error = run(capsys, "relay", folder / "relay" / "relay.toml")
     assert code == 2 and "pip install 'vertibayes[nvflare]'" in error
 

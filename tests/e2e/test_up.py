@@ -24,9 +24,8 @@ HERE = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.skipif(
-        importlib.util.find_spec("protocols.transports.nvflare") is None
-        or importlib.util.find_spec("nvflare") is None,
-        reason="needs the transport: pip install 'vertibayes[nvflare]'",
+        importlib.util.find_spec("nvflare") is None,
+        reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'",
     ),
     pytest.mark.skipif(not Path("/proc").exists(), reason="processes are counted in /proc"),
 ]

@@ -13,7 +13,8 @@ from threading import Event, Thread
 from time import monotonic, sleep
 
 from protocols.deployment.files import StudyFile
-from protocols.deployment.parts import RELAY, is_this_machine
+from protocols.deployment.parts import is_this_machine
+from protocols.transports.mailbox import RELAY
 from vertibayes.cli.outputs import check_folder
 
 START_SECONDS = 60.0
