@@ -25,21 +25,18 @@ import socket
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from secrets import token_bytes
-from threading import Lock
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from mpc.rounds import Party
 from protocols.errors import PeerGoneError, TransportError
 from protocols.transports.mailbox import RELAY
+from protocols.transports.pieces import Pieces
 
 CHANNEL, TOPIC = "vertibayes", "packet"
 SERVER = "server"  # CellNet's name of the relay
 PIECE = 1 << 20
-MOST_QUEUED = 1 << 30  # bytes that wait; beyond it pieces are not taken, and are sent again
-MOST_STREAMS = 256
 ANSWER_SECONDS = 5.0  # for a receipt, and more for the bytes of its piece:
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
@@ -93,10 +90,10 @@ class CellLink:
         self.party = party
         self.address = address
         self._cell = cell
-        self._pieces = _Pieces()
+        self._pieces = Pieces()
         self._epoch = token_bytes(16)
         self._numbers: dict[Party, int] = {}
-        cell.register_request_cb(CHANNEL, TOPIC, self._pieces.take)
+        cell.register_request_cb(CHANNEL, TOPIC, self._take)
 
     def deliver(
         self, packets: Mapping[Party, bytes], patience: float
@@ -164,6 +161,18 @@ class CellLink:
         if self._cell.is_backbone_ready() and not self.is_connected():
             self._cell.communicator.remove_endpoint(SERVER)
 
+    def _take(self, request: Any) -> Any:
+        """Take a piece in and return its receipt: CellNet's callback."""
+        nv = _nvflare()
+        get = request.get_header
+        sender, epoch, number = get(nv.MessageHeaderKey.ORIGIN), get("epoch"), get("number")
+        if type(sender) is not str or type(epoch) is not bytes or type(number) is not int:
+            return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
+        piece, first, last = bytes(request.payload or b""), bool(get("first")), bool(get("last"))
+        if not self._pieces.add(sender, epoch, number, piece, first, last):
+            return nv.make_reply(nv.ReturnCode.SERVICE_UNAVAILABLE)
+        return nv.make_reply(nv.ReturnCode.OK)
+
     def receive(self, timeout: float | None) -> tuple[Party, bytes] | None:
         """Return the next packet and who is said to have sent it; None after `timeout` seconds."""
         end = None if timeout is None else monotonic() + timeout
@@ -183,63 +192,6 @@ class CellLink:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Stream(NamedTuple):
-    """What one process of a sender has sent: the last number, and the pieces of a packet."""
-
-    number: int
-    pieces: list[bytes]
-
-
-class _Pieces:
-    """Puts packets together from pieces, which CellNet's threads bring."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._packets: SimpleQueue[tuple[Party, bytes]] = SimpleQueue()
-        self._queued = 0
-        self._streams: dict[tuple[Party, bytes], _Stream] = {}
-
-    def next(self, timeout: float) -> tuple[Party, bytes] | None:
-        try:
-            found = self._packets.get(timeout=timeout)
-        except Empty:
-            return None
-        with self._lock:
-            self._queued -= len(found[1])
-        return found
-
-    def take(self, request: Any) -> Any:
-        """Take a piece in and return its receipt: CellNet's callback."""
-        nv = _nvflare()
-        get = request.get_header
-        sender, epoch, number = get(nv.MessageHeaderKey.ORIGIN), get("epoch"), get("number")
-        if type(sender) is not str or type(epoch) is not bytes or type(number) is not int:
-            return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
-        piece = bytes(request.payload or b"")
-        with self._lock:
-            if self._queued > MOST_QUEUED:
-                return nv.make_reply(nv.ReturnCode.SERVICE_UNAVAILABLE)
-            self._add(sender, epoch, number, piece, bool(get("first")), bool(get("last")))
-        return nv.make_reply(nv.ReturnCode.OK)
-
-    def _add(
-        self, sender: Party, epoch: bytes, number: int, piece: bytes, first: bool, last: bool
-    ) -> None:
-        key = sender, epoch
-        known = self._streams.pop(key, None) or _Stream(-1, [])
-        if number <= known.number:  # its receipt was lost
-            self._streams[key] = known
-            return
-        pieces = [piece] if first else [*known.pieces, piece] if known.pieces else []
-        self._queued += len(piece) if pieces else 0
-        if pieces and last:
-            self._packets.put((sender, b"".join(pieces)))
-            pieces = []
-        self._streams[key] = _Stream(number, pieces)
-        if len(self._streams) > MOST_STREAMS:
-            del self._streams[next(iter(self._streams))]
 
 
 def start_relay(address: str, *, certificates: Certificates | None) -> Relay:

@@ -150,16 +150,22 @@ class Processes:
             self.certificates = {p: self.authority.certificates(p) for p in (*parties, "relay")}
             paths = {p: list(map(str, found)) for p, found in self.certificates.items()}
             self.settings["certificates"] = paths
-        self.running = {}
+        self.running, self.link = {}, None
+        try:
+            self._start_all()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _start_all(self):
         self.start("relay")
         self.running["relay"].wait_for("ready")
-        for party in (*data, DEALER):
+        for party in (*self.sites, DEALER):
             self.start(party)
         self.link = connect(ANALYST, self.address, certificates=self.certificates.get(ANALYST))
-        self.mailbox = Mailbox(
-            self.link, identity_of(ANALYST, self.settings), Patience(**self.patience)
-        )
-        for party in (*data, DEALER):
+        known = identity_of(ANALYST, self.settings)
+        self.mailbox = Mailbox(self.link, known, Patience(**self.patience))
+        for party in (*self.sites, DEALER):
             self.running[party].wait_for("ready")
 
     def start(self, party, **changes):
@@ -176,7 +182,8 @@ class Processes:
         return self
 
     def __exit__(self, *_):
-        self.link.close()
+        if self.link is not None:
+            self.link.close()
         for process in self.running.values():
             process.kill()
         gc.collect()  # sockets that CellNet left, while their warnings are ignored

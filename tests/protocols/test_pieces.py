@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.errors import TransportError
-from protocols.transports import nvflare as module
-from protocols.transports.nvflare import _Pieces, connect, start_relay
+from protocols.transports import pieces as module
+from protocols.transports.nvflare import connect, start_relay
+from protocols.transports.pieces import Pieces
 
 
 def taken(pieces):
@@ -22,45 +23,55 @@ def taken(pieces):
 
 @given(st.lists(st.lists(st.binary(max_size=3), min_size=1, max_size=4), max_size=5), st.data())
 def test_packets_are_put_together_once_however_often_pieces_come(packets, data):
-    pieces, sent, number = _Pieces(), [], 0
+    pieces, sent, number = Pieces(), [], 0
     for packet in packets:
         for place, piece in enumerate(packet):
             sent.append((number, piece, place == 0, place == len(packet) - 1))
             number += 1
     for place, piece in enumerate(sent):
-        pieces._add("a", b"epoch", *piece)
+        pieces.add("a", b"epoch", *piece)
         again = data.draw(st.integers(0, place))
-        pieces._add("a", b"epoch", *sent[again])
+        pieces.add("a", b"epoch", *sent[again])
     assert taken(pieces) == [("a", b"".join(packet)) for packet in packets]
     assert pieces._queued == 0
 
 
 def test_a_packet_whose_beginning_was_missed_is_dropped():
-    pieces = _Pieces()
-    pieces._add("a", b"1", 7, b"end", False, True)
-    pieces._add("a", b"1", 8, b"whole", True, True)
+    pieces = Pieces()
+    pieces.add("a", b"1", 7, b"end", False, True)
+    pieces.add("a", b"1", 8, b"whole", True, True)
     assert taken(pieces) == [("a", b"whole")]
 
 
 def test_a_packet_that_was_given_up_is_dropped():
-    pieces = _Pieces()
-    pieces._add("a", b"1", 0, b"given up", True, False)
-    pieces._add("a", b"1", 2, b"whole", True, True)
-    assert taken(pieces) == [("a", b"whole")]
+    pieces = Pieces()
+    pieces.add("a", b"1", 0, b"given up", True, False)
+    pieces.add("a", b"1", 2, b"whole", True, True)
+    assert taken(pieces) == [("a", b"whole")] and pieces._queued == 0
 
 
 def test_a_sender_that_was_started_again_begins_anew():
-    pieces = _Pieces()
-    pieces._add("a", b"1", 5, b"old", True, False)
-    pieces._add("a", b"2", 0, b"new", True, True)
-    pieces._add("b", b"1", 0, b"b's", True, True)
+    pieces = Pieces()
+    pieces.add("a", b"1", 5, b"old", True, False)
+    pieces.add("a", b"2", 0, b"new", True, True)
+    pieces.add("b", b"1", 0, b"b's", True, True)
     assert taken(pieces) == [("a", b"new"), ("b", b"b's")]
 
 
+def test_more_than_may_wait_is_not_taken_until_some_was_read(monkeypatch):
+    monkeypatch.setattr(module, "MOST_QUEUED", 10)
+    pieces = Pieces()
+    assert pieces.add("a", b"1", 0, b"x" * 11, True, True)
+    assert not pieces.add("a", b"1", 1, b"y", True, True)
+    assert pieces.next(0.0) == ("a", b"x" * 11)
+    assert pieces.add("a", b"1", 1, b"y", True, True)
+    assert taken(pieces) == [("a", b"y")]
+
+
 def test_senders_that_are_remembered_are_bounded():
-    pieces = _Pieces()
+    pieces = Pieces()
     for i in range(10 * module.MOST_STREAMS):
-        pieces._add("a", i.to_bytes(4, "big"), 0, b"x", True, False)
+        pieces.add("a", i.to_bytes(4, "big"), 0, b"x", True, False)
     assert len(pieces._streams) <= module.MOST_STREAMS
 
 
