@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from mpc.errors import PartyGoneError
+
 
 class DataError(ValueError):
     """A site's data cannot be used; the message names the file or site, the column and the row."""
+
+
+class RecordsDifferError(DataError):
+    """The sites do not hold the same records in the same order; the message names them."""
 
 
 class QueryRefusedError(Exception):
@@ -31,5 +37,17 @@ class TransportError(Exception):
     """Messages cannot be moved: the session is over, or a peer is gone."""
 
 
-class PeerTimeoutError(TransportError):
+class SessionOverError(TransportError):
+    """The analyst has ended the session, or begun another."""
+
+
+class PeerGoneError(TransportError, PartyGoneError):
+    """A peer cannot be reached, and too few are left to go on without it: a process that ended."""
+
+
+class PeerTimeoutError(PeerGoneError):
     """A peer did not answer in time."""
+
+
+class PeerAbortedError(PeerGoneError):
+    """A peer has told that it, or the party named, failed in this session."""

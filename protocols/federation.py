@@ -107,5 +107,6 @@ def federate(
     programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}
     programs[DEALER] = serve(dealer, ANALYST, CONVERSATIONS)
     transport = LocalTransport(ANALYST, programs, source)
-    session = Session(AnalystRole(ANALYST, source), transport, CONVERSATIONS)
+    role = AnalystRole(ANALYST, source, public_keys=public)
+    session = Session(role, transport, CONVERSATIONS)
     return Federation(session, tuple(data), DEALER, transport.traffic, roles, memory_budget)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -57,6 +57,10 @@ class Ledger:
         fact = Fact(what, about, to)
         if fact not in self.facts:
             self.facts.append(fact)
+
+    def open(self, tables: Iterable[OpenedTable]) -> None:
+        """Note tables that are about to be opened."""
+        self.tables += tables
 
     @property
     def cells(self) -> int:

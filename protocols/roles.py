@@ -78,6 +78,8 @@ class Joined:
     seed : StreamKey, optional
         The sites' common seed; None at the analyst, who knows how many records are chosen and not
         which.
+    mark : bytes
+        At the analyst: what the sites agree that they have joined.
     planned : tuple, optional
         The last query and its plan.
     answered : set of Rows
@@ -88,6 +90,7 @@ class Joined:
     study: Study
     commitments: Commitments
     seed: StreamKey | None = field(repr=False)
+    mark: bytes = b""
     planned: tuple[object, Plan] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
     _selections: dict[Rows, Selection] = field(default_factory=dict, repr=False)
@@ -131,6 +134,8 @@ class SiteRole:
     randomness : Randomness
     memory_budget : int
         Bytes of the others' columns that are kept in memory; more are kept in a file.
+    met : frozenset of Party
+        The sites that were found, in this session, to hold the same records in the same order.
     """
 
     party: Party
@@ -146,6 +151,7 @@ class SiteRole:
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
     holder: Holder | None = field(default=None, repr=False)
+    met: frozenset[Party] = frozenset()
     _digests: Digests | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -153,6 +159,11 @@ class SiteRole:
         check_apart(self.dealer, self.analyst, {self.party, *others})
 
     def leave(self) -> None:
+        """Let go of the study that it has joined, and of whom it has met: a session is over."""
+        self.leave_study()
+        self.met = frozenset()
+
+    def leave_study(self) -> None:
         """Let go of the study that it has joined, and of the others' columns."""
         if self.holder is not None and isinstance(self.holder.masked, BlockFile):
             self.holder.masked.close()
@@ -199,12 +210,17 @@ class DealerRole:
 
 @dataclass
 class AnalystRole:
-    """The analyst: what was described, committed and opened."""
+    """The analyst: what was described, committed and opened.
+
+    `public_keys` are those of sites and dealer as its study has them; the sites compare them with
+    what they have pinned.
+    """
 
     party: Party = "analyst"
     randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
+    public_keys: Mapping[Party, bytes] = field(default_factory=dict)
 
 
 def check_apart(dealer: Party, analyst: Party, sites: Collection[Party]) -> None:

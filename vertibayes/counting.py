@@ -7,7 +7,7 @@ call is a few rounds on the network, a family in it is almost free.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any, Protocol, TypeAlias
 
@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from mpc.masked_tables.commitments import BLOCK_ROWS
 from protocols.federation import Federation
-from protocols.ledger import Ledger
-from protocols.queries import Commit, Describe, Description
+from protocols.ledger import Ledger, OpenedTable
+from protocols.queries import Commit, Describe, Description, Meet
 from protocols.queries.batches import batches
 from protocols.queries.tables import ask_tables
 from protocols.roles import GIBIBYTE, Study
 from protocols.session import Session
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
+from vertibayes.table_file import Opened, TableFile
 
 Table: TypeAlias = NDArray[np.int64]
 
@@ -161,8 +162,8 @@ class PlainCounter:
 class SecureCounter:
     """Counts over a federation, opening to the analyst the tables asked for and nothing else.
 
-    Asks the sites what they show, has them commit it, and then asks for tables; a table that was
-    opened is not asked again.
+    Has the parties meet and the sites compare their records, asks what they show, has them commit
+    it, and then asks for tables; a table that was opened is not asked again.
 
     Parameters
     ----------
@@ -178,11 +179,17 @@ class SecureCounter:
         Rows that are masked and sent at a time.
     study : bytes, optional
         Names the study, to go on with it in another session; 16 random bytes if None.
+    variables : collection of str, optional
+        Those of the study; all that the sites show if None.
+    kept : TableFile, optional
+        Where opened tables are kept: the study that it names is gone on with, and what it has is
+        not asked again.
 
     Raises
     ------
     ValueError
-        If two sites show one variable, record counts differ, or the order does not fit.
+        If two sites show one variable, record counts differ, the order does not fit, or the study
+        is not that of the kept tables.
     QueryRefusedError, ProtocolError
         As `Session.ask`.
     """
@@ -197,17 +204,24 @@ class SecureCounter:
         memory_budget: int = GIBIBYTE,
         block_rows: int = BLOCK_ROWS,
         study: bytes | None = None,
+        variables: Collection[str] | None = None,
+        kept: TableFile | None = None,
     ) -> None:
         self._session = session
+        self._kept = kept
         self._budget = memory_budget * 3 // 4
+        session.ask(Meet.of(session.role, sites, dealer))
         described = session.ask(Describe(tuple(sites)))
+        study = study or (kept.study if kept else None)
         study = study or session.role.randomness.bytes(STUDY_BYTES)
-        self.study = study_of(study, described, dealer, order, block_rows)
+        self.study = study_of(study, described, dealer, order, block_rows, variables)
         self._most_variables: int = min(found.most_variables for found in described.values())
         session.ask(Commit.of(self.study))
         self.calls = 0
         self.groups = 0
         self._opened: dict[tuple[frozenset[str], bool, Rows], tuple[Family, Table]] = {}
+        if kept is not None:
+            self._go_on(kept)
 
     @classmethod
     def of(cls, federation: Federation, **options: Any) -> SecureCounter:
@@ -262,13 +276,29 @@ class SecureCounter:
             self._ask(list(new.values()), missing, rows)
         return [self._as_asked(key, family) for key, family in zip(keys, families, strict=True)]
 
+    def _go_on(self, kept: TableFile) -> None:
+        """Take what earlier runs of the study have opened."""
+        role = self._session.role
+        kept.join(self.study, role.joined.mark)
+        for family, missing, rows, table in kept.tables:
+            self._opened[frozenset(family.members), missing, rows] = family, table
+        role.ledger.open(
+            OpenedTable(family.members, table.size, role.party, rows)
+            for family, _, rows, table in kept.tables
+        )
+
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
         for batch in batches(self.study, families, rows.count(self.records), self._budget):
             self.groups += 1
             query, places = ask_tables(self.study, batch, missing, rows)
             tables = self._session.ask(query)
-            for family, place in zip(batch, places, strict=True):
-                self._opened[self._key(family, missing, rows)] = family, tables[place]
+            new = {
+                self._key(family, missing, rows): (family, tables[place])
+                for family, place in zip(batch, places, strict=True)
+            }
+            if self._kept is not None:
+                self._kept.add([Opened(f, key[1], rows, t) for key, (f, t) in new.items()])
+            self._opened.update(new)
 
     def _key(self, family: Family, missing: bool, rows: Rows) -> tuple[frozenset[str], bool, Rows]:
         """Name a table: without gaps it is one, whether missing cells are asked for or not."""
@@ -331,13 +361,15 @@ def study_of(
     dealer: str,
     order: Sequence[str] | None,
     block_rows: int = BLOCK_ROWS,
+    chosen: Collection[str] | None = None,
 ) -> Study:
-    """Put together what the sites describe.
+    """Put together what the sites describe, of all variables or those chosen.
 
     Raises
     ------
     ValueError
-        If two sites show one variable, record counts differ, or the order does not fit.
+        If two sites show one variable, record counts differ, a chosen one is not shown, or the
+        order does not fit.
     """
     counts = {site: description.records for site, description in described.items()}
     if len(set(counts.values())) > 1:
@@ -347,11 +379,16 @@ def study_of(
     holders: dict[str, tuple[str, ...]] = {}
     for site, description in described.items():
         for name, variable in description.named().items():
+            if chosen is not None and name not in chosen:
+                continue
             if name in variables:
                 raise ValueError(
                     f"the column {name!r} is at two sites, {holders[name][0]} and {site}"
                 )
             variables[name], holders[name] = variable, (site,)
+    lacking = sorted(set(chosen or ()) - set(variables))
+    if lacking:
+        raise ValueError(f"no site shows {', '.join(lacking)}")
     names = list(variables) if order is None else list(order)
     if sorted(names) != sorted(variables):
         wrong = sorted(set(names) ^ set(variables)) or "a name twice"

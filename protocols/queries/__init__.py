@@ -2,9 +2,15 @@
 
 from protocols.queries.commit import COMMIT, Commit
 from protocols.queries.describe import DESCRIBE, Describe, Description
+from protocols.queries.meet import MEET, Meet
 from protocols.queries.tables import TABLES, Tables
 from protocols.session import Conversations
 
-CONVERSATIONS: Conversations = {Describe: DESCRIBE, Commit: COMMIT, Tables: TABLES}
+CONVERSATIONS: Conversations = {
+    Meet: MEET,
+    Describe: DESCRIBE,
+    Commit: COMMIT,
+    Tables: TABLES,
+}
 
-__all__ = ["CONVERSATIONS", "Commit", "Describe", "Description", "Tables"]
+__all__ = ["CONVERSATIONS", "Commit", "Describe", "Description", "Meet", "Tables"]

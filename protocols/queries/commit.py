@@ -2,7 +2,7 @@
 
     site -> sites, dealer    Joining: ids of its columns, its part of the common seed
     site -> sites            its columns under their masks, block by block   (mpc.masked_tables)
-    site -> analyst          Committed
+    site -> analyst          Committed: a mark of the study, the same at all sites
 
 The common seed, from which samples and splits of the records are drawn, is a hash of all sites'
 parts: no site chooses it, and the analyst does not learn it. It names, with the ids, the states and
@@ -21,8 +21,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from mpc.errors import DealReusedError, MalformedMessageError
+from mpc.errors import DealReusedError, MalformedMessageError, UnexpectedMessageError
 from mpc.masked_tables import Commitments, Holder, Operand, commit
+from mpc.masked_tables.messages import LABEL_BYTES
 from mpc.randomness import KEY_BYTES, StreamKey, label
 from mpc.ring import Ring
 from mpc.rounds import Expect, Message, Party, Program, Round
@@ -98,9 +99,14 @@ class Joining(Message):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Message):
-    """A site holds all columns of the study, under their masks."""
+    """A site holds all columns of the study, under their masks.
+
+    `mark` is a hash of the study with the common seed: a site that has forgotten a study would draw
+    other records for the same choice of rows, which nobody may take for those counted before.
+    """
 
     kind: ClassVar[str] = "committed"
+    mark: bytes
 
 
 def _study(party: Party, query: Commit) -> Study:
@@ -119,6 +125,11 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
     if study.dealer != site.dealer or strangers:
         known = ", ".join(sorted((site.dealer, *site.public_keys)))
         reason = f"the dealer is {site.dealer} here and the parties known are {known}"
+        raise QueryRefusedError(site.party, reason)
+    strange = set(study.sites) - site.met - {site.party}
+    if site.data.ids is not None and strange:
+        told = ", ".join(sorted(strange))
+        reason = f"its records were not compared with those of {told}, or are not the same"
         raise QueryRefusedError(site.party, reason)
     if study.records != site.data.records:
         reason = f"it holds {site.data.records} records, the study has {study.records}"
@@ -151,11 +162,11 @@ def _site(site: SiteRole, query: Commit) -> Program[None]:
     others = [party for party in study.sites if party != site.party]
     outbox: dict[Party, Message] = dict.fromkeys((*others, study.dealer), ours)
     inbox = yield Round(outbox, _expect(study, others))
-    site.leave()
+    site.leave_study()
     site.joined = _join(study, {**inbox, site.party: ours})
     site.holder = _holder(site, site.joined)
     yield from commit(site.holder)
-    yield Round({site.analyst: Committed()}, {})
+    yield Round({site.analyst: Committed(label("mark", site.joined.commitments.study))}, {})
 
 
 def _holder(site: SiteRole, joined: Joined) -> Holder:
@@ -217,6 +228,20 @@ def _join(study: Study, joinings: Mapping[Party, Message]) -> Joined:
     return Joined(study, commitments_of(study, ids, seed), StreamKey(seed))
 
 
+def _mark(inbox: Mapping[Party, Message]) -> bytes:
+    """Return the mark of all sites; they have joined one study."""
+    marks = {
+        site: message.mark for site, message in inbox.items() if isinstance(message, Committed)
+    }
+    first, mark = next(iter(marks.items()))
+    for site, other in marks.items():
+        if len(other) != LABEL_BYTES:
+            raise MalformedMessageError(site, f"a mark of {len(other)} bytes")
+        if other != mark:
+            raise UnexpectedMessageError(site, f"has joined another study than {first}")
+    return mark
+
+
 def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Commitments:
     """Return the public commitments of a study whose holders drew these ids and this seed.
 
@@ -239,10 +264,11 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
 
 def _analyst(analyst: AnalystRole, query: Commit) -> Program[Study]:
     study = query.as_study()
-    yield Round({}, dict.fromkeys(study.sites, Expect(Committed)))
+    inbox = yield Round({}, dict.fromkeys(study.sites, Expect(Committed)))
+    mark = _mark(inbox)
     # The analyst opens sums; the ids, which only masks need, stay with sites and dealer.
     ids = {name: [name.encode()] for name in study.variables}
-    analyst.joined = Joined(study, commitments_of(study, ids, b""), None)
+    analyst.joined = Joined(study, commitments_of(study, ids, b""), None, mark)
     for site in study.sites:
         others = tuple(party for party in query.parties if party != site)
         analyst.ledger.note("record count, names and states of variables", site, others)

@@ -208,15 +208,16 @@ def _records(site: SiteRole, plan: Plan) -> Digests:
 
 
 def _note(ledger: Ledger, plan: Plan, query: Tables, analyst: Party) -> None:
+    ledger.open(list(_opened(plan, query, analyst)))
+
+
+def _opened(plan: Plan, query: Tables, analyst: Party) -> Iterator[OpenedTable]:
     for (prefix, lasts), group in zip(query.groups, plan.groups, strict=True):
         cells = int(np.prod([plan.states(i) for i in group.prefix]))
         for last, z in zip(lasts, group.lasts, strict=True):
-            variables = (*prefix, last)
-            ledger.tables.append(
-                OpenedTable(variables, cells * plan.states(z), analyst, query.rows)
-            )
+            yield OpenedTable((*prefix, last), cells * plan.states(z), analyst, query.rows)
         if not lasts:
-            ledger.tables.append(OpenedTable(tuple(prefix), cells, analyst, query.rows))
+            yield OpenedTable(tuple(prefix), cells, analyst, query.rows)
 
 
 def _site(site: SiteRole, query: Tables) -> Program[None]:

@@ -26,15 +26,20 @@ def rows_of(data):
     return [list(row) for row in zip(*texts, strict=True)]
 
 
-def learn(capsys, out, *arguments):
-    """Run learn; return (exit status, standard output, standard error)."""
+def run(capsys, *arguments):
+    """Run a command; return (exit status, standard output, standard error)."""
     try:
-        main(["learn", "--out", str(out), *map(str, arguments)])
+        main([*map(str, arguments)])
         code = 0
     except SystemExit as stop:
         code = stop.code or 0
     found = capsys.readouterr()
     return code, found.out, found.err
+
+
+def learn(capsys, out, *arguments):
+    """Run learn; return (exit status, standard output, standard error)."""
+    return run(capsys, "learn", "--out", out, *arguments)
 
 
 def outputs(out):

@@ -10,7 +10,7 @@ import pytest
 
 from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER, federate
-from protocols.queries import Commit
+from protocols.queries import Commit, Meet
 from protocols.queries.tables import ask_tables
 from protocols.roles import Study
 from protocols.site.data import SiteData
@@ -53,7 +53,14 @@ def memories(*sites):
 def committed(data, study=None, **options):
     """Start a federation and commit its study; return both."""
     federation = seeded(data, **options)
+    if any(site.ids is not None for site in data.values()):
+        meet(federation)
     return federation, federation.session.ask(Commit.of(study or study_of(data)))
+
+
+def meet(federation):
+    """Have the parties of a federation meet."""
+    federation.session.ask(Meet.of(federation.session.role, federation.sites, DEALER))
 
 
 def count(federation, study, *families, rows=Rows(), missing=False):

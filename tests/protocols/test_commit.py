@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from mpc.errors import MalformedMessageError
+from mpc.errors import MalformedMessageError, UnexpectedMessageError
 from mpc.masked_tables.messages import Masked
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS, Commit
-from protocols.queries.commit import Joining, commitments_of
+from protocols.queries.commit import Committed, Joining, commitments_of
 from protocols.roles import SiteRole
 from protocols.site.data import SiteData
 from protocols.variables import Variable
@@ -123,3 +123,34 @@ def test_changed_data_are_not_committed_again_in_the_same_study():
     federation = seeded(changed, memories=remembered)
     assert "'x' has changed" in refusal(federation, Commit.of(STUDY))
     assert federation.session.ask(Commit.of(replace(STUDY, id=b"another")))
+
+
+@pytest.mark.parametrize(
+    ("mark", "error", "reason"),
+    [
+        (bytes(32), UnexpectedMessageError, "joined another study than a"),
+        (bytes(31), MalformedMessageError, "a mark of 31 bytes"),
+    ],
+)
+def test_a_site_that_joined_another_study_than_the_others_is_named(
+    monkeypatch, mark, error, reason
+):
+    def change(sent, packet):
+        lies = sent.sender == "b" and isinstance(sent.message, Committed)
+        return sealed(packet, Committed(mark)) if lies else packet
+
+    with packets(monkeypatch, change):
+        federation = seeded(DATA)
+    with pytest.raises(error, match=reason) as caught:
+        federation.session.ask(Commit.of(STUDY))
+    assert caught.value.party == "b"
+
+
+def test_the_mark_is_that_of_the_sites_memories_and_no_part_of_their_seeds():
+    remembered, marks = memories("a", "b", "c"), []
+    for kept in (remembered, remembered, memories("a", "b", "z")):
+        federation, _ = committed(DATA, memories={"abc"[i]: m for i, m in enumerate(kept.values())})
+        marks.append(federation.session.role.joined.mark)
+        seed = federation.roles["a"].joined.seed
+        assert marks[-1] not in (seed.secret, federation.roles["a"].joined.commitments.study)
+    assert marks[0] == marks[1] != marks[2]

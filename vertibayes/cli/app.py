@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from vertibayes.cli.deployment import commands
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -19,6 +21,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Bayesian networks from data whose columns lie in different organizations.",
 )
+
+app.add_typer(commands)
 
 SEVERAL = (
     "--exclude",
@@ -47,11 +51,16 @@ def _callback(
 
 @app.command("learn")
 def _learn(
-    data: Annotated[
-        list[str],
-        typer.Option(help="FILE.csv[.gz] to be split over --sites; or NAME=FILE, once a site."),
-    ],
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
+    study: Annotated[
+        Path | None,
+        typer.Argument(help="study.toml, whose sites run elsewhere; it has all options but OUT."),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="FILE.csv[.gz] to be split over --sites; or NAME=FILE, once a site."),
+    ] = None,
     sites: Annotated[int | None, typer.Option(help="How many sites to split FILE over.")] = None,
     partition: Annotated[
         Path | None, typer.Option(help='JSON {"site": ["column", ...]}: who holds what.')
@@ -124,9 +133,18 @@ def _learn(
 
     For example: vertibayes learn --data patients.csv --sites 3 --out results
 
+    or, of sites that are processes of their own: vertibayes learn study.toml --out results
+
     OUT has structure.json, model.bif, structure.svg, summary.json and ledger.json; validations add
     validation.json and a picture each, --write-synthetic adds synthetic.csv.
     """
+    if study is not None:
+        from vertibayes.cli.study import run_study
+
+        _check_no_options(context)
+        return run_study(study, out, quiet)
+    if not data:
+        raise ValueError("a study.toml, or --data FILE, is wanted")
     from vertibayes.cli.inputs import Source, read_ordering, read_structure
     from vertibayes.cli.learn import run_learn
     from vertibayes.cli.validations import Validations
@@ -159,7 +177,17 @@ def _learn(
         keep_synthetic=write_synthetic,
     )
     validations = Validations(methods, target, folds, public, codes)
-    run_learn(source, out, options=options, validations=validations, quiet=quiet)
+    return run_learn(source, out, options=options, validations=validations, quiet=quiet)
+
+
+def _check_no_options(context: typer.Context) -> None:
+    """Refuse options beside a study file, which has them all: a run must be told by its file."""
+    for name in context.params:
+        given = context.get_parameter_source(name)
+        by_hand = given is not None and given.name not in ("DEFAULT", "DEFAULT_MAP")
+        if by_hand and name not in ("study", "out", "quiet"):
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"{option}: with a study.toml, options are in its [learning]")
 
 
 @app.command("nb")

@@ -9,9 +9,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from protocols.federation import Federation, federate
+from protocols.federation import federate
+from protocols.ledger import Ledger
 from vertibayes.cli.inputs import Sites, Source, read_sites
-from vertibayes.cli.outputs import check_folder, summarize, write_ledger, write_results
+from vertibayes.cli.outputs import Run, check_folder, summarize, write_ledger, write_results
 from vertibayes.cli.validations import Validations, warnings_of
 from vertibayes.counting import SecureCounter
 from vertibayes.learning import Learned, Options, Progress, learn
@@ -46,7 +47,7 @@ def run_learn(
     doubts = list(sites.doubts)
     if validations.public is not None and validations.public_records is not None:
         doubts += filter(None, [validations.public_records.doubt(validations.public)])
-    _warn(doubts)
+    warn(doubts)
     learned, summary = learn_from(sites, options, out, quiet, validations)
     if not quiet:
         sys.stdout.write(told(learned, summary))
@@ -62,19 +63,36 @@ def learn_from(
 ) -> tuple[Learned, dict[str, Any]]:
     """Learn over sites in this process; write the results if a folder is named."""
     start = perf_counter()
-    with federate(sites.data) as federation, _ledger_kept(federation, out):
-        counter = SecureCounter.of(federation, order=sites.order)
-        commit_seconds = perf_counter() - start
-        with _progress(quiet) as progress:
-            learned = learn(counter, options, progress)
-            before = perf_counter()
-            validated = validations.run(counter, learned, options, progress)
-        seconds = {"commit": commit_seconds, "validation": perf_counter() - before}
-        found = disclosure(counter.opened, counter.records)
-        summary = summarize(learned, counter, federation, seconds, found, validated)
-        _warn(_doubts(learned, validated, found))
-        if out is not None:
-            write_results(out, learned, federation, summary, validated)
+    with federate(sites.data) as federation:
+        ledger = federation.session.role.ledger
+        with ledger_kept(ledger, out):
+            counter = SecureCounter.of(federation, order=sites.order)
+            shown = {site: list(role.shown) for site, role in federation.roles.items()}
+            run = Run(ledger, federation.traffic, shown)
+            commit_seconds = perf_counter() - start
+            return learn_with(counter, run, options, out, quiet, validations, commit_seconds)
+
+
+def learn_with(
+    counter: SecureCounter,
+    run: Run,
+    options: Options,
+    out: Path | None,
+    quiet: bool,
+    validations: Validations,
+    commit_seconds: float,
+) -> tuple[Learned, dict[str, Any]]:
+    """Learn from a counter, wherever its sites are; write the results if a folder is named."""
+    with _progress(quiet) as progress:
+        learned = learn(counter, options, progress)
+        before = perf_counter()
+        validated = validations.run(counter, learned, options, progress)
+    seconds = {"commit": commit_seconds, "validation": perf_counter() - before}
+    found = disclosure(counter.opened, counter.records)
+    summary = summarize(learned, counter, run, seconds, found, validated)
+    warn(_doubts(learned, validated, found))
+    if out is not None:
+        write_results(out, learned, run, summary, validated)
     return learned, summary
 
 
@@ -94,21 +112,21 @@ def _doubts(
         )
 
 
-def _warn(doubts: Iterable[str]) -> None:
+def warn(doubts: Iterable[str]) -> None:
+    """Write warnings to standard error."""
     for doubt in doubts:
         sys.stderr.write(f"warning: {doubt}\n")
 
 
 @contextmanager
-def _ledger_kept(federation: Federation, out: Path | None) -> Iterator[None]:
+def ledger_kept(ledger: Ledger, out: Path | None) -> Iterator[None]:
     """Write the ledger if a run fails after tables were opened: what was revealed stays so."""
     try:
         yield
     except Exception:
-        ledger = federation.session.role.ledger
         if out is not None and ledger.tables and not out.exists():
             write_ledger(out, ledger)
-            _warn([f"{len(ledger.tables)} tables had been opened: {out / 'ledger.json'}"])
+            warn([f"{len(ledger.tables)} tables had been opened: {out / 'ledger.json'}"])
         raise
 
 

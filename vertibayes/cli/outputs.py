@@ -7,16 +7,16 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpc.rounds import Party
-from protocols.federation import Federation
 from protocols.ledger import Ledger
 from protocols.site.data import SiteData
+from protocols.transports.local import Traffic
 from vertibayes import __version__
 from vertibayes.bif import write_bif
 from vertibayes.cli.validations import as_json
@@ -26,6 +26,24 @@ from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.drawing import draw
 from vertibayes.validation.methods import Validation
+
+
+class Run(NamedTuple):
+    """What there is to tell of a run, whoever moved its messages.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        The analyst's.
+    traffic : Traffic
+        Of all parties in one process, of the analyst alone between machines.
+    shown : mapping of Party to sequence of str
+        The variables of each site.
+    """
+
+    ledger: Ledger
+    traffic: Traffic
+    shown: Mapping[Party, Sequence[str]]
 
 
 def check_folder(folder: Path) -> None:
@@ -68,7 +86,7 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
 def write_results(
     folder: Path,
     learned: Learned,
-    federation: Federation,
+    run: Run,
     summary: Mapping[str, Any],
     validated: Mapping[str, Validation],
 ) -> None:
@@ -77,16 +95,15 @@ def write_results(
     If there are any, also its validations, with a picture of each, and its synthetic records.
     """
     structure = learned.network.structure
-    counter_ledger = federation.session.role.ledger
 
     def write(part: Path) -> None:
         nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
         write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
         (part / "model.bif").write_text(write_bif(learned.network), encoding="utf-8")
-        holders = {name: site for site, role in federation.roles.items() for name in role.shown}
+        holders = {name: site for site, names in run.shown.items() for name in names}
         (part / "structure.svg").write_text(draw(structure, holders), encoding="utf-8")
         write_json(part / "summary.json", summary)
-        write_json(part / "ledger.json", counter_ledger.as_json())
+        write_json(part / "ledger.json", run.ledger.as_json())
         aic = learned.scores.aic
         if validated:
             write_json(
@@ -135,13 +152,13 @@ def write_json(path: Path, value: object) -> None:
 def summarize(
     learned: Learned,
     counter: SecureCounter,
-    federation: Federation,
+    run: Run,
     other_seconds: Mapping[str, float],
     found: Disclosure,
     validated: Mapping[str, Validation],
 ) -> dict[str, Any]:
     """Return the summary of a run as JSON data."""
-    traffic = federation.traffic
+    traffic = run.traffic
     seconds = {
         "commit": other_seconds["commit"],
         "structure": learned.structure_seconds,
@@ -152,7 +169,7 @@ def summarize(
     return {
         "version": __version__,
         "records": counter.records,
-        "sites": {site: list(role.shown) for site, role in federation.roles.items()},
+        "sites": {site: list(names) for site, names in run.shown.items()},
         "variables": {
             name: {"states": list(variable.states), "missing": variable.missing}
             for name, variable in counter.variables.items()

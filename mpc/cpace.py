@@ -1,0 +1,191 @@
+"""CPace: do two parties hold the same secret? Each run tests one guess, and tells nothing else.
+
+    both            g = a point that is a hash of the secret, the two names and the session
+    P -> Q, Q -> P  y g                       y fresh and secret: uniform, whatever the secret
+    both            key = hash of y_P y_Q g
+    P -> Q, Q -> P  HMAC(key, sender, receiver)
+
+The codes fit if and only if the secrets are equal. A party that guesses learns whether its one
+guess was right: what it was sent is of no use for testing others afterwards, which a mere keyed
+digest of the secret would be to a party that holds the key.
+
+Security: against either party and anybody between, if discrete logarithms on Curve25519 are hard
+(Abdalla, Haase and Hesse 2021). Leakage: whether the secrets are equal, to both. Cost: 2 rounds,
+64 bytes each way.
+
+References
+----------
+M. Abdalla, B. Haase and J. Hesse, "CPace, a balanced composable PAKE", draft-irtf-cfrg-cpace:
+CPACE-X25519-SHA512, in its symmetric setting. Its test vectors are in `tests/vectors/cpace.json`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from mpc.errors import MalformedMessageError
+from mpc.randomness import KEY_BYTES, Randomness
+from mpc.rounds import Expect, Message, Party, Program, Round
+
+POINT_BYTES = 32
+CODE_BYTES = 32
+PRIME = 2**255 - 19
+MONTGOMERY_A = 486_662
+HASH_BLOCK = 128  # of SHA-512
+DOMAIN = b"CPace255"
+
+
+@dataclass(frozen=True, slots=True)
+class Point(Message):
+    """A multiple of the hashed point."""
+
+    kind: ClassVar[str] = "point"
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation(Message):
+    """A code under the key that was agreed on."""
+
+    kind: ClassVar[str] = "confirmation"
+    code: bytes
+
+
+def same_secret(
+    party: Party, secrets: Mapping[Party, bytes], session: bytes, randomness: Randomness
+) -> Program[dict[Party, bool]]:
+    """Compare a secret with each of several peers.
+
+    Parameters
+    ----------
+    party : Party
+    secrets : mapping of Party to bytes
+        What is compared with each peer.
+    session : bytes
+        Names the run.
+    randomness : Randomness
+
+    Returns
+    -------
+    same : dict of Party to bool
+
+    Raises
+    ------
+    MalformedMessageError
+        If a peer sends no point, one of small order, or a code of another length.
+    """
+    sides = {
+        peer: Side(generator(secret, _names(party, peer), session), randomness.bytes(KEY_BYTES))
+        for peer, secret in secrets.items()
+    }
+    points = {peer: Point(side.point) for peer, side in sides.items()}
+    inbox = yield Round(points, dict.fromkeys(secrets, Expect(Point)))
+    keys: dict[Party, bytes] = {}
+    for peer, message in inbox.items():
+        assert isinstance(message, Point)  # the transport has checked the kind
+        keys[peer] = _agreed(sides[peer], peer, message.value, session)
+    codes = {peer: Confirmation(_code(key, party, peer)) for peer, key in keys.items()}
+    confirmed = yield Round(codes, dict.fromkeys(secrets, Expect(Confirmation)))
+    return {peer: _fits(peer, confirmed[peer], _code(keys[peer], peer, party)) for peer in keys}
+
+
+def _names(party: Party, peer: Party) -> bytes:
+    """Return the channel identifier: both names, in one order."""
+    return prefixed(*(name.encode() for name in sorted((party, peer))))
+
+
+def _agreed(side: Side, peer: Party, theirs: bytes, session: bytes) -> bytes:
+    try:
+        return side.key(theirs, session)
+    except ValueError:
+        raise MalformedMessageError(peer, "a point of small order, or none") from None
+
+
+def _code(key: bytes, sender: Party, receiver: Party) -> bytes:
+    return hmac.new(key, prefixed(sender.encode(), receiver.encode()), hashlib.sha256).digest()
+
+
+def _fits(peer: Party, message: Message, wanted: bytes) -> bool:
+    assert isinstance(message, Confirmation)  # the transport has checked the kind
+    if len(message.code) != CODE_BYTES:
+        raise MalformedMessageError(peer, f"a confirmation of {len(message.code)} bytes")
+    return hmac.compare_digest(message.code, wanted)
+
+
+# ---- as in the draft -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of one run: the hashed point, and a fresh scalar."""
+
+    generator: bytes = field(repr=False)
+    scalar: bytes = field(repr=False)
+
+    @property
+    def point(self) -> bytes:
+        """What is sent."""
+        return self._times(self.generator)
+
+    def _times(self, point: bytes) -> bytes:
+        scalar = X25519PrivateKey.from_private_bytes(self.scalar)
+        return scalar.exchange(X25519PublicKey.from_public_bytes(point))
+
+    def key(self, theirs: bytes, session: bytes, ours: bytes = b"", their: bytes = b"") -> bytes:
+        """Return the key of 64 bytes, from what the other sent.
+
+        Parameters
+        ----------
+        theirs, session : bytes
+        ours, their : bytes
+            Data that each side associates with its point; none here.
+
+        Raises
+        ------
+        ValueError
+            If it is no point, or one of small order.
+        """
+        shared = prefixed(DOMAIN + b"_ISK", session, self._times(theirs))
+        messages = sorted((prefixed(self.point, ours), prefixed(theirs, their)), reverse=True)
+        return hashlib.sha512(shared + b"oc" + b"".join(messages)).digest()
+
+
+def generator(secret: bytes, names: bytes, session: bytes) -> bytes:
+    """Return the point that is a hash of a secret, of who compares it, and of the session."""
+    start = len(prefixed(DOMAIN, secret))
+    zeros = bytes(max(0, HASH_BLOCK - 1 - start))
+    digest = hashlib.sha512(prefixed(DOMAIN, secret, zeros, names, session)).digest()
+    field_element = int.from_bytes(digest[:POINT_BYTES], "little") % 2**255
+    return elligator2(field_element % PRIME).to_bytes(POINT_BYTES, "little")
+
+
+def elligator2(r: int) -> int:
+    """Map a field element to the first coordinate of a point of Curve25519.
+
+    References
+    ----------
+    Bernstein, Hamburg, Krasnova and Lange (2013), "Elligator", section 5; RFC 9380, 6.7.1.
+    """
+    v = -MONTGOMERY_A * pow(1 + 2 * r * r, -1, PRIME) % PRIME
+    on_curve = pow(v * (v * v + MONTGOMERY_A * v + 1), (PRIME - 1) // 2, PRIME) in (0, 1)
+    return v if on_curve else (-v - MONTGOMERY_A) % PRIME
+
+
+def prefixed(*parts: bytes) -> bytes:
+    """Return parts one after the other, each behind its length (LEB128)."""
+    return b"".join(_length(len(part)) + part for part in parts)
+
+
+def _length(count: int) -> bytes:
+    encoded = bytearray()
+    while True:
+        count, low = count >> 7, count & 127
+        encoded.append(low | (128 if count else 0))
+        if not count:
+            return bytes(encoded)

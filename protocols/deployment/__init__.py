@@ -1,0 +1,10 @@
+"""Parties as processes of their own: their configuration files, keys, certificates and commands.
+
+tables      TOML, every key looked at, errors with file and line
+files       site.toml, dealer.toml, study.toml, relay.toml; parts: what they are made of
+keys        private key files, public keys as text
+data        a site's records, as its file says
+templates   what `vertibayes init` writes; certificates: what `vertibayes provision` writes
+checks      what can be said before a run
+running     from a file to a running party: the one module that touches the transport
+"""

@@ -1,0 +1,238 @@
+"""A small certificate authority: one root, and a certificate for each party, its name bound to it.
+
+    FOLDER/root.key                     stays on the coordinator's machine; whoever has it can
+                                        take any name at the relay
+    FOLDER/rootCA.pem                   everybody's
+    FOLDER/NAME/{rootCA.pem, client.crt, client.key}
+    FOLDER/relay/{rootCA.pem, server.crt, server.key}
+
+Files and common names are those of NVFlare's own provisioning; keys are RSA, which it asks for.
+Certificates say who may connect to the relay under which name. They open no message: what is sent
+is sealed with keys that the parties make themselves and the coordinator never sees
+(`vertibayes keygen`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from mpc.rounds import Party
+from protocols.deployment.keys import check_secret, write_secret
+from protocols.deployment.parts import party_name
+from protocols.transports.mailbox import RELAY
+
+KEY_BITS = 3072
+DAYS = 365
+ROOT_DAYS = 3650
+CLOCKS = timedelta(minutes=5)  # by which a party's may be behind
+
+
+def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAYS) -> list[Path]:
+    """Make certificates for parties; a root and the relay's, if the folder has none yet.
+
+    Parameters
+    ----------
+    folder : Path
+    parties : sequence of Party
+        Sites, dealer and analyst.
+    host : str
+        The relay's name or number on the network.
+    days : int, default=365
+        For how long the certificates are good.
+
+    Returns
+    -------
+    folders : list of Path
+        One a party: what it is to be given.
+
+    Raises
+    ------
+    ValueError
+        If a name is none or stands twice, or a party has a certificate there already.
+    """
+    names = [party_name(name) for name in parties]
+    if not (folder / RELAY / _files(RELAY)[0]).exists():
+        names.append(RELAY)
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} stands twice: each party has a name of its own")
+    if days < 1:
+        raise ValueError(f"{days} days: one at least is wanted")
+    for name in names:
+        if (folder / name / _files(name)[0]).exists():
+            raise ValueError(f"{folder / name}: {name} has a certificate there already")
+    key, root = _root(folder)
+    for name in names:
+        _write_party(folder / name, name, _files(name), key, root, host, days)
+    return [folder / name for name in names]
+
+
+def _files(name: Party) -> tuple[str, str]:
+    kind = "server" if name == RELAY else "client"
+    return f"{kind}.crt", f"{kind}.key"
+
+
+def _root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
+    """Read the folder's root, or make one."""
+    key_file, file = folder / "root.key", folder / "rootCA.pem"
+    if key_file.exists():
+        check_secret(key_file)
+        try:
+            key = serialization.load_pem_private_key(key_file.read_bytes(), None)
+            root = x509.load_pem_x509_certificate(file.read_bytes())
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{folder}: its root cannot be read ({error})") from None
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise ValueError(f"{key_file} is no RSA key")
+        return key, root
+    key = _new_key()
+    builder = _builder(_name("vertibayes root"), _name("vertibayes root"), key, key, ROOT_DAYS)
+    builder = builder.add_extension(x509.BasicConstraints(True, 0), critical=True)
+    root = builder.add_extension(_usage(signs=True), critical=True).sign(key, hashes.SHA256())
+    write_secret(key_file, _pem(key))
+    file.write_bytes(root.public_bytes(serialization.Encoding.PEM))
+    return key, root
+
+
+def _write_party(
+    folder: Path,
+    name: Party,
+    files: tuple[str, str],
+    root_key: rsa.RSAPrivateKey,
+    root: x509.Certificate,
+    host: str,
+    days: int,
+) -> None:
+    key = _new_key()
+    is_relay = files[0].startswith("server")
+    names: list[x509.GeneralName] = [x509.DNSName(name)]
+    if is_relay:
+        names.append(_host(host))
+    uses = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH][: 1 + is_relay]
+    certificate = (
+        _builder(_name(name), root.subject, key, root_key, days)
+        .add_extension(x509.BasicConstraints(False, None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(root_key, hashes.SHA256())
+    )
+    write_secret(folder / files[1], _pem(key))
+    (folder / files[0]).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "rootCA.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
+
+
+def _new_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
+
+
+def _pem(key: rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+
+
+def _name(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=not signs,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: rsa.RSAPrivateKey,
+    issuer_key: rsa.RSAPrivateKey,
+    days: int,
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    public, issuer_public = key.public_key(), issuer_key.public_key()
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCKS)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_public), critical=False
+        )
+    )
+
+
+def check_certificates(
+    root: Path, certificate: Path, key: Path, party: Party, now: datetime
+) -> datetime:
+    """Check that a party's certificate is good; return when it ends.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be read, others can read the key, it is not the certificate's, the root has
+        not signed it, it is in another name, or the clock is outside its time.
+    """
+    check_secret(key)
+    own, above = _certificate(certificate), _certificate(root)
+    try:
+        private = serialization.load_pem_private_key(key.read_bytes(), None)
+    except (OSError, ValueError):
+        raise ValueError(f"{key} is no private key in PEM") from None
+    if private.public_key() != own.public_key():
+        raise ValueError(f"{key} is not the key of {certificate}")
+    try:
+        own.verify_directly_issued_by(above)
+    except Exception:  # a type, a name or a signature that does not fit
+        raise ValueError(f"{certificate} is not signed by {root}") from None
+    names = [str(a.value) for a in own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    if names != [party]:
+        raise ValueError(f"{certificate} is in the name of {', '.join(names)}, not of {party}")
+    if not own.not_valid_before_utc <= now <= own.not_valid_after_utc:
+        span = f"{own.not_valid_before_utc:%Y-%m-%d} to {own.not_valid_after_utc:%Y-%m-%d}"
+        raise ValueError(f"{certificate} is good from {span}; this clock says {now:%Y-%m-%d %H:%M}")
+    return own.not_valid_after_utc
+
+
+def _certificate(path: Path) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise ValueError(f"{path} is no certificate in PEM") from None
+
+
+def public_key_of(path: Path) -> bytes:
+    """Return the public key of a certificate, by which two parties with one are found."""
+    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    return _certificate(path).public_key().public_bytes(encoding, form)

@@ -1,0 +1,88 @@
+"""A site's data, read and encoded as its `site.toml` says."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from protocols.deployment.files import SiteFile
+from protocols.deployment.parts import DataSource, VariableSpec
+from protocols.errors import DataError
+from protocols.site.alignment import check_ids, in_order
+from protocols.site.binning import bin_names
+from protocols.site.data import SiteData
+from protocols.site.encoding import Encoding, encode, encode_known
+from protocols.site.text import TextColumn, read_columns
+from protocols.variables import Variable
+
+# What is an option of `vertibayes learn --data` is a key of site.toml.
+_WORDS = (
+    (r"leave it out with --exclude \S+", "leave it out of [variables]"),
+    (r"raise --max-states", "raise most_states"),
+    (r"name it with --id-column, else leave it out with --exclude", "it is no variable"),
+    (r"name it with --missing-codes", "name it in missing_codes"),
+    (r"or the column with --categorical", "or make the variable { categorical = true }"),
+)
+
+
+def read_data(site: SiteFile) -> SiteData:
+    """Read a site's records, of the variables that it offers, in the order of their identifiers.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, lacks a column, or one cannot be encoded.
+    """
+    source = site.data
+    columns = read_columns(source.file)
+    if source.record_key not in columns:
+        raise DataError(f"{source.file}: no column {source.record_key!r} (record_key)")
+    lacking = [name for name in site.variables if name not in columns]
+    if lacking:
+        told = f"no column {', '.join(lacking)} ([variables]); there are {', '.join(columns)}"
+        raise DataError(f"{source.file}: {told}")
+    check_ids(str(source.file), f"record_key {source.record_key!r}", columns[source.record_key])
+    offered = {name: columns[name] for name in site.variables}
+    ordered, ids = in_order(offered, columns[source.record_key])
+    encoded = {
+        name: _encoded(site.party, name, ordered[name], spec, source)
+        for name, spec in site.variables.items()
+    }
+    variables = {name: data.variables[name] for name, data in encoded.items()}
+    return SiteData(variables, {name: data.codes[name] for name, data in encoded.items()}, ids)
+
+
+def _encoded(
+    site: str, name: str, column: TextColumn, spec: VariableSpec, source: DataSource
+) -> SiteData:
+    try:
+        if spec.edges:
+            return _binned(site, name, column, spec, source)
+        how = Encoding(
+            source.missing_codes,
+            {name: spec.states} if spec.states else {},
+            (name,) if spec.categorical else (),
+            spec.share or source.share,
+            source.most_states,
+        )
+        found = encode(site, name, column, how)
+    except DataError as error:
+        raise DataError(in_words_of_the_file(str(error))) from None
+    return SiteData({name: found.variable}, {name: found.codes})
+
+
+def _binned(
+    site: str, name: str, column: TextColumn, spec: VariableSpec, source: DataSource
+) -> SiteData:
+    """Encode numbers in declared bins."""
+    states = bin_names([Decimal(edge) for edge in spec.edges])
+    codes = encode_known(site, name, column, Encoding(source.missing_codes, {name: states}))
+    missing = bool((codes == len(states)).any())
+    return SiteData({name: Variable(name, states, missing)}, {name: codes})
+
+
+def in_words_of_the_file(error: str) -> str:
+    """Return an error about a column with the keys of site.toml in place of options."""
+    for option, key in _WORDS:
+        error = re.sub(option, key, error)
+    return error

@@ -1,0 +1,109 @@
+"""Keys as people handle them: a private key in a file of its own, a public key in a line of text.
+
+A public key is `vb1:` and 48 characters: 32 bytes of X25519 and four of their SHA-256, so that a
+slip of the pen is an error at once and not a connection that never comes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from mpc.randomness import KEY_BYTES, KeyPair
+
+PREFIX = "vb1:"
+HEAD = "vertibayes private key, format 1: keep it secret\n"
+CHECK_BYTES = 4
+
+
+def encode_public(public: bytes) -> str:
+    """Return a public key as text."""
+    check = hashlib.sha256(public).digest()[:CHECK_BYTES]
+    return PREFIX + base64.urlsafe_b64encode(public + check).decode()
+
+
+def decode_public(text: str) -> bytes:
+    """Take `encode_public` back.
+
+    Raises
+    ------
+    ValueError
+        If it is no public key, or one with a slip.
+    """
+    if not text.startswith(PREFIX):
+        raise ValueError(f"a public key is wanted, as `vertibayes keygen` prints it: {PREFIX}...")
+    try:
+        found = base64.b64decode(text[len(PREFIX) :], altchars=b"-_", validate=True)
+    except binascii.Error:
+        raise ValueError("a public key with a slip in it: no base64") from None
+    public, check = found[:KEY_BYTES], found[KEY_BYTES:]
+    if len(public) < KEY_BYTES or check != hashlib.sha256(public).digest()[:CHECK_BYTES]:
+        raise ValueError("a public key with a slip in it: its last characters do not fit")
+    return public
+
+
+def write_private(path: Path, keys: KeyPair) -> None:
+    """Write a private key to a new file that its owner alone can read.
+
+    Raises
+    ------
+    ValueError
+        If the file exists, or cannot be written.
+    """
+    write_secret(path, (HEAD + base64.b64encode(keys.private).decode() + "\n").encode())
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """Write a new file that its owner alone can read; as `write_private`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise ValueError(f"{path} exists: a key is never overwritten") from None
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_private(path: Path) -> KeyPair:
+    """Read a private key.
+
+    Raises
+    ------
+    ValueError
+        If there is none, others may read it, or it is none; nothing of it is shown.
+    """
+    check_secret(path)
+    text = path.read_text(encoding="ascii", errors="replace")
+    try:
+        private = base64.b64decode(text.removeprefix(HEAD).strip(), validate=True)
+    except (ValueError, binascii.Error):
+        private = b""
+    if not text.startswith(HEAD) or len(private) != KEY_BYTES:
+        raise ValueError(f"{path} is no private key of `vertibayes keygen`")
+    return KeyPair(private)
+
+
+def check_secret(path: Path) -> None:
+    """Refuse a file that is not there, or that others than its owner may read.
+
+    Raises
+    ------
+    ValueError
+        It names the file.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"{path} is no file")
+    if mode & 0o077:
+        raise ValueError(f"{path} can be read by others: chmod 600 {path}")

@@ -1,0 +1,85 @@
+"""What a running party tells: one line an event, `time party event key=value`.
+
+Only names, numbers and reasons that any party may read are passed on, never an object: so no line
+can hold a key, a record, an identifier or a cell. The standard library's logging carries them,
+since the transport's library writes there too and one level then rules both.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from typing import TypeAlias
+
+from mpc.rounds import Party
+from protocols.errors import QueryRefusedError
+from protocols.session import Conversation, Conversations, Query, Side
+
+Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
+
+FORMAT = "%(asctime)s %(message)s"
+
+
+def start_log(*, quiet: bool = False) -> None:
+    """Write events to standard error; of other libraries warnings alone."""
+    logging.basicConfig(stream=sys.stderr, format=FORMAT, level=logging.WARNING, force=True)
+    logging.getLogger("vertibayes").setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+def teller(party: Party) -> Tell:
+    """Return what writes a party's events."""
+    log = logging.getLogger("vertibayes")
+
+    def tell(event: str, **facts: str | int | tuple[str, ...]) -> None:
+        log.info("%s", line(party, event, **facts))
+
+    return tell
+
+
+def line(party: Party, event: str, **facts: str | int | tuple[str, ...]) -> str:
+    """Return an event as a line.
+
+    Raises
+    ------
+    TypeError
+        If a fact is no text, number or tuple of texts: other things may show what they hold.
+    """
+    return " ".join([party, event, *(f"{name}={_shown(value)}" for name, value in facts.items())])
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_shown(item) for item in value)
+    if type(value) not in (str, int):
+        raise TypeError(f"a {type(value).__name__} is not written to a log")
+    text = str(value)
+    return text if text.replace("-", "").replace("_", "").isalnum() else json.dumps(text)
+
+
+def told(conversations: Conversations, tell: Tell) -> Conversations:
+    """Return conversations that tell which queries were agreed to and which refused, and why."""
+    return {kind: _told(kind, talk, tell) for kind, talk in conversations.items()}
+
+
+def _told(
+    kind: type[Query], conversation: Conversation[object], tell: Tell
+) -> Conversation[object]:
+    sides = {
+        role: Side(_considering(kind.kind, side, tell), side.program)
+        for role, side in conversation.sides.items()
+    }
+    return Conversation(sides, conversation.analyst)
+
+
+def _considering(kind: str, side: Side, tell: Tell) -> Callable[[object, object], None]:
+    def consider(role: object, query: object) -> None:
+        try:
+            side.consider(role, query)
+        except QueryRefusedError as refusal:
+            tell("refused", query=kind, reason=refusal.reason)
+            raise
+        tell("agreed", query=kind)
+
+    return consider

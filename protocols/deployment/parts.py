@@ -1,0 +1,284 @@
+"""Parts of configuration files: names, keys, addresses, data, policy; and who may be whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from mpc.rounds import Party
+from protocols.deployment.keys import decode_public
+from protocols.deployment.tables import Table, TomlFile
+from protocols.policy import Policy
+from protocols.transports.mailbox import RELAY
+from protocols.transports.nvflare import SERVER, Certificates
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})")
+RESERVED = (RELAY, SERVER)
+
+
+@dataclass(frozen=True)
+class RelayAddress:
+    """Where the relay is, and what a party shows to it.
+
+    Without certificates anybody who reaches the relay can take any name: this is for practice, on
+    one machine, and `read` refuses it for any other address.
+    """
+
+    address: str
+    certificates: Certificates | None
+
+    @property
+    def host_and_port(self) -> tuple[str, int]:
+        """The address, taken apart."""
+        host, _, port = self.address.rpartition(":")
+        return host.strip("[]"), int(port)
+
+
+@dataclass(frozen=True)
+class VariableSpec:
+    """How one column becomes a variable.
+
+    Parameters
+    ----------
+    states : tuple of str
+        Declared, in order; found in the data if empty.
+    edges : tuple of str
+        Inner edges of bins, ascending; bins are found if empty.
+    categorical : bool
+        Whether its numbers are names.
+    share : float, optional
+        The smallest share of the records in a bin.
+    """
+
+    states: tuple[str, ...] = ()
+    edges: tuple[str, ...] = ()
+    categorical: bool = False
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A site's data file, and how it is read."""
+
+    file: Path
+    record_key: str
+    missing_codes: tuple[str, ...]
+    share: float
+    most_states: int
+
+
+class Parties(NamedTuple):
+    """Who takes part, as one file has it; a key is None where it is the file's own."""
+
+    sites: Mapping[Party, bytes | None]
+    dealer: tuple[Party, bytes | None]
+    analyst: tuple[Party, bytes | None]
+
+    def check(self, file: TomlFile) -> None:
+        """Refuse two parties of one name or one key.
+
+        Raises
+        ------
+        ValueError
+            It names them.
+        """
+        named = [(name, key, "a site") for name, key in self.sites.items()]
+        named += [(*self.dealer, "the dealer"), (*self.analyst, "the analyst")]
+        names: dict[Party, str] = {}
+        keys: dict[bytes, Party] = {}
+        for name, key, role in named:
+            if name in names:
+                raise _at(file, name, role, f"{names[name]} has that name, {role} is another party")
+            names[name] = role
+            if key is not None and key in keys:
+                raise _at(file, name, role, f"it has the public key of {keys[key]}: one party")
+            if key is not None:
+                keys[key] = name
+
+
+def check_own_key(file: TomlFile, pinned: Mapping[Party, bytes], own: bytes) -> None:
+    """Refuse that another party is pinned with a file's own key.
+
+    Raises
+    ------
+    ValueError
+        It names the party.
+    """
+    for name, key in pinned.items():
+        if key == own:
+            reason = f"{name} is pinned with this party's own public key: they are one party"
+            raise ValueError(f"{file.path}: {reason}")
+
+
+def _at(file: TomlFile, name: Party, role: str, reason: str) -> ValueError:
+    """Return the error about a party, where the file names it."""
+    places = ("peers", name), ("sites", name), (role.rpartition(" ")[2],)
+    place = next((keys for keys in places if file.line(keys) is not None), places[2])
+    return file.error(place, f"{name!r}: {reason}" if place == places[2] else reason)
+
+
+def party_name(text: str) -> Party:
+    """Return a party's name.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or one that is taken.
+    """
+    if NAME.fullmatch(text) is None or text in RESERVED:
+        raise ValueError(
+            f"{text!r} is no name: up to 63 letters, digits, - and _ are wanted, and not one of "
+            f"{', '.join(RESERVED)}"
+        )
+    return text
+
+
+def own_party(file: TomlFile, role: str, folder: str | None = None) -> tuple[Party, Path, Path]:
+    """Return a party's own name, key file and folder."""
+    table = file.table(role)
+    name, key = table.made("name", party_name), table.path("key")
+    where = table.path("folder", folder) if folder is not None else file.path.parent
+    table.end()
+    return name, key, where
+
+
+def pinned_party(file: TomlFile, role: str) -> tuple[Party, bytes]:
+    """Return the name and public key of the one party that a table pins."""
+    table = file.table(role)
+    found = table.made("name", party_name), table.made("public_key", decode_public)
+    table.end()
+    return found
+
+
+def pinned_keys(table: Table) -> dict[Party, bytes]:
+    """Return the parties that a table names with their public keys."""
+    found = {}
+    for name in table.values:
+        try:
+            party_name(name)
+        except ValueError as error:
+            raise table.error(name, str(error)) from None
+        found[name] = table.made(name, decode_public)
+    return found
+
+
+def check_sites(file: TomlFile, sites: Mapping[Party, bytes]) -> None:
+    """Refuse a file without sites."""
+    if not sites:
+        raise file.error(("sites",), "at least one site is wanted")
+
+
+def address(text: str) -> str:
+    """Return the address of a relay.
+
+    Raises
+    ------
+    ValueError
+        If it is not HOST:PORT.
+    """
+    found = ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found[2]) < 65_536:
+        raise ValueError(f"{text!r} is no address: HOST:PORT is wanted")
+    return text
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether an address is that of the machine itself."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def relay_of(file: TomlFile) -> RelayAddress:
+    """Return where the relay is, from its table."""
+    table = file.table("relay")
+    where = table.made("address", address)
+    certificates = _certificates(table)
+    table.end()
+    found = RelayAddress(where, certificates)
+    if certificates is None and not is_this_machine(found.host_and_port[0]):
+        reason = "certificates are wanted: without them a relay is for this machine alone"
+        raise file.error(("relay", "address"), reason)
+    return found
+
+
+def _certificates(table: Table) -> Certificates | None:
+    names = "root", "certificate", "key"
+    given = [name for name in names if name in table]
+    if not given:
+        return None
+    if len(given) < len(names):
+        raise table.error(given[0], "root, certificate and key belong together")
+    return Certificates(*(table.path(name) for name in names))
+
+
+def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
+    """Return a policy over variables, from its table."""
+    table, known = file.table("policy"), Policy()
+    numbers = {
+        name: table.whole(name, getattr(known, name), least=1)
+        for name in ("most_variables", "fewest_records", "most_row_sets", "most_cells")
+    }
+    table.end()
+    return Policy(variables, **numbers)
+
+
+def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource:
+    """Return where a site's data are, from its table."""
+    table = file.table("data")
+    found = DataSource(
+        table.path("file"),
+        table.text("record_key"),
+        table.names("missing_codes", ()),
+        table.number("bins", 0.1),
+        table.whole("most_states", 100, least=2),
+    )
+    table.end()
+    if not 0 < found.share <= 0.5:
+        raise table.error("bins", "a share of the records is wanted: above 0, at most 0.5")
+    if found.record_key in variables:
+        reason = f"{found.record_key!r} is a variable; identifiers never leave a site"
+        raise table.error("record_key", reason)
+    return found
+
+
+def variables_of(file: TomlFile) -> dict[str, VariableSpec]:
+    """Return how each offered column becomes a variable, from its table."""
+    found = {name: _variable(table) for name, table in file.table("variables").tables()}
+    if not found:
+        raise file.error(("variables",), "at least one variable is wanted")
+    return found
+
+
+def _variable(table: Table) -> VariableSpec:
+    spec = VariableSpec(
+        table.names("states", ()),
+        tuple(str(edge) for edge in _edges(table)),
+        table.flag("categorical", False),
+        table.number("bins") if "bins" in table else None,
+    )
+    table.end()
+    ways = [name for name in ("states", "edges", "categorical", "bins") if name in table]
+    if len(ways) > 1:
+        raise table.error(ways[1], f"one of {', '.join(ways)} is wanted, not several")
+    if spec.share is not None and not 0 < spec.share <= 0.5:
+        raise table.error("bins", "a share of the records is wanted: above 0, at most 0.5")
+    if "states" in table and len(spec.states) < 2:
+        raise table.error("states", "two states at least are wanted")
+    return spec
+
+
+def _edges(table: Table) -> list[int | float]:
+    found = table.numbers("edges", [])
+    if any(a >= b for a, b in pairwise(found)):
+        raise table.error("edges", "the edges are not ascending")
+    if "edges" in table and not found:
+        raise table.error("edges", "one edge at least is wanted")
+    return found

@@ -1,0 +1,331 @@
+"""Seals: what travels between two parties is read by them alone, and by nobody in between.
+
+    hello     sender -> receiver    its ephemeral key, under the static keys of both
+    data      sender -> receiver    anything, under the session key of both
+    unknown   sender -> receiver    "I know of no such session", under the static keys
+
+    packet      = header | ChaCha20-Poly1305(envelope key, nonce 0, text, header)
+    header      = magic, kind, session, sender, receiver, counter, salt
+    envelope key = HKDF(static or session key, salt, header)
+    session key = HKDF(ee | es | se | ss), over names, static and ephemeral keys and the session
+
+A session has one ephemeral X25519 pair a party. Two parties that have swapped hellos have four
+secrets: of both ephemeral keys (ee), of one's ephemeral and the other's static key (es, se), of
+both static keys (ss). These are the messages and secrets of Noise's pattern KK (Perrin, The Noise
+Protocol Framework, revision 34, 7.5), except that both hellos may leave at once: no party waits
+for another's before it sends its own, and the two are put in the order of the names.
+
+Security: a session key needs, of each side, the static *or* the ephemeral private key, so
+- a stranger, or a relay, cannot be a party: static keys are pinned, not sent;
+- who steals static keys later reads nothing sealed before (ee), and who steals one party's cannot
+  pretend to it that he is another (es, se);
+- a hello that is sent again is bound to its session. Whoever has chosen a fresh ephemeral key has a
+  fresh session key, whatever it was sent: no two sessions share one, nor two directions or places
+  in them an envelope key, which is drawn by the salt besides. The nonce can therefore be constant.
+Names, session, kind and counter are authenticated: what is changed, cut, sent to somebody else, in
+another session or place does not open. The counter of a packet that opens must be the next: one
+below it is a replay, one above it means that packets are lacking.
+
+Masks and seals share static keys and no streams: `KeyPair.agree` has the purpose in HKDF's info.
+
+Leakage: to whoever carries the packets: header and length of each. Hellos have no forward secrecy:
+who steals a static key reads their text (the session's parties). Cost: 112 bytes a packet.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
+from mpc.randomness import KEY_BYTES, KeyPair, Randomness, SystemRandomness, label
+from mpc.rounds import Party
+from protocols.wire import name_digest
+
+MAGIC = b"VBS1"
+HELLO, DATA, UNKNOWN = 1, 2, 3
+HEADER = struct.Struct("<4sB3x16s16s16sQ32s")
+SALT_BYTES = 32
+SESSION_BYTES = 16
+TAG_BYTES = 16
+OVERHEAD = HEADER.size + TAG_BYTES
+_NONCE = bytes(12)
+
+
+class Header(NamedTuple):
+    """What a packet says of itself; to be believed once it has been opened."""
+
+    kind: int
+    session: bytes
+    sender: bytes
+    receiver: bytes
+    counter: int
+    salt: bytes
+
+
+def read_header(packet: bytes, sender: Party) -> Header:
+    """Read a packet's header.
+
+    Raises
+    ------
+    MalformedMessageError
+        If it is cut short or no packet.
+    """
+    if len(packet) < OVERHEAD:
+        raise MalformedMessageError(sender, f"a packet of {len(packet)} bytes, cut short")
+    magic, *parts = HEADER.unpack_from(packet)
+    found = Header(*parts)
+    if magic != MAGIC or found.kind not in (HELLO, DATA, UNKNOWN):
+        raise MalformedMessageError(sender, "bytes that are no packet")
+    return found
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who a party is, and whom it takes for its peers.
+
+    Parameters
+    ----------
+    party : Party
+    keys : KeyPair
+        Its static keys.
+    peers : mapping of Party to bytes
+        The static public keys that it has pinned.
+
+    Raises
+    ------
+    ValueError
+        If it is its own peer, two parties have one key, or a key is none.
+    """
+
+    party: Party
+    keys: KeyPair
+    peers: Mapping[Party, bytes]
+    _secrets: dict[tuple[Party, int], bytes] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.party in self.peers:
+            raise ValueError(f"{self.party} is named as its own peer")
+        everybody = {self.party: self.keys.public, **self.peers}
+        owners: dict[bytes, Party] = {}
+        for party, key in everybody.items():
+            if key in owners:
+                raise ValueError(f"{owners[key]} and {party} have the same key")
+            owners[key] = party
+        for party in self.peers:
+            self._secret(party, HELLO)
+
+    def _secret(self, peer: Party, kind: int) -> bytes:
+        """Return the static secret with a peer, for one kind of packets."""
+        if (peer, kind) not in self._secrets:
+            try:
+                key = self.keys.agree(self.peers[peer], f"seal: static keys, kind {kind}")
+            except ValueError:
+                raise ValueError(f"the public key of {peer} is none") from None
+            self._secrets[peer, kind] = key.secret
+        return self._secrets[peer, kind]
+
+    def seal_statically(
+        self, receiver: Party, kind: int, session: bytes, text: bytes, randomness: Randomness
+    ) -> bytes:
+        """Seal a text under static keys: a hello, or a packet of the kind unknown.
+
+        Raises
+        ------
+        UnexpectedMessageError
+            If the receiver's key is not pinned.
+        """
+        self._check_known(receiver)
+        secret = self._secret(receiver, kind)
+        return _seal(secret, kind, session, (self.party, receiver), 0, text, randomness)
+
+    def open_statically(self, sender: Party, packet: bytes) -> bytes:
+        """Open what was sealed under static keys.
+
+        Raises
+        ------
+        MalformedMessageError, UnexpectedMessageError
+            If it does not open, or the sender's key is not pinned.
+        """
+        self._check_known(sender)
+        header = read_header(packet, sender)
+        if header.kind == DATA:
+            raise UnexpectedMessageError(sender, "a message where a hello is wanted")
+        _check_names(header, sender, self.party)
+        secret = self._secret(sender, header.kind)
+        reason = "a hello that does not open: its key is not the one pinned here, or it was changed"
+        return _open(secret, packet, sender, reason)
+
+    def _check_known(self, peer: Party) -> None:
+        if peer not in self.peers:
+            raise UnexpectedMessageError(peer, f"{self.party} has pinned no key of it")
+
+
+class Seal:
+    """One party's end of one session.
+
+    Parameters
+    ----------
+    identity : Identity
+    session : bytes of length 16
+    randomness : Randomness, optional
+        Draws the ephemeral key and the salts; the operating system's if None.
+    """
+
+    def __init__(
+        self, identity: Identity, session: bytes, randomness: Randomness | None = None
+    ) -> None:
+        self.identity = identity
+        self.session = session
+        self._randomness = randomness or SystemRandomness()
+        self._ephemeral = KeyPair.generate(self._randomness)
+        self._keys: dict[Party, bytes] = {}
+        self._sealed: dict[Party, int] = {}
+        self._opened: dict[Party, int] = {}
+
+    def greet(self, receiver: Party, text: bytes) -> bytes:
+        """Return a hello: this session's ephemeral key and a text."""
+        content = self._ephemeral.public + text
+        return self.identity.seal_statically(
+            receiver, HELLO, self.session, content, self._randomness
+        )
+
+    def welcome(self, sender: Party, packet: bytes) -> bytes:
+        """Open a hello and agree on the session's key; return its text.
+
+        Raises
+        ------
+        MalformedMessageError, UnexpectedMessageError
+            If it does not open, is of another session, or no hello.
+        ReplayedMessageError
+            If the sender's hello has come before.
+        """
+        header = read_header(packet, sender)
+        if header.kind != HELLO or header.session != self.session:
+            raise UnexpectedMessageError(sender, "no hello of this session")
+        content = self.identity.open_statically(sender, packet)
+        if sender in self._keys:
+            raise ReplayedMessageError(sender, "a hello, delivered before")
+        if len(content) < KEY_BYTES:
+            raise MalformedMessageError(sender, "a hello without a key")
+        self._keys[sender] = self._agree(sender, content[:KEY_BYTES])
+        return content[KEY_BYTES:]
+
+    def _agree(self, peer: Party, ephemeral: bytes) -> bytes:
+        """Return the session key of two parties, the same at both."""
+        own, pinned = self.identity.keys, self.identity.peers[peer]
+        sides = sorted(
+            [
+                (self.identity.party, self._ephemeral.public, own.public),
+                (peer, ephemeral, pinned),
+            ]
+        )
+        try:
+            mixed = {
+                self.identity.party: self._ephemeral.agree(pinned, "seal: es").secret,
+                peer: own.agree(ephemeral, "seal: es").secret,
+            }
+            both = self._ephemeral.agree(ephemeral, "seal: ee").secret
+        except ValueError:
+            raise MalformedMessageError(peer, "a hello whose key is none") from None
+        static = own.agree(pinned, "seal: ss").secret
+        secrets = both + mixed[sides[0][0]] + mixed[sides[1][0]] + static
+        info = label("seal: session key", self.session, *(part for side in sides for part in side))
+        return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(secrets)
+
+    def knows(self, peer: Party) -> bool:
+        """Whether there is a key with a peer: its hello has come."""
+        return peer in self._keys
+
+    def seal(self, receiver: Party, text: bytes) -> bytes:
+        """Seal a text as the next for its receiver.
+
+        Raises
+        ------
+        UnexpectedMessageError
+            If the receiver's hello has not come.
+        """
+        if receiver not in self._keys:
+            raise UnexpectedMessageError(receiver, "its hello has not come")
+        counter = self._sealed.get(receiver, 0)
+        self._sealed[receiver] = counter + 1
+        names = self.identity.party, receiver
+        key = self._keys[receiver]
+        return _seal(key, DATA, self.session, names, counter, text, self._randomness)
+
+    def open(self, sender: Party, packet: bytes) -> bytes:
+        """Open the next packet of a sender.
+
+        Raises
+        ------
+        MalformedMessageError
+            If it is cut short, was changed, or is sealed with another key.
+        UnexpectedMessageError
+            If it is of another session, from or to somebody else, before the sender's hello, or
+            packets before it are lacking.
+        ReplayedMessageError
+            If it was opened before.
+        """
+        header = read_header(packet, sender)
+        if header.session != self.session:
+            raise UnexpectedMessageError(sender, "a message of another session")
+        _check_names(header, sender, self.identity.party)
+        if header.kind != DATA or sender not in self._keys:
+            raise UnexpectedMessageError(sender, "a message before its hello")
+        reason = "a message that does not open: it was changed, or sealed with another key"
+        text = _open(self._keys[sender], packet, sender, reason)
+        wanted = self._opened.get(sender, 0)
+        if header.counter < wanted:
+            raise ReplayedMessageError(sender, f"packet {header.counter}, delivered before")
+        if header.counter > wanted:
+            raise UnexpectedMessageError(sender, f"packet {header.counter}, wanted {wanted}")
+        self._opened[sender] = wanted + 1
+        return text
+
+    def forget(self) -> None:
+        """Drop the session's keys: what was sealed can be opened by nobody any more."""
+        self._keys.clear()
+        self._ephemeral = KeyPair.generate(self._randomness)
+
+
+def _seal(
+    secret: bytes,
+    kind: int,
+    session: bytes,
+    names: tuple[Party, Party],
+    counter: int,
+    text: bytes,
+    randomness: Randomness,
+) -> bytes:
+    sender, receiver = map(name_digest, names)
+    salt = randomness.bytes(SALT_BYTES)
+    header = HEADER.pack(MAGIC, kind, session, sender, receiver, counter, salt)
+    return header + _cipher(secret, header).encrypt(_NONCE, text, header)
+
+
+def _open(secret: bytes, packet: bytes, sender: Party, reason: str) -> bytes:
+    view = memoryview(packet)
+    header = bytes(view[: HEADER.size])
+    try:
+        return _cipher(secret, header).decrypt(_NONCE, view[HEADER.size :], header)
+    except InvalidTag:
+        raise MalformedMessageError(sender, reason) from None
+
+
+def _cipher(secret: bytes, header: bytes) -> ChaCha20Poly1305:
+    """Return the cipher of one envelope; its key is used once, as the salt is drawn anew."""
+    info = label("seal: envelope", header)
+    key = HKDF(hashes.SHA256(), KEY_BYTES, salt=header[-SALT_BYTES:], info=info).derive(secret)
+    return ChaCha20Poly1305(key)
+
+
+def _check_names(header: Header, sender: Party, receiver: Party) -> None:
+    if (header.sender, header.receiver) != (name_digest(sender), name_digest(receiver)):
+        raise UnexpectedMessageError(sender, "a message from or to somebody else")

@@ -1,0 +1,41 @@
+"""Records in one order at all sites: that of their identifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from protocols.errors import DataError
+from protocols.site.text import TextColumn
+
+
+def check_ids(source: str, named: str, ids: TextColumn) -> None:
+    """Refuse identifiers that are lacking or stand twice.
+
+    Raises
+    ------
+    DataError
+        It names the source, the column as `named`, and the record; never the identifier of a
+        person alone: who reads the file finds it by the record's number.
+    """
+    counts = np.bincount(ids.places)
+    if counts.max() > 1:
+        twice = np.flatnonzero(ids.places == int(counts.argmax()))[:2] + 1
+        raise DataError(f"{source}: records {twice[0]} and {twice[1]} have one {named}")
+    for place, text in enumerate(ids.texts):
+        if not text.strip():
+            record = int(np.argmax(ids.places == place)) + 1
+            raise DataError(f"{source}, record {record}: no {named}")
+
+
+def in_order(
+    columns: Mapping[str, TextColumn], ids: TextColumn
+) -> tuple[dict[str, TextColumn], TextColumn]:
+    """Return columns and identifiers with the records in the order of the identifiers' characters.
+
+    No other rule is applied: "7" and "007" are two people.
+    """
+    rank = np.argsort(np.argsort(np.array(ids.texts, object)))[ids.places]
+    order = np.argsort(rank, kind="stable")
+    return {name: column.take(order) for name, column in columns.items()}, ids.take(order)

@@ -1,0 +1,100 @@
+"""A site's ledger on disk: what was revealed is written, and durable, before the first byte leaves.
+
+One line of JSON for each fact and for each query's tables, with the time; lines are only added. A
+last line that a crash cut short was promised to nobody and is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mpc.rounds import Party
+from protocols.ledger import Fact, Ledger, OpenedTable
+from protocols.variables import Rows
+
+
+class LedgerFile(Ledger):
+    """A ledger that goes on where its file ends.
+
+    Parameters
+    ----------
+    path : Path
+        Made if it is not there; its owner's alone.
+
+    Raises
+    ------
+    ValueError
+        If the file is no ledger: it names the line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        if path.exists():
+            self._load(path)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = os.fdopen(descriptor, "ab")
+
+    def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:
+        """Note a fact, once, on disk."""
+        if Fact(what, about, to) not in self.facts:
+            self._write({"what": what, "about": about, "to": list(to)})
+        super().note(what, about, to)
+
+    def open(self, tables: Iterable[OpenedTable]) -> None:
+        """Note the tables of a query, on disk."""
+        added = list(tables)
+        if added:
+            self._write({"tables": [_as_json(table) for table in added]})
+        super().open(added)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        line = json.dumps({"at": at, **entry}, ensure_ascii=False)
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _load(self, path: Path) -> None:
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        for number, line in enumerate(content[:whole].splitlines(), 1):
+            try:
+                self._take(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                reason = f"{path}, line {number}: no entry of a ledger ({error})"
+                raise ValueError(reason) from None
+        if whole < len(content):
+            os.truncate(path, whole)
+
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        if "tables" in entry:
+            self.tables += [_table(table) for table in entry["tables"]]
+        else:
+            self.facts.append(Fact(entry["what"], entry["about"], tuple(entry["to"])))
+
+
+def _as_json(table: OpenedTable) -> dict[str, Any]:
+    rows = {} if table.rows == Rows() else {"rows": list(table.rows)}
+    return {"variables": list(table.variables), "cells": table.cells, "to": table.to, **rows}
+
+
+def _table(entry: Mapping[str, Any]) -> OpenedTable:
+    rows = Rows(*_numbers(entry.get("rows", ())))
+    return OpenedTable(tuple(entry["variables"]), int(entry["cells"]), str(entry["to"]), rows)
+
+
+def _numbers(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if value is not None and type(value) is not int:
+            raise ValueError(f"{value!r} is no number of a choice of records")
+        yield value

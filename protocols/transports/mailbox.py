@@ -1,0 +1,194 @@
+"""A party's mail: what an engine brings, sorted by session, and what does not belong, turned away.
+
+A `Link` is all that an engine gives: packets to peers, packets from peers. Its names are a claim;
+packets are believed once their seal is opened. A `Mailbox` outlives sessions. What comes for the
+session that is under way is handed to its channel; hellos of other sessions wait until they are
+begun; whatever else comes is refused by a named error, which is noted and ends nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import NamedTuple, Protocol
+
+from mpc.errors import ProtocolError, ReplayedMessageError, UnexpectedMessageError
+from mpc.randomness import Randomness, SystemRandomness
+from mpc.rounds import Party
+from protocols.errors import PeerGoneError
+from protocols.seal import DATA, HELLO, UNKNOWN, Header, Identity, read_header
+
+RELAY: Party = "relay"
+MOST_EARLY = 64  # hellos of sessions that have not begun
+MOST_REFUSED = 100  # that are remembered
+
+
+class Link(Protocol):
+    """What an engine gives: it moves bytes between parties, each link in order."""
+
+    def deliver(
+        self, packets: Mapping[Party, bytes], patience: float
+    ) -> Mapping[Party, PeerGoneError]:
+        """Bring each receiver its packet; return the errors of those that were not reached.
+
+        Parameters
+        ----------
+        packets : mapping of Party to bytes
+        patience : float
+            Seconds to try again for, where a receiver or the network is gone; 0 tries once.
+        """
+        ...
+
+    def receive(self, timeout: float | None) -> tuple[Party, bytes] | None:
+        """Return the next packet and who is said to have sent it; None after `timeout` seconds."""
+        ...
+
+    def close(self) -> None:
+        """Leave the network."""
+        ...
+
+
+class Patience(NamedTuple):
+    """How long a party waits, in seconds.
+
+    Parameters
+    ----------
+    silent : float, default=600
+        For a message of a peer that can be reached: it may be computing.
+    gone : float, default=10
+        For a peer, or the network, that cannot be reached: it may come back.
+    probe : float, default=2
+        Before a peer that is waited for is looked after, again and again.
+    hello : float, default=60
+        For all hellos of a session.
+    """
+
+    silent: float = 600.0
+    gone: float = 10.0
+    probe: float = 2.0
+    hello: float = 60.0
+
+
+class Mailbox:
+    """A party's mail, for as long as its process lives.
+
+    Parameters
+    ----------
+    link : Link
+    identity : Identity
+    patience : Patience, optional
+    randomness : Randomness, optional
+    note : callable, optional
+        Is told each error for which a packet was refused: for a log.
+
+    Attributes
+    ----------
+    refused : deque of ProtocolError
+        The last of them.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        identity: Identity,
+        patience: Patience | None = None,
+        randomness: Randomness | None = None,
+        note: Callable[[ProtocolError], None] | None = None,
+    ) -> None:
+        self.link = link
+        self.identity = identity
+        self.patience = patience or Patience()
+        self.randomness = randomness or SystemRandomness()
+        self.refused: deque[ProtocolError] = deque(maxlen=MOST_REFUSED)
+        self._note = note
+        self._early: deque[tuple[Party, Header, bytes]] = deque()
+        self._seen: set[bytes] = set()
+
+    @property
+    def party(self) -> Party:
+        """Whose it is."""
+        return self.identity.party
+
+    def refuse(self, error: ProtocolError) -> None:
+        """Note a packet that is turned away."""
+        self.refused.append(error)
+        if self._note is not None:
+            self._note(error)
+
+    def begin(self, session: bytes) -> None:
+        """Note that a session begins: it does so once."""
+        self._seen.add(session)
+
+    def hello_of(self, sender: Party, session: bytes | None = None) -> bytes | None:
+        """Take a sender's oldest hello that came early: of a session, or of any new one."""
+        for item in list(self._early):
+            party, header, packet = item
+            if party == sender and session in (None, header.session):
+                self._early.remove(item)
+                if session is not None or self._is_new(sender, packet):
+                    return packet
+        return None
+
+    def _is_new(self, sender: Party, packet: bytes) -> bool:
+        """Whether a hello opens, and begins a session that has not been."""
+        try:
+            self.identity.open_statically(sender, packet)
+            if read_header(packet, sender).session in self._seen:
+                raise ReplayedMessageError(sender, "a hello of a session that is over")
+        except ProtocolError as error:
+            self.refuse(error)
+            return False
+        return True
+
+    def begins(self, sender: Party) -> bool:
+        """Whether a sender has said hello to begin a new session; it is kept for `hello_of`."""
+        packet = self.hello_of(sender)
+        if packet is None:
+            return False
+        self._early.appendleft((sender, read_header(packet, sender), packet))
+        return True
+
+    def receive(
+        self, session: bytes | None, timeout: float | None
+    ) -> tuple[Party, Header, bytes] | None:
+        """Return the next packet of a session; None after `timeout` seconds or an early hello."""
+        end = None if timeout is None else monotonic() + timeout
+        while True:
+            found = self.link.receive(None if end is None else max(0.0, end - monotonic()))
+            if found is None:
+                return None
+            sender, packet = found
+            try:
+                header = self._header(sender, packet)
+            except ProtocolError as error:
+                self.refuse(error)
+                continue
+            if header.session == session:
+                return sender, header, packet
+            if header.kind == HELLO:
+                self._keep(sender, header, packet)
+                return None
+            self._turn_away(sender, header)
+
+    def _header(self, sender: Party, packet: bytes) -> Header:
+        if sender not in self.identity.peers:
+            raise UnexpectedMessageError(sender, f"{self.party} has pinned no key of it")
+        return read_header(packet, sender)
+
+    def _keep(self, sender: Party, header: Header, packet: bytes) -> None:
+        if len(self._early) == MOST_EARLY:
+            self._early.popleft()
+        self._early.append((sender, header, packet))
+
+    def _turn_away(self, sender: Party, header: Header) -> None:
+        """Refuse a packet of another session; tell its sender if it was a message.
+
+        A party that was started again knows nothing of its sessions: who is told so need not wait.
+        """
+        self.refuse(UnexpectedMessageError(sender, "a message of another session"))
+        if header.kind == DATA:
+            packet = self.identity.seal_statically(
+                sender, UNKNOWN, header.session, b"", self.randomness
+            )
+            self.link.deliver({sender: packet}, 0.0)

@@ -1,0 +1,154 @@
+"""Sessions between machines: the analyst begins them, sites and dealer join them, one by one.
+
+    begin     analyst: hellos to all parties, theirs awaited
+    accept    site, dealer: the analyst's next hello awaited, however long; hellos to all
+    answer    site, dealer: accept a session, serve it, and the next: whatever became of the last
+
+A session that failed is over for all its parties. The next has keys of its own; what a study has
+committed outlives it in the sites' memories, so that equal labels hide equal columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from mpc.errors import ProtocolError, UnexpectedMessageError
+from mpc.randomness import KEY_BYTES
+from mpc.rounds import Party, Program
+from protocols.errors import SessionOverError
+from protocols.parties import serve
+from protocols.seal import SESSION_BYTES, Seal, read_header
+from protocols.session import Conversations, Role
+from protocols.transports.channel import Channel, drive
+from protocols.transports.control import decode_roster
+from protocols.transports.local import Traffic
+from protocols.transports.mailbox import Mailbox
+
+R = TypeVar("R")
+
+
+class NetworkTransport:
+    """Runs the analyst's programs in one session between machines.
+
+    Parameters
+    ----------
+    mailbox : Mailbox
+        The analyst's.
+    parties : collection of Party
+        Sites and dealer.
+
+    Raises
+    ------
+    PeerGoneError
+        If a party cannot be reached, or does not say hello in time: it names the party.
+    ProtocolError
+        If a party's hello is not in order.
+    """
+
+    def __init__(self, mailbox: Mailbox, parties: Collection[Party]) -> None:
+        self._channel = begin(mailbox, parties)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What the analyst has sent, and the longest chain of messages that it has read."""
+        return self._channel.traffic
+
+    def run(self, program: Program[R]) -> R:
+        """Run a program to its end."""
+        return drive(program, self._channel)
+
+    def close(self) -> None:
+        """End the session."""
+        self._channel.close()
+
+
+def begin(mailbox: Mailbox, parties: Collection[Party]) -> Channel:
+    """Begin a session with parties; raises as `NetworkTransport`."""
+    analyst, identity = mailbox.party, mailbox.identity
+    strangers = set(parties) - set(identity.peers)
+    if strangers:
+        raise ValueError(f"no key is pinned of {', '.join(sorted(strangers))}")
+    session = mailbox.randomness.bytes(SESSION_BYTES)
+    seal = Seal(identity, session, mailbox.randomness)
+    channel = Channel(mailbox, seal, {analyst, *parties}, analyst)
+    try:
+        channel.greet(patience=mailbox.patience.hello)
+        channel.await_hellos()
+    except BaseException as error:
+        channel.abort(error)
+        raise
+    return channel
+
+
+def accept(mailbox: Mailbox, analyst: Party) -> Channel:
+    """Wait for an analyst's next session, and join it; what is not in order is refused."""
+    while True:
+        packet = mailbox.hello_of(analyst)
+        if packet is None:
+            mailbox.receive(None, None)
+            continue
+        try:
+            return _join(mailbox, analyst, packet)
+        except ProtocolError as error:
+            mailbox.refuse(error)
+
+
+def _join(mailbox: Mailbox, analyst: Party, packet: bytes) -> Channel:
+    text = mailbox.identity.open_statically(analyst, packet)
+    parties = decode_roster(text[KEY_BYTES:], analyst)
+    if not {mailbox.party, analyst} <= set(parties):
+        raise UnexpectedMessageError(analyst, f"a session without {mailbox.party}")
+    seal = Seal(mailbox.identity, read_header(packet, analyst).session, mailbox.randomness)
+    channel = Channel(mailbox, seal, parties, analyst)
+    channel.welcome(analyst, packet)
+    strangers = set(parties) - set(mailbox.identity.peers) - {mailbox.party}
+    if strangers:
+        channel.greet([analyst])
+        unknown = f"has pinned no key of {', '.join(sorted(strangers))}"
+        error = ProtocolError(mailbox.party, unknown)
+        channel.abort(error)
+        raise error
+    channel.greet()
+    return channel
+
+
+def answer(
+    mailbox: Mailbox,
+    role: Role,
+    analyst: Party,
+    conversations: Conversations,
+    *,
+    ended: Callable[[Exception | None], None] = lambda _: None,
+    sessions: int | None = None,
+) -> None:
+    """Serve an analyst's sessions, one after the other: the life of a site or dealer.
+
+    Parameters
+    ----------
+    mailbox : Mailbox
+    role : Role
+    analyst : Party
+    conversations : mapping of query class to Conversation
+    ended : callable
+        Is told how each session ended: None, or the error.
+    sessions : int, optional
+        How many to serve; without an end if None.
+    """
+    served = 0
+    while sessions is None or served < sessions:
+        channel = accept(mailbox, analyst)
+        served += 1
+        ended(_serve(channel, role, conversations))
+
+
+def _serve(channel: Channel, role: Role, conversations: Conversations) -> Exception | None:
+    """Serve one session; return what ended it, if that was a failure."""
+    program: Program[Any] = serve(role, channel.analyst, conversations)
+    try:
+        drive(program, channel)
+    except SessionOverError:
+        return None
+    except Exception as error:  # whatever it was, the next session is answered
+        return error
+    return None

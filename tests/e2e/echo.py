@@ -1,0 +1,30 @@
+"""A relay, or a party that sends back what it is sent: ``python -m tests.e2e.echo party file``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from protocols.transports.nvflare import connect, start_relay
+from tests.e2e.party import certificates_of, say
+
+
+def main(party, path):
+    settings = json.loads(Path(path).read_text())
+    certificates = certificates_of(settings)
+    if party == "relay":
+        with start_relay(settings["address"], certificates=certificates):
+            say("ready")
+            time.sleep(120)
+    with connect(party, settings["address"], certificates=certificates) as link:
+        say("ready")
+        while True:
+            sender, packet = link.receive(None)
+            say(f"from {sender} {len(packet)} bytes")
+            link.deliver({sender: packet}, 10.0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,24 @@
+"""A party as in `tests.e2e.party`, which also says how many bytes it has sent in a session."""
+
+from __future__ import annotations
+
+import sys
+
+from protocols.transports.channel import Channel
+from tests.e2e.party import main, say
+
+
+def tell_bytes():
+    """Say at the end of each session what was sent in it."""
+    leave = Channel._leave
+
+    def watched(channel, last):
+        leave(channel, last)
+        say(f"sent {channel.traffic.bytes}")
+
+    Channel._leave = watched
+
+
+if __name__ == "__main__":
+    tell_bytes()
+    main(*sys.argv[1:])

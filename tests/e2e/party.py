@@ -1,0 +1,105 @@
+"""One party of a federation as a process: ``python -m tests.e2e.party relay|site|dealer ...``.
+
+Its arguments are a file in JSON: what a configuration will say. Tests start it, and kill it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from mpc.randomness import KeyPair
+from protocols.federation import ANALYST, DEALER
+from protocols.queries import CONVERSATIONS
+from protocols.roles import DealerRole, SiteRole
+from protocols.seal import Identity
+from protocols.site.data import SiteData
+from protocols.site.memory import SiteMemory
+from protocols.transports.channel import Channel
+from protocols.transports.mailbox import Mailbox, Patience
+from protocols.transports.network import answer
+from protocols.transports.nvflare import Certificates, connect, start_relay
+from protocols.variables import Variable
+
+
+def say(line):
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def certificates_of(settings):
+    paths = settings.get("certificates")
+    return Certificates(*map(Path, paths)) if paths else None
+
+
+def identity_of(party, settings):
+    keys = {p: KeyPair(bytes.fromhex(key)) for p, key in settings["keys"].items()}
+    return Identity(party, keys[party], {p: k.public for p, k in keys.items() if p != party})
+
+
+def data_of(path):
+    with np.load(path, allow_pickle=False) as file:
+        notes = json.loads(file["variables"].tobytes())
+        variables = {n: Variable(n, tuple(states), missing) for n, states, missing in notes}
+        return SiteData(variables, {name: file[f"codes {name}"] for name in variables})
+
+
+def save_data(path, data):
+    notes = json.dumps([[v.name, v.states, v.missing] for v in data.variables.values()])
+    codes = {f"codes {name}": column for name, column in data.codes.items()}
+    np.savez(path, variables=np.frombuffer(notes.encode(), np.uint8), **codes)
+
+
+def role_of(party, identity, settings):
+    peers = {p: key for p, key in identity.peers.items() if p != ANALYST}
+    if party == DEALER:
+        return DealerRole(party, identity.keys, peers)
+    role = SiteRole(party, data_of(settings["data"][party]), identity.keys, peers)
+    if "memory" in settings:
+        role.memory = SiteMemory(Path(settings["memory"]) / party)
+    return role
+
+
+def stop_at(party, settings):
+    """Say when the nth message of a kind is about to leave, and wait there to be killed."""
+    kind, place = settings.get("stop", {}).get(party, (None, 0))
+    if kind is None:
+        return
+    pack, seen = Channel._pack, []
+
+    def watched(channel, receiver, body):
+        if bytes(body[1 : 1 + body[0]]).decode() == kind:
+            seen.append(receiver)
+            if len(seen) == place + 1:
+                say("here")
+                time.sleep(60)
+        return pack(channel, receiver, body)
+
+    Channel._pack = watched
+
+
+def main(party, path):
+    settings = json.loads(Path(path).read_text())
+    certificates = certificates_of({"certificates": settings.get("certificates", {}).get(party)})
+    if party == "relay":
+        with start_relay(settings["address"], certificates=certificates):
+            say("ready")
+            time.sleep(settings.get("seconds", 120))
+        return
+    stop_at(party, settings)
+    identity = identity_of(party, settings)
+    patience = Patience(**settings.get("patience", {}))
+    with connect(party, settings["address"], certificates=certificates) as link:
+        mailbox = Mailbox(link, identity, patience, note=lambda e: say(f"refused {e}"))
+        role = role_of(party, identity, settings)
+        say("ready")
+        tell = lambda error: say(f"ended {getattr(error, 'party', error)} {error}")  # noqa: E731
+        answer(mailbox, role, ANALYST, CONVERSATIONS, ended=tell)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,189 @@
+"""Federations of processes on this machine: their keys, certificates, files, starts and ends."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import inspect
+import json
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from mpc.randomness import KeyPair, SystemRandomness
+from protocols.federation import ANALYST, DEALER
+from protocols.queries import CONVERSATIONS
+from protocols.roles import AnalystRole
+from protocols.session import Session
+from protocols.transports.mailbox import Mailbox, Patience
+from protocols.transports.network import NetworkTransport
+from protocols.transports.nvflare import Certificates, connect
+from tests.e2e.party import identity_of, save_data
+
+ROOT = Path(__file__).parents[2]
+
+
+def free_address():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def _text(name):
+    return name.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
+
+
+class Authority:
+    """Signs certificates, as a coordinator does."""
+
+    def __init__(self, folder, name="root"):
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.root = self._write("root", self._sign(self.name, self.key.public_key(), True))
+
+    def certificates(self, party, common_name=None):
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name or party)])
+        certificate = self._write(party, self._sign(name, key.public_key(), False))
+        path = self.folder / f"{party}.key"
+        path.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        return Certificates(self.root, certificate, path)
+
+    def _sign(self, name, public, authority):
+        now, hour = datetime.datetime.now(datetime.UTC), datetime.timedelta(hours=1)
+        builder = x509.CertificateBuilder(
+            self.name, name, public, x509.random_serial_number(), now - hour, now + 24 * hour
+        )
+        usage = dict.fromkeys(inspect.signature(x509.KeyUsage).parameters, False)
+        usage.update({"key_cert_sign": True, "crl_sign": True} if authority else {})
+        usage["digital_signature"] = True
+        for extension, critical in (
+            (x509.BasicConstraints(ca=authority, path_length=None), True),
+            (x509.KeyUsage(**usage), True),
+            (x509.SubjectKeyIdentifier.from_public_key(public), False),
+            (x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), False),
+            (x509.SubjectAlternativeName([x509.DNSName(_text(name))]), False),
+        ):
+            builder = builder.add_extension(extension, critical)
+        return builder.sign(self.key, hashes.SHA256())
+
+    def _write(self, name, certificate):
+        path = self.folder / f"{name}.crt"
+        path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        return path
+
+
+class Process:
+    """A party's process; its lines are read as they come."""
+
+    def __init__(self, party, settings, module="party"):
+        self.party = party
+        self.lines = queue.Queue()
+        self.seen = []
+        command = [sys.executable, "-m", f"tests.e2e.{module}", party, str(settings)]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.strip())
+
+    def wait_for(self, start, timeout=40.0):
+        """Return the next line that starts so."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                line = self.lines.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"{self.party} said only {self.seen}") from None
+            self.seen.append(line)
+            if line.startswith(start):
+                return line
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(10)
+        self.reader.join(10)
+        self.process.stdout.close()
+
+
+class Processes:
+    """A relay, sites and a dealer as processes; the analyst is the caller."""
+
+    def __init__(self, folder, data, *, secure=False, patience=None, stop=None, memory=False):
+        self.folder, self.sites = folder, tuple(data)
+        parties = (*data, DEALER, ANALYST)
+        keys = {p: KeyPair.generate(SystemRandomness()).private.hex() for p in parties}
+        files = {site: str(folder / f"{site}.npz") for site in data}
+        for site, path in files.items():
+            save_data(path, data[site])
+        self.address = free_address()
+        self.patience = patience or {}
+        self.settings = {
+            "address": self.address, "keys": keys, "data": files, "stop": stop or {},
+            "patience": self.patience,
+        }  # fmt: skip
+        if memory:
+            self.settings["memory"] = str(folder)
+        self.authority = Authority(folder / "certificates") if secure else None
+        self.certificates = {}
+        if self.authority is not None:
+            self.certificates = {p: self.authority.certificates(p) for p in (*parties, "relay")}
+            paths = {p: list(map(str, found)) for p, found in self.certificates.items()}
+            self.settings["certificates"] = paths
+        self.running, self.link = {}, None
+        try:
+            self._start_all()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _start_all(self):
+        self.start("relay")
+        self.running["relay"].wait_for("ready")
+        for party in (*self.sites, DEALER):
+            self.start(party)
+        self.link = connect(ANALYST, self.address, certificates=self.certificates.get(ANALYST))
+        known = identity_of(ANALYST, self.settings)
+        self.mailbox = Mailbox(self.link, known, Patience(**self.patience))
+        for party in (*self.sites, DEALER):
+            self.running[party].wait_for("ready")
+
+    def start(self, party, **changes):
+        path = self.folder / f"{party}.json"
+        path.write_text(json.dumps({**self.settings, **changes}))
+        self.running[party] = Process(party, path)
+
+    def session(self):
+        transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))
+        role = AnalystRole(public_keys=self.mailbox.identity.peers)
+        return Session(role, transport, CONVERSATIONS)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.link is not None:
+            self.link.close()
+        for process in self.running.values():
+            process.kill()
+        gc.collect()  # sockets that CellNet left, while their warnings are ignored

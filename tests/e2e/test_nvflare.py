@@ -1,0 +1,302 @@
+"""What is asked of NVFlare's CellNet, an internal interface: these fail when it changes."""
+
+from __future__ import annotations
+
+import gc
+import json
+import selectors
+import socket
+import threading
+import time
+from importlib.metadata import version
+
+import pytest
+
+pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
+
+from protocols.errors import TransportError
+from protocols.transports import nvflare as module
+from protocols.transports.mailbox import RELAY
+from protocols.transports.nvflare import Certificates, connect, start_relay
+from tests.e2e.processes import Authority, Process, free_address
+
+# CellNet leaves the sockets of attempts that failed to the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+class Echoes:
+    """A relay and parties that echo, as processes."""
+
+    def __init__(self, folder):
+        self.folder, self.address, self.running = folder, free_address(), []
+
+    def start(self, party, certificates=None, address=None):
+        path = self.folder / f"{party}.json"
+        paths = certificates and list(map(str, certificates))
+        settings = {"address": address or self.address, "certificates": paths}
+        path.write_text(json.dumps(settings))
+        process = Process(party, path, "echo")
+        self.running.append(process)
+        process.wait_for("ready")
+        return process
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.running:
+            process.kill()
+        gc.collect()  # sockets that CellNet left, while their warnings are ignored
+
+
+@pytest.fixture(scope="module")
+def echoes(tmp_path_factory):
+    with Echoes(tmp_path_factory.mktemp("echoes")) as found:
+        found.start("relay")
+        found.start("b")
+        found.start("c")
+        yield found
+
+
+@pytest.fixture
+def a(echoes):
+    with connect("a", echoes.address, certificates=None) as link:
+        yield link
+
+
+class Proxy:
+    """Carries bytes to the relay; can be cut, and can swallow what it is sent without a word."""
+
+    def __init__(self, address):
+        host, port = address.split(":")
+        self.target, self.silent = (host, int(port)), set()
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.server.getsockname()[1]}"
+        self.selector, self.other, self.ends = selectors.DefaultSelector(), {}, False
+        self.selector.register(self.server, selectors.EVENT_READ)
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        while not self.ends:
+            for key, _ in self.selector.select(0.05):
+                if key.fileobj is self.server:
+                    self._connect(self.server.accept()[0])
+                elif key.fileobj in self.other:
+                    self._carry(key.fileobj)
+
+    def _connect(self, near):
+        far = socket.create_connection(self.target)
+        for one, other in ((near, far), (far, near)):
+            self.other[one] = other
+            self.selector.register(one, selectors.EVENT_READ)
+
+    def _carry(self, source):
+        try:
+            data = source.recv(1 << 20)
+            if data and source not in self.silent:
+                self.other[source].sendall(data)
+        except OSError:
+            data = b""
+        if not data:
+            self._close(source)
+
+    def _close(self, one):
+        for end in (one, self.other.pop(one)):
+            self.other.pop(end, None)
+            self.selector.unregister(end)
+            end.close()
+
+    def swallow(self):
+        """Lose all that travels on the connections of now; later ones work."""
+        self.silent = set(self.other)
+
+    def cut(self):
+        for one in list(self.other):
+            if one in self.other:
+                one.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.ends = True
+        self.thread.join()
+        for one in (*self.other, self.server):
+            one.close()
+        self.selector.close()
+
+
+def test_the_version_is_the_one_that_this_was_written_for():
+    assert version("nvflare").startswith("2.9.")
+
+
+def test_packets_come_whole_and_in_order_from_several_receivers(a):
+    sizes = [0, 1, 100, module.PIECE, module.PIECE + 1, 3 * module.PIECE + 5, 7]
+    packets = [bytes([i]) * size for i, size in enumerate(sizes)]
+    for packet in packets:
+        assert a.deliver({"b": packet, "c": packet[::-1]}, 0.0) == {}
+    came = {"b": [], "c": []}
+    for _ in range(2 * len(packets)):
+        sender, packet = a.receive(10.0)
+        came[sender].append(packet)
+    assert came == {"b": packets, "c": [packet[::-1] for packet in packets]}
+    assert a.receive(0.0) is None
+
+
+def test_many_small_packets_are_fast(a):
+    start = time.monotonic()
+    for i in range(100):
+        a.deliver({"b": bytes([i])}, 0.0)
+        assert a.receive(5.0) == ("b", bytes([i]))
+    assert time.monotonic() - start < 5
+
+
+def test_a_peer_that_is_not_there_is_named_at_once(a):
+    start = time.monotonic()
+    failed = a.deliver({"zoe": b"x", "b": b"y"}, 0.0)
+    assert time.monotonic() - start < 2
+    assert [(peer, e.party, e.reason) for peer, e in failed.items()] == [
+        ("zoe", "zoe", "cannot be reached")
+    ]
+    assert a.receive(5.0) == ("b", b"y")
+
+
+def test_a_killed_peer_is_named_within_patience_and_reached_when_it_is_back(a, echoes):
+    echoes.start("d")
+    assert a.deliver({"d": b"x"}, 0.0) == {}
+    assert a.receive(5.0) == ("d", b"x")
+    echoes.running[-1].kill()
+    start = time.monotonic()
+    assert a.deliver({"d": b"x"}, 1.0)["d"].party == "d"
+    assert time.monotonic() - start < 3
+    echoes.start("d")
+    assert a.deliver({"d": b"again"}, 5.0) == {}
+    assert a.receive(5.0) == ("d", b"again")
+
+
+@pytest.mark.parametrize("loss", ["cut", "swallow"])
+def test_a_lost_network_is_found_again(echoes, loss, monkeypatch):
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 1.5)
+    proxy = Proxy(echoes.address)
+    try:
+        with connect("e", proxy.address, certificates=None) as link:
+            assert link.deliver({"b": b"before"}, 0.0) == {}
+            assert link.receive(5.0) == ("b", b"before")
+            getattr(proxy, loss)()
+            start = time.monotonic()
+            assert link.deliver({"b": b"after"}, 15.0) == {}
+            assert link.receive(10.0) == ("b", b"after")
+            assert time.monotonic() - start < 25
+            assert link.receive(0.3) is None, "a packet came twice"
+    finally:
+        proxy.close()
+
+
+def test_a_relay_that_went_is_named(tmp_path):
+    with Echoes(tmp_path) as own:
+        relay = own.start("relay")
+        with connect("a", own.address, certificates=None) as link:
+            relay.kill()
+            failed = link.deliver({"b": b"x"}, 1.0)
+            assert failed["b"].party == RELAY and own.address in str(failed["b"])
+            own.start("relay")
+            own.start("b")
+            assert link.deliver({"b": b"x"}, 15.0) == {}
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+
+def send(link, payload, headers=None, channel=module.CHANNEL, topic=module.TOPIC, target="b"):
+    nv = module._nvflare()
+    reply = link._cell.send_request(
+        channel, topic, target, nv.Message(headers or {}, payload), 0.7, optional=True
+    )
+    return reply.get_header(nv.MessageHeaderKey.RETURN_CODE)
+
+
+GOOD = {"epoch": b"e" * 16, "number": 0, "first": True, "last": True}
+
+
+def test_what_cellnet_would_decode_is_refused_before_it_is_read(a):
+    """Its own serialization can name classes; plain bytes, sent the same way, are taken in."""
+    ok = module._nvflare().ReturnCode.OK
+    assert send(a, b"bytes", GOOD) == ok
+    assert a.receive(5.0) == ("b", b"bytes")
+    assert send(a, {"a": 1}, {**GOOD, "number": 1}) != ok
+    assert send(a, [b"bulk"], channel="cellnet.channel", topic="bulk") != ok
+    assert send(a, {"cert_content": b""}, channel="credential_manager", topic="key_exchange") != ok
+    assert send(a, b"x", channel="another") != ok
+    assert a.receive(0.3) is None
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {**GOOD, "number": "0"}, {**GOOD, "epoch": "e"}, {**GOOD, "number": True}]
+)
+def test_a_piece_without_its_number_is_refused(a, headers):
+    assert send(a, b"x", headers) != module._nvflare().ReturnCode.OK
+
+
+def test_the_relay_forwards_nothing_in_anothers_name(a, echoes, monkeypatch):
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.7)
+    keys = module._nvflare().MessageHeaderKey
+    sent = []
+
+    def lie(message):
+        sent.append(message)
+        message.set_header(keys.ORIGIN, "c")
+
+    b = next(process for process in echoes.running if process.party == "b")
+    assert a.deliver({"b": b"honest"}, 0.0) == {} and a.receive(5.0)
+    a._cell.add_outgoing_request_filter("*", "*", lie)
+    assert set(a.deliver({"b": b"x" * 77}, 0.0)) == {"b"} and sent
+    with pytest.raises(AssertionError, match="said only"):
+        b.wait_for("from c 77", timeout=0.5)
+
+
+def test_certificates_bind_names(tmp_path):
+    root = Authority(tmp_path / "root")
+    foreign = Authority(tmp_path / "foreign").certificates("a")
+    with Echoes(tmp_path) as own:
+        own.start("relay", root.certificates("relay"))
+        own.start("b", root.certificates("b"))
+        with connect("a", own.address, certificates=root.certificates("a")) as link:
+            assert link.deliver({"b": b"x"}, 0.0) == {}
+            assert link.receive(5.0) == ("b", b"x")
+        as_another = root.certificates("other", "c")
+        for certificates in (foreign, as_another, None):
+            with pytest.raises(TransportError, match="the relay cannot be reached at"):
+                connect("a", own.address, certificates=certificates, timeout=2.0)
+
+
+def test_a_relay_with_another_name_is_not_believed(tmp_path):
+    root = Authority(tmp_path / "root")
+    with Echoes(tmp_path) as own:
+        own.start("relay", root.certificates("relay", "mallory"))
+        with pytest.raises(TransportError, match="the relay cannot be reached at"):
+            connect("a", own.address, certificates=root.certificates("a"), timeout=2.0)
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+def test_an_address_that_is_taken_is_refused():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(TransportError, match=f"no relay can listen on {address}: "):
+            start_relay(address, certificates=None)
+
+
+def test_files_that_cannot_be_used_are_named(tmp_path):
+    good = Authority(tmp_path).certificates("a")
+    absent = tmp_path / "none.crt"
+    for wrong in (good._replace(root=absent), good._replace(key=good.certificate)):
+        with pytest.raises(TransportError, match=r"the certificates .* cannot be used"):
+            connect("a", "127.0.0.1:1", certificates=Certificates(*wrong))
+
+
+def test_a_relay_that_is_not_there_is_an_error_in_time():
+    start = time.monotonic()
+    with pytest.raises(TransportError, match="the relay cannot be reached at"):
+        connect("a", free_address(), certificates=None, timeout=1.0)
+    assert time.monotonic() - start < 5

@@ -1,0 +1,125 @@
+"""The commands that need no transport."""
+
+import runpy
+import socket
+import stat
+import sys
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from protocols.deployment.files import StudyFile
+from protocols.deployment.keys import decode_public, read_private
+from tests.e2e.command import run
+from tests.protocols.deployment.parties import change, deployment
+from vertibayes.cli.up import party_files, reach
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "three_sites"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return deployment(tmp_path / "all")
+
+
+def test_keygen(capsys, tmp_path):
+    code, out, error = run(capsys, "keygen", "--out", tmp_path / "a.key")
+    assert (code, error) == (0, "")
+    assert decode_public(out.strip()) == read_private(tmp_path / "a.key").public
+    assert stat.S_IMODE((tmp_path / "a.key").stat().st_mode) == 0o600
+    before = (tmp_path / "a.key").read_bytes()
+    code, out, error = run(capsys, "keygen", "--out", tmp_path / "a.key")
+    assert code == 2 and not out and "a key is never overwritten" in error
+    assert (tmp_path / "a.key").read_bytes() == before
+
+
+def test_init_names_the_files_that_it_wrote(capsys, tmp_path):
+    code, out, _ = run(capsys, "init", "--sites", "a, b", "--out", tmp_path / "x")
+    wanted = ["a/site.toml", "b/site.toml", "dealer/dealer.toml"]
+    wanted += ["analyst/study.toml", "relay/relay.toml"]
+    assert code == 0 and out.splitlines() == [str(tmp_path / "x" / name) for name in wanted]
+    assert run(capsys, "init", "--sites", "a", "--out", tmp_path / "x")[0] == 2
+
+
+def test_provision_tells_who_gets_what(capsys, tmp_path):
+    options = "--parties", "a,dealer", "--host", "h.example.org", "--out", tmp_path / "c"
+    code, out, _ = run(capsys, "provision", *options)
+    assert code == 0 and f"{tmp_path / 'c' / 'root.key'}: stays here" in out
+    assert [path.name for path in sorted((tmp_path / "c").glob("*/*.key"))] == [
+        "client.key", "client.key", "server.key",
+    ]  # fmt: skip
+
+
+def test_check_has_an_exit_status(capsys, folder):
+    files = sorted(folder.glob("*/*.toml"))
+    code, out, _ = run(capsys, "check", *files)
+    assert code == 0 and "vertibayes" in out.splitlines()[0]
+    assert "cannot be reached" in out and "wrong" not in out
+    (folder / "north" / "records.csv").unlink()
+    code, out, _ = run(capsys, "check", *files)
+    assert code == 2 and "wrong   " in out
+
+
+@pytest.mark.parametrize("kind", ["site", "dealer", "relay"])
+def test_a_party_whose_file_is_at_fault_does_not_start(capsys, tmp_path, kind):
+    (tmp_path / "x.toml").write_text("[unknown]\n")
+    code, out, error = run(capsys, kind, tmp_path / "x.toml")
+    assert code == 2 and not out and "x.toml, line 1: unknown: unknown here" in error
+
+
+def test_without_nvflare_one_error_names_what_to_install(capsys, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nvflare.fuel.f3.cellnet", None)
+    code, _, error = run(capsys, "relay", folder / "relay" / "relay.toml")
+    assert code == 2 and "pip install 'vertibayes[nvflare]'" in error
+
+
+def test_up_is_for_this_machine_and_wants_all_files(capsys, folder, tmp_path):
+    study = folder / "analyst" / "study.toml"
+    (folder / "south" / "site.toml").rename(folder / "south" / "gone.toml")
+    code, _, error = run(capsys, "up", study, "--out", tmp_path / "out")
+    assert code == 2 and "south/site.toml: no such file" in error
+    address = next(line for line in study.read_text().splitlines() if line.startswith("address"))
+    certificates = 'root = "r"\ncertificate = "c"\nkey = "k"'
+    change(study, address, f'address = "relay.example.org:8102"\n{certificates}')
+    code, _, error = run(capsys, "up", study, "--out", tmp_path / "out")
+    assert code == 2 and "the relay relay.example.org is not this machine" in error
+
+
+def test_up_does_not_take_a_port_that_is_taken(capsys, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        folder = deployment(tmp_path / "all", address=f"127.0.0.1:{port}")
+        study = folder / "analyst" / "study.toml"
+        code, _, error = run(capsys, "up", study, "--out", tmp_path / "out")
+        assert code == 2 and "something listens at" in error
+        assert reach("127.0.0.1", port) is None
+    assert "cannot be reached" in reach("127.0.0.1", port)
+
+
+def test_the_files_of_all_parties_are_found(folder):
+    study = folder / "analyst" / "study.toml"
+    found = party_files(study, StudyFile.read(study))
+    assert list(found) == ["relay", "dealer", "north", "south", "east"]
+
+
+def test_the_files_of_the_example_fit_together(capsys, tmp_path, monkeypatch):
+    """What `prepare.sh` does, without the shell; each script runs what its folder has."""
+    monkeypatch.setattr("protocols.deployment.certificates.KEY_BITS", 2048)
+    folder = tmp_path / "three"
+    copytree(EXAMPLE, folder)
+    runpy.run_path(str(EXAMPLE / "make_records.py"))["main"](folder)
+    parties = "clinic", "hospital", "registry", "dealer", "analyst"
+    for party in parties:
+        _, public, _ = run(capsys, "keygen", "--out", folder / party / f"{party}.key")
+        for path in folder.glob("*/*.toml"):
+            path.write_text(path.read_text().replace(f"KEY OF {party}", public.strip()))
+    options = "--parties", ",".join(parties), "--host", "127.0.0.1", "--out", folder
+    assert run(capsys, "provision", *options)[0] == 0
+    files = sorted(folder.glob("*/*.toml"))
+    code, out, _ = run(capsys, "check", *files)
+    assert code == 0 and len(files) == 6, out
+    assert "clinic: age: (-inf,35], (35,50], (50,65], (65,inf)" in out
+    for path in files:
+        script = (path.parent / "run.sh").read_text()
+        assert f"vertibayes check {path.name} &&" in script

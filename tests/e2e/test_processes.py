@@ -1,0 +1,111 @@
+"""Analyst, dealer, three sites and a relay, each a process of its own, over NVFlare on loopback."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
+
+import numpy as np
+
+from protocols.errors import PeerGoneError
+from protocols.federation import DEALER
+from tests.e2e.processes import Processes
+from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.splitting import split_columns
+from vertibayes.structure.k2 import k2
+
+# CellNet leaves the sockets of attempts that failed to the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def counter_of(processes, **options):
+    session = processes.session()
+    return session, SecureCounter(session, processes.sites, DEALER, **options)
+
+
+def assert_same_model(counter, data):
+    """Structure and CPTs are those of pooled data, to the last bit."""
+    plain = PlainCounter(data)
+    wanted = k2(plain)
+    assert k2(counter) == wanted and wanted.edges
+    ours, theirs = fit_cpts(counter, wanted), fit_cpts(plain, wanted)
+    assert all(np.array_equal(ours.cpts[name], theirs.cpts[name]) for name in wanted.nodes)
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["clear", "mutual TLS"])
+def test_alarm_over_processes(tmp_path, alarm_data, secure):
+    order = list(alarm_data.variables)
+    with Processes(tmp_path, split_columns(alarm_data, 3), secure=secure) as processes:
+        session, counter = counter_of(processes, order=order)
+        assert_same_model(counter, alarm_data)
+        session.close()
+        for party in (*processes.sites, DEALER):
+            assert processes.running[party].wait_for("ended") == "ended None None"
+
+
+KILLED = {
+    "describe": ("description", 0),
+    "commit": ("masked", 0),
+    "extension": ("part", 0),
+    "open": ("share", 0),
+}
+
+
+@pytest.mark.parametrize("phase", KILLED)
+def test_a_site_is_killed(tmp_path, alarm_data, phase):
+    """Everyone left ends within 30 s with its name; started again, the study goes on."""
+    data = alarm_data.take(list(alarm_data.variables)[:9])
+    split = split_columns(data, 3)
+    victim = sorted(split)[0]
+    stop, study = {victim: KILLED[phase]}, bytes(range(16))
+    patience = {"gone": 2.0, "probe": 0.5}
+    with Processes(tmp_path, split, stop=stop, memory=True, patience=patience) as processes:
+        killed = []
+
+        def kill():
+            processes.running[victim].wait_for("here")
+            processes.running[victim].kill()
+            killed.append(time.monotonic())
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        with pytest.raises(PeerGoneError) as caught:
+            k2(counter_of(processes, order=list(data.variables), study=study)[1])
+        thread.join()
+        assert caught.value.party == victim
+        for party in {*split, DEALER} - {victim}:
+            assert processes.running[party].wait_for("ended").startswith(f"ended {victim} ")
+        assert time.monotonic() - killed[0] < 30
+        processes.start(victim, stop={})
+        processes.running[victim].wait_for("ready")
+        session, counter = counter_of(processes, order=list(data.variables), study=study)
+        assert_same_model(counter, data)
+        session.close()
+
+
+def test_the_dealer_and_then_the_relay_are_killed(tmp_path, alarm_data):
+    data = alarm_data.take(list(alarm_data.variables)[:9])
+    split, patience = split_columns(data, 3), {"gone": 2.0, "probe": 0.5}
+    with Processes(tmp_path, split, patience=patience) as processes:
+        for victim, left in ((DEALER, tuple(split)), ("relay", (*split, DEALER))):
+            _, counter = counter_of(processes, order=list(data.variables))
+            processes.running[victim].kill()
+            start = time.monotonic()
+            with pytest.raises(PeerGoneError) as caught:
+                k2(counter)
+            assert caught.value.party == victim
+            for party in left:
+                assert processes.running[party].wait_for("ended").startswith(f"ended {victim} ")
+            assert time.monotonic() - start < 30
+            processes.start(victim)
+            processes.running[victim].wait_for("ready")
+        session, counter = counter_of(processes, order=list(data.variables))
+        assert_same_model(counter, data)
+        session.close()

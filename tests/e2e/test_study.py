@@ -1,0 +1,259 @@
+"""Parties from their files, all in one process: whatever does not depend on who moves the bytes."""
+
+import json
+import logging
+import re
+from base64 import b64decode
+from contextlib import ExitStack, contextmanager
+from shutil import rmtree
+
+import numpy as np
+import pytest
+
+from mpc.randomness import KeyPair
+from protocols.deployment.data import read_data
+from protocols.deployment.files import DealerFile, SiteFile
+from protocols.deployment.keys import encode_public, read_private
+from protocols.deployment.log import line, teller, told
+from protocols.deployment.running import analyst_role, dealer_role, ledger_path, site_role
+from protocols.parties import serve
+from protocols.queries import CONVERSATIONS
+from protocols.session import Session
+from protocols.site.data import SiteData
+from protocols.transports.local import LocalTransport
+from tests.e2e.command import run
+from tests.protocols.deployment.parties import SITES, change, changed_key, deployment, records
+from tests.randomness import SeededRandomness
+from vertibayes.counting import PlainCounter
+from vertibayes.learning import Options, learn
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return deployment(tmp_path / "all")
+
+
+@pytest.fixture(autouse=True)
+def in_one_process(monkeypatch, folder):
+    """Have the analyst's session run all parties from their files, each with its log."""
+
+    @contextmanager
+    def session(file):
+        role, _ = analyst_role(file)
+        with ExitStack() as held:
+            roles = {"dealer": dealer_role(DealerFile.read(folder / "dealer" / "dealer.toml"))}
+            for site in SITES:
+                found = SiteFile.read(folder / site / "site.toml")
+                roles[site] = held.enter_context(site_role(found))
+            programs = {
+                party: serve(found, file.party, told(CONVERSATIONS, teller(party)))
+                for party, found in roles.items()
+            }
+            transport = LocalTransport(file.party, programs)
+            with Session(role, transport, CONVERSATIONS) as found:
+                yield found
+
+    monkeypatch.setattr("vertibayes.cli.study.study_session", session)
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))  # as they were, after the test
+
+
+def learn_study(capsys, folder, out, *options):
+    """Run `vertibayes learn study.toml`; return its exit status, output and errors."""
+    return run(capsys, "learn", folder / "analyst" / "study.toml", "--out", out, *options)
+
+
+def pooled(folder):
+    """Return all sites' data as one: what nobody has."""
+    found = [read_data(SiteFile.read(folder / site / "site.toml")) for site in SITES]
+    variables = {name: v for data in found for name, v in data.variables.items()}
+    return SiteData(variables, {name: c for data in found for name, c in data.codes.items()})
+
+
+def refused(capsys, folder, out, reason):
+    code, output, error = learn_study(capsys, folder, out, "--quiet")
+    assert code == 2 and not output and not out.exists()
+    assert reason in error, error
+
+
+def test_the_model_is_that_of_the_pooled_records(capsys, folder, tmp_path):
+    code, output, _ = learn_study(capsys, folder, tmp_path / "out")
+    assert code == 0 and "300 records, 5 variables at 3 sites" in output
+    plain = learn(PlainCounter(pooled(folder)), Options())
+    found = json.loads((tmp_path / "out" / "structure.json").read_text())
+    assert [tuple(edge) for edge in found["edges"]] == list(plain.network.structure.edges)
+    assert len(found["edges"]) >= 2
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["scores"] == plain.scores.as_json()
+    assert summary["sites"]["north"] == ["age", "sex"]
+
+
+def test_a_study_gone_on_with_asks_only_what_is_missing(capsys, folder, tmp_path):
+    study = folder / "analyst" / "study.toml"
+    change(study, "max_parents = 3", "max_parents = 1")
+    learn_study(capsys, folder, tmp_path / "first")
+    ledger = ledger_path(SiteFile.read(folder / "north" / "site.toml"))
+    before = ledger.read_text()
+    code, _, error = learn_study(capsys, folder, tmp_path / "again")
+    assert code == 0 and "going on with" in error
+    assert ledger.read_text() == before
+    for file in ("model.bif", "structure.json", "ledger.json"):
+        assert (tmp_path / "first" / file).read_text() == (tmp_path / "again" / file).read_text() \
+            or file == "ledger.json"  # fmt: skip
+    tables = [json.loads((tmp_path / run / "ledger.json").read_text())["tables"]
+              for run in ("first", "again")]  # fmt: skip
+    assert sorted(map(str, tables[0])) == sorted(map(str, tables[1]))
+    change(study, "max_parents = 1", "max_parents = 3")
+    assert learn_study(capsys, folder, tmp_path / "more")[0] == 0
+    plain = learn(PlainCounter(pooled(folder)), Options())
+    more = json.loads((tmp_path / "more" / "summary.json").read_text())
+    assert more["scores"] == plain.scores.as_json()
+
+
+def test_no_key_record_or_identifier_is_in_a_log_an_error_or_a_file_of_the_analyst(
+    capsys, folder, tmp_path
+):
+    change(folder / "south" / "site.toml", "fewest_records = 10", "fewest_records = 200")
+    plant(folder / "north" / "records.csv")
+    study = folder / "analyst" / "study.toml"
+    change(study, "# structure_records = 10_000", "structure_records = 100")
+    code, _, error = learn_study(capsys, folder, tmp_path / "refused")
+    assert code == 2 and "south refuses: tables over 100 records" in error
+    change(study, "structure_records = 100", "")
+    code, output, more = learn_study(capsys, folder, tmp_path / "out")
+    assert code == 0
+    logged = error + output + more
+    assert "south refused query=tables" in logged and "north agreed query=commit" in logged
+    agreed = [text for text in logged.splitlines() if " agreed " in text]
+    shape = re.compile(r"[-0-9]+ [:,0-9]+ [a-z]+ agreed query=[a-z]+")
+    assert agreed and all(shape.fullmatch(text) for text in agreed)
+    files = [folder / "analyst" / "study" / "tables", *(tmp_path / "out").iterdir()]
+    files += [folder / site / "memory" / "ledger.jsonl" for site in SITES]
+    written = "".join(path.read_bytes().decode("latin-1") for path in files)
+    for text in secrets(folder):
+        assert text not in logged and text not in written
+
+
+def plant(path):
+    """Give one record a value that is its alone, and all a column that is not offered."""
+    lines = path.read_text().splitlines()
+    ident, _, sex = lines[1].split(",")
+    lines[1] = f"{ident},43.98765,{sex}"
+    path.write_text("\n".join([f"{lines[0]},note", *(f"{x},unoffered" for x in lines[1:])]) + "\n")
+
+
+def secrets(folder):
+    found = ["43.98765", "unoffered", *records()[0]]
+    for party in (*SITES, "dealer", "analyst"):
+        line = (folder / party / f"{party}.key").read_text().splitlines()[1]
+        found += [line[:12], b64decode(line).hex()[:12], str(b64decode(line))[2:14]]
+    return found
+
+
+def test_logs_take_texts_and_numbers_only():
+    assert line("a", "b", c=1, d="x y", e=("f", "g")) == 'a b c=1 d="x y" e=f,g'
+    for thing in (b"secret", np.int64(3), KeyPair(bytes(32)), 1.5, None, ["x"]):
+        with pytest.raises(TypeError, match="is not written to a log"):
+            line("a", "b", c=thing)
+    assert "\n" not in line("a", "b", c="two\nlines")
+
+
+# ---- who is who ----------------------------------------------------------------------------------
+
+STRANGER = KeyPair.generate(SeededRandomness(b"stranger"))
+
+
+def test_a_study_with_another_key_of_the_dealer_is_refused_naming_the_mismatch(
+    capsys, folder, tmp_path
+):
+    changed_key(folder / "analyst" / "study.toml", "dealer", encode_public(STRANGER.public))
+    reason = "north refuses: the study has another public key for 'dealer' than is pinned here"
+    refused(capsys, folder, tmp_path / "out", reason)
+
+
+def test_a_study_with_another_key_of_a_site_is_refused(capsys, folder, tmp_path):
+    changed_key(folder / "analyst" / "study.toml", "south", encode_public(STRANGER.public))
+    refused(
+        capsys, folder, tmp_path / "out", "refuses: the study has another public key for 'south'"
+    )
+
+
+def test_sites_that_hold_other_people_stop_before_anything_is_masked(capsys, tmp_path, folder):
+    ids, _ = records()
+    people = {"south": [*ids[:-1], "somebody-else"]}
+    rmtree(folder)
+    deployment(folder, people=people)
+    reason = "not in the same order, at north and south, at south and east; they are the same at"
+    refused(capsys, folder, tmp_path / "out", reason)
+    assert not any((folder / site / "memory" / "memory").exists() for site in SITES)
+
+
+def test_a_restarted_site_commits_no_other_column_under_a_label(capsys, folder, tmp_path):
+    learn_study(capsys, folder, tmp_path / "first")
+    path = folder / "east" / "records.csv"
+    lines = path.read_text().splitlines()
+    word = "ill" if lines[1].endswith(",well") else "well"
+    lines[1] = lines[1].split(",")[0] + f",{word}"
+    path.write_text("\n".join(lines) + "\n")
+    refused(capsys, folder, tmp_path / "out", "'outcome' has changed since it was committed")
+
+
+def test_a_party_whose_own_key_is_the_dealers_does_not_start(folder):
+    own = read_private(folder / "north" / "north.key").public
+    changed_key(folder / "north" / "site.toml", "dealer", encode_public(own))
+    with pytest.raises(ValueError, match="one party"):
+        with site_role(SiteFile.read(folder / "north" / "site.toml")):
+            pass
+
+
+# ---- the study's file ----------------------------------------------------------------------------
+
+
+def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
+    study = folder / "analyst" / "study.toml"
+    change(study, '# variables = ["a", "b"] ', 'variables = ["drug", "pulse", "outcome"] #')
+    change(study, '# ordering = ["a", "b"] ', 'ordering = ["outcome", "pulse", "drug"] #')
+    change(study, "max_parents = 3", "max_parents = 1\npseudo_count = 0.5")
+    assert learn_study(capsys, folder, tmp_path / "out", "--quiet")[0] == 0
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert list(summary["variables"]) == ["drug", "pulse", "outcome"]
+    assert summary["sites"] == {"east": ["outcome"], "south": ["drug", "pulse"]}
+    plain = learn(
+        PlainCounter(pooled(folder).take(["drug", "pulse", "outcome"])),
+        Options(ordering=["outcome", "pulse", "drug"], max_parents=1, pseudo_count=0.5),
+    )
+    assert summary["scores"] == plain.scores.as_json()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("max_parents = 3", "max_parent = 3", "learning.max_parent: unknown here"),
+        ("max_parents = 3", "max_parents = 'x'", "learning.max_parents: a whole number is wanted"),
+        ("max_parents = 3", "missing = 'x'", "learning: missing x: one of em, synthetic"),
+        ("max_parents = 3", "structure = 'none.json'", "none.json: no such file"),
+        ("# [validation]", "[validation]\ntarget = 'sex'", "validation: methods and target belong"),
+        ("# [validation]", "[validation]\nfolds = 1", "validation.folds: a whole number from 2"),
+        ("[learning]", "[learn]", "learn: unknown here"),
+        ('# variables = ["a", "b"] ', 'variables = ["q"] #', "no site shows q"),
+    ],
+)
+def test_mistakes_in_the_study_are_named(capsys, folder, tmp_path, old, new, reason):
+    change(folder / "analyst" / "study.toml", old, new)
+    refused(capsys, folder, tmp_path / "out", reason)
+
+
+def test_a_validation_of_the_file(capsys, folder, tmp_path):
+    study = folder / "analyst" / "study.toml"
+    change(
+        study, "# [validation]", "[validation]\ntarget = 'outcome'\nmethods = ['scv']\nfolds = 2"
+    )
+    assert learn_study(capsys, folder, tmp_path / "out")[0] == 0
+    assert "scv" in json.loads((tmp_path / "out" / "validation.json").read_text())
+
+
+def test_options_of_the_command_line_are_the_files(capsys, folder, tmp_path):
+    code, _, error = learn_study(capsys, folder, tmp_path / "out", "--max-parents", 2)
+    assert code == 2 and "--max-parents: with a study.toml, options are in its [learning]" in error
+    code, _, error = run(capsys, "learn", "--out", tmp_path / "out")
+    assert code == 2 and "a study.toml, or --data FILE, is wanted" in error

@@ -1,0 +1,134 @@
+"""All parties of a study as processes, over the real transport."""
+
+import importlib.util
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from protocols.deployment.certificates import provision
+from protocols.deployment.data import read_data
+from protocols.deployment.files import SiteFile
+from protocols.site.data import SiteData
+from tests.protocols.deployment.parties import SITES, change, deployment, records
+from vertibayes.bif import write_bif
+from vertibayes.counting import PlainCounter
+from vertibayes.learning import Options, learn
+
+HERE = Path(__file__).parents[2]
+
+pytestmark = [
+    pytest.mark.skipif(
+        importlib.util.find_spec("nvflare") is None,
+        reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'",
+    ),
+    pytest.mark.skipif(not Path("/proc").exists(), reason="processes are counted in /proc"),
+]
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = deployment(tmp_path / "all", address=f"127.0.0.1:{free_port()}")
+    yield folder
+    assert processes_of(folder) == []
+
+
+def start(folder, out, *options):
+    """Start a study; what is said goes to a file beside the results."""
+    study = folder / "analyst" / "study.toml"
+    command = [sys.executable, "-m", "vertibayes", "up", str(study), "--out", str(out), *options]
+    with out.with_suffix(".log").open("w") as file:
+        return subprocess.Popen(command, cwd=HERE, stdout=file, stderr=subprocess.STDOUT)
+
+
+def up(folder, out, *options):
+    """Run a study; return its exit status and all that was said."""
+    process = start(folder, out, *options)
+    try:
+        return process.wait(timeout=90), out.with_suffix(".log").read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def processes_of(folder):
+    """Return the command lines of all processes that name the folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in line:
+            found.append(line)
+    return found
+
+
+def pooled(folder):
+    found = [read_data(SiteFile.read(folder / site / "site.toml")) for site in SITES]
+    variables = {name: v for data in found for name, v in data.variables.items()}
+    return SiteData(variables, {name: c for data in found for name, c in data.codes.items()})
+
+
+def test_five_processes_and_a_relay_learn_the_model_of_the_pooled_records(folder, tmp_path):
+    """With certificates; then again, from the tables that were opened."""
+    provision(folder, [*SITES, "dealer", "analyst"], "127.0.0.1")
+    for path in folder.glob("*/*.toml"):
+        for key in ("root", "certificate", "key"):
+            path.write_text(path.read_text().replace(f"# {key} =", f"{key} ="))
+    code, said = up(folder, tmp_path / "out")
+    assert code == 0, said
+    plain = learn(PlainCounter(pooled(folder)), Options())
+    assert (tmp_path / "out" / "model.bif").read_text() == write_bif(plain.network)
+    assert not any(ident in said for ident in records()[0])
+    code, said = up(folder, tmp_path / "again", "--quiet")
+    assert code == 0 and said == ""
+    assert json.loads((tmp_path / "again" / "summary.json").read_text())["calls"] == 0
+    assert (tmp_path / "again" / "model.bif").read_text() == write_bif(plain.network)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_it_leaves_no_process_behind(folder, tmp_path, how):
+    process = start(folder, tmp_path / "out")
+    said = (tmp_path / "out.log").read_text
+    try:
+        wait_until(lambda: "south connected" in said())
+        assert len(processes_of(folder)) >= 5
+        process.send_signal(how)
+        assert process.wait(timeout=30) == 130
+    finally:
+        process.kill()
+        process.wait()
+    assert processes_of(folder) == [] and not (tmp_path / "out").exists()
+
+
+def wait_until(condition, seconds=60):
+    end = monotonic() + seconds
+    while not condition():
+        assert monotonic() < end
+        sleep(0.05)
+
+
+def test_other_people_at_one_site_stop_the_run(folder, tmp_path):
+    path = folder / "east" / "records.csv"
+    path.write_text(path.read_text().replace(records()[0][0], "somebody-else"))
+    code, said = up(folder, tmp_path / "out", "--quiet")
+    assert code == 2
+    assert "at north and east, at south and east; they are the same at north and south" in said
+
+
+def test_a_party_that_does_not_start_is_named_and_the_others_are_ended(folder, tmp_path):
+    change(folder / "south" / "site.toml", "[policy]", "[polici]")
+    code, said = up(folder, tmp_path / "out", "--quiet")
+    assert code == 2 and "polici: unknown here" in said
+    assert said.splitlines()[-1] == "vertibayes: south has ended before it was connected"

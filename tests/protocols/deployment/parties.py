@@ -1,0 +1,73 @@
+"""Folders of parties with files, keys and data, as `vertibayes init --practice` leaves them."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import numpy as np
+
+from protocols.deployment.templates import Names, init
+
+SITES = ("north", "south", "east")
+COLUMNS = {"north": ("age", "sex"), "south": ("pulse", "drug"), "east": ("outcome",)}
+RECORDS = 300
+
+
+def records(records=RECORDS, seed=3):
+    """Draw records in which things hang together, and the people's identifiers."""
+    draw = np.random.default_rng(seed)
+    age, sex = draw.integers(18, 90, records), draw.integers(0, 2, records)
+    pulse = np.where(age > 50, draw.integers(0, 3, records), draw.integers(0, 2, records))
+    drug = (pulse + draw.integers(0, 2, records)) % 3
+    outcome = (drug + sex + (draw.random(records) < 0.2)) % 2
+    texts = {
+        "age": age.astype(str),
+        "sex": np.array(["f", "m"])[sex],
+        "pulse": np.array(["low", "mid", "high"])[pulse],
+        "drug": np.array(["none", "acme", "zeta"])[drug],
+        "outcome": np.array(["well", "ill"])[outcome],
+    }
+    return [f"patient-{place:05}" for place in draw.permutation(records)], texts
+
+
+def write_csv(path, ids, texts, names):
+    """Write a site's records, in an order of its own."""
+    order = np.random.default_rng(len(str(path))).permutation(len(ids))
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *names])
+        writer.writerows([ids[at], *(texts[name][at] for name in names)] for at in order)
+
+
+def deployment(folder, *, people=None, address=None, **options):
+    """Write all parties' folders; `people` may leave a site other identifiers."""
+    ids, texts = records()
+    init(
+        folder,
+        Names(SITES),
+        practice=True,
+        variables=COLUMNS,
+        relay_address=address,
+        **options,
+    )
+    for site in SITES:
+        own = (people or {}).get(site, ids)
+        write_csv(folder / site / "records.csv", own, texts, COLUMNS[site])
+    change(folder / "north" / "site.toml", '"age" = {}', "age = { edges = [30, 50, 70] }")
+    return folder
+
+
+def change(path, old, new):
+    """Change a file that has a text once."""
+    text = path.read_text()
+    assert text.count(old) == 1, (path, old)
+    path.write_text(text.replace(old, new))
+
+
+def changed_key(path, name, key):
+    """Pin another public key of a party."""
+    text = path.read_text()
+    found = re.subn(rf'(?m)^({name} = |name = "{name}"\npublic_key = ).*$', rf'\1"{key}"', text)
+    assert found[1] == 1
+    path.write_text(found[0])

@@ -1,0 +1,112 @@
+import stat
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from protocols.deployment import certificates
+from protocols.deployment.certificates import check_certificates, provision, public_key_of
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Certificates with small keys: making large ones takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certificates, "KEY_BITS", 2048)
+        out = tmp_path_factory.mktemp("certificates")
+        provision(out, ["a", "dealer"], "127.0.0.1")
+        yield out
+
+
+def files(folder, party, kind="client"):
+    return (
+        folder / party / "rootCA.pem",
+        folder / party / f"{kind}.crt",
+        folder / party / f"{kind}.key",
+    )
+
+
+@pytest.mark.parametrize(
+    ("party", "kind"), [("a", "client"), ("dealer", "client"), ("relay", "server")]
+)
+def test_each_party_has_a_certificate_in_its_name(folder, party, kind):
+    end = check_certificates(*files(folder, party, kind), party, NOW)
+    assert timedelta(days=364) < end - NOW < timedelta(days=366)
+    assert stat.S_IMODE((folder / party / f"{kind}.key").stat().st_mode) == 0o600
+    assert {path.name for path in (folder / party).iterdir()} == {
+        "rootCA.pem", f"{kind}.crt", f"{kind}.key",
+    }  # fmt: skip
+
+
+def test_the_root_key_is_the_coordinators_alone(folder):
+    assert stat.S_IMODE((folder / "root.key").stat().st_mode) == 0o600
+    assert not list(folder.glob("*/root.key"))
+
+
+def test_the_relays_certificate_has_its_host(folder):
+    found = x509.load_pem_x509_certificate((folder / "relay" / "server.crt").read_bytes())
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+
+
+def test_another_party_is_added_under_the_same_root(folder):
+    (new,) = provision(folder, ["b"], "127.0.0.1")
+    check_certificates(
+        folder / "a" / "rootCA.pem", new / "client.crt", new / "client.key", "b", NOW
+    )
+    with pytest.raises(ValueError, match="a has a certificate there already"):
+        provision(folder, ["a"], "h")
+
+
+@pytest.mark.parametrize(
+    ("parties", "days", "reason"),
+    [
+        (["a", "a"], 1, "'a' stands twice"),
+        (["relay"], 1, "'relay' is no name"),
+        (["a b"], 1, "no name"),
+        (["a"], 0, "one at least"),
+    ],
+)
+def test_mistakes(tmp_path, parties, days, reason):
+    with pytest.raises(ValueError, match=reason):
+        provision(tmp_path, parties, "h", days)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_wrong_with_certificates_is_named(folder, tmp_path):
+    root, certificate, key = files(folder, "a")
+    other = files(folder, "dealer")
+    for given, party, now, reason in (
+        ((root, certificate, key), "b", NOW, "in the name of a, not of b"),
+        ((root, certificate, other[2]), "a", NOW, "is not the key of"),
+        ((certificate, certificate, key), "a", NOW, "is not signed by"),
+        ((root, certificate, key), "a", NOW - timedelta(days=1), "this clock says"),
+        ((root, certificate, key), "a", NOW + timedelta(days=400), "this clock says"),
+        ((root, tmp_path / "none", key), "a", NOW, "No such file"),
+        ((root, key, key), "a", NOW, "is no certificate in PEM"),
+        ((root, certificate, tmp_path / "none"), "a", NOW, "No such file"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            check_certificates(*given, party, now)
+    (tmp_path / "open.key").write_bytes(key.read_bytes())
+    (tmp_path / "open.key").chmod(0o644)
+    with pytest.raises(ValueError, match="can be read by others"):
+        check_certificates(root, certificate, tmp_path / "open.key", "a", NOW)
+
+
+def test_a_foreign_root_is_not_taken(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(certificates, "KEY_BITS", 2048)
+    provision(tmp_path, ["a"], "h")
+    _, certificate, key = files(tmp_path, "a")
+    with pytest.raises(ValueError, match="is not signed by"):
+        check_certificates(folder / "rootCA.pem", certificate, key, "a", NOW)
+
+
+def test_public_keys_tell_certificates_apart(folder):
+    found = {public_key_of(files(folder, party)[1]) for party in ("a", "dealer")}
+    assert len(found) == 2 and certificates.KEY_BITS >= 2048
+    made = x509.load_pem_x509_certificate(files(folder, "a")[1].read_bytes()).public_key()
+    assert isinstance(made, rsa.RSAPublicKey)

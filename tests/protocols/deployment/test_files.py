@@ -1,0 +1,170 @@
+import pytest
+
+from mpc.randomness import KeyPair
+from protocols.deployment.checks import read_any
+from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile
+from protocols.deployment.keys import encode_public, read_private
+from protocols.deployment.parts import VariableSpec, check_own_key
+from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
+from tests.randomness import SeededRandomness
+
+OTHER = encode_public(KeyPair.generate(SeededRandomness()).public)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return deployment(tmp_path / "all")
+
+
+@pytest.fixture
+def site(folder):
+    return folder / "north" / "site.toml"
+
+
+def test_what_init_writes_is_what_each_party_reads(folder):
+    keys = {p: read_private(folder / p / f"{p}.key").public for p in (*SITES, "dealer", "analyst")}
+    found = SiteFile.read(folder / "north" / "site.toml")
+    assert (found.party, found.dealer, found.analyst) == ("north", "dealer", "analyst")
+    assert found.pinned == {p: k for p, k in keys.items() if p != "north"}
+    assert found.variables == {
+        "age": VariableSpec(edges=("30", "50", "70")),
+        "sex": VariableSpec(),
+    }
+    assert found.policy.variables == ("age", "sex") and found.relay.certificates is None
+    assert found.folder == folder / "north" / "memory"
+    dealer = DealerFile.read(folder / "dealer" / "dealer.toml")
+    assert dealer.pinned == {p: k for p, k in keys.items() if p != "dealer"}
+    study = StudyFile.read(folder / "analyst" / "study.toml")
+    assert study.pinned == {p: k for p, k in keys.items() if p != "analyst"}
+    assert (study.sites, study.dealer, study.variables) == (SITES, "dealer", ())
+    relay = RelayFile.read(folder / "relay" / "relay.toml")
+    assert relay.relay.host_and_port == ("127.0.0.1", 8102)
+    for path in folder.glob("*/*.toml"):
+        assert read_any(path).source.path == path
+
+
+def test_a_private_key_is_in_no_file_but_its_own(folder):
+    secrets = {p: (folder / p / f"{p}.key").read_text().splitlines()[1] for p in SITES}
+    for path in folder.glob("*/*.toml"):
+        assert not any(secret in path.read_text() for secret in secrets.values())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('name = "north"', 'name = "north pole"', "line 2: site.name: 'north pole' is no name"),
+        ('name = "north"', 'name = "server"', "site.name: 'server' is no name"),
+        ('key = "north.key"', "keys = 1", "line 1: site.key: lacking; a text is wanted"),
+        ('file = "records.csv"', "file = 1", "data.file: a text is wanted"),
+        ("fewest_records = 10", "fewest_records = 0", "policy.fewest_records: a whole number"),
+        ("fewest_records = 10", "fewest_record = 1", "policy.fewest_record: unknown here"),
+        ('"sex" = {}', "sex = { state = [] }", "variables.sex.state: unknown here"),
+        ('"sex" = {}', "sex = { states = ['f'] }", "variables.sex.states: two states"),
+        ('"sex" = {}', "sex = { edges = [2, 1] }", "variables.sex.edges: the edges are not asc"),
+        ('"sex" = {}', "sex = { edges = [] }", "variables.sex.edges: one edge at least"),
+        ('"sex" = {}', "sex = { bins = 0.7 }", "variables.sex.bins: a share of the records"),
+        ('"sex" = {}', "sex = { bins = 0.1, edges = [1] }", "one of edges, bins is wanted"),
+        ('"sex" = {}', "id = {}", "data.record_key: 'id' is a variable; identifiers never leave"),
+        ('"sex" = {}', "sex = 1", "variables.sex: a table is wanted"),
+        ('address = "127.0.0.1:8102"', 'address = "here"', "relay.address: 'here' is no address"),
+        ('address = "127.0.0.1:8102"', 'address = "h:99999"', "is no address: HOST:PORT"),
+        ('address = "127.0.0.1:8102"', 'address = "h:80"', "certificates are wanted"),
+        ("[peers]", "[peer]", "peer: unknown here; known are site"),
+        ('name = "dealer"', 'name = "north"', "dealer: 'north': a site has that name, the dealer"),
+        ('name = "dealer"', 'name = "south"', "a site has that name, the dealer is another party"),
+        ('name = "analyst"', 'name = "dealer"', "the dealer has that name, the analyst is another"),
+        ('name = "analyst"', 'name = "east"', "a site has that name, the analyst is another"),
+        ('name = "dealer"', 'name = "relay"', "'relay' is no name"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_sites_file_are_named_with_file_line_and_key(site, old, new, reason):
+    change(site, old, new)
+    with pytest.raises(ValueError, match=r"site\.toml") as caught:
+        SiteFile.read(site)
+    assert reason in str(caught.value) and ", line " in str(caught.value)
+
+
+def test_a_key_that_was_not_pasted_or_has_a_slip_is_named_with_its_line(site):
+    lines = site.read_text().splitlines()
+    at = next(place for place, line in enumerate(lines, 1) if line.startswith("south = "))
+    for key, reason in (
+        ("paste the key", "a public key is wanted, as `vertibayes keygen` prints it"),
+        (OTHER[:-1], "a slip in it"),
+        (OTHER[:9] + ("A" if OTHER[9] != "A" else "B") + OTHER[10:], "a slip in it"),
+        ("vb1:!", "a slip in it"),
+    ):
+        changed_key(site, "south", key)
+        with pytest.raises(ValueError, match=f"line {at}: peers.south") as caught:
+            SiteFile.read(site)
+        assert reason in str(caught.value)
+
+
+def key_of(folder, party):
+    return encode_public(read_private(folder / party / f"{party}.key").public)
+
+
+@pytest.mark.parametrize(
+    ("file", "party", "as_another"),
+    [
+        ("north/site.toml", "dealer", "south"),
+        ("north/site.toml", "analyst", "dealer"),
+        ("north/site.toml", "south", "east"),
+        ("dealer/dealer.toml", "analyst", "north"),
+        ("analyst/study.toml", "dealer", "east"),
+    ],
+)
+def test_two_parties_of_one_key_are_one_party(folder, file, party, as_another):
+    changed_key(folder / file, party, key_of(folder, as_another))
+    with pytest.raises(ValueError, match=r"it has the public key of .*: one party"):
+        read_any(folder / file)
+
+
+@pytest.mark.parametrize(
+    ("file", "party"),
+    [
+        ("north/site.toml", "dealer"),
+        ("analyst/study.toml", "dealer"),
+        ("dealer/dealer.toml", "east"),
+    ],
+)
+def test_a_party_pinned_with_ones_own_key_is_oneself(folder, file, party):
+    """A data site, or the analyst, that is also the dealer, under another name."""
+    path = folder / file
+    changed_key(path, party, key_of(folder, path.parent.name))
+    found = read_any(path)
+    own = read_private(found.key).public
+    with pytest.raises(ValueError, match=f"{party} is pinned with this party's own public key"):
+        check_own_key(found.source, found.pinned, own)
+
+
+@pytest.mark.parametrize("name", ["relay", "server"])
+def test_nobody_is_the_relay(folder, name):
+    """Its name is taken, so that no dealer, analyst or site has its certificate."""
+    for file, party in (("dealer/dealer", "dealer"), ("analyst/study", "analyst")):
+        change(folder / f"{file}.toml", f'name = "{party}"', f'name = "{name}"')
+        with pytest.raises(ValueError, match=f"'{name}' is no name"):
+            read_any(folder / f"{file}.toml")
+
+
+def test_the_dealer_is_never_the_analyst(folder):
+    study = folder / "analyst" / "study.toml"
+    change(study, 'name = "analyst"', 'name = "dealer"')
+    with pytest.raises(ValueError, match="dealer has that name, the analyst is another party"):
+        StudyFile.read(study)
+
+
+def test_certificates_belong_together(site):
+    change(site, '# root = "rootCA.pem"', 'root = "rootCA.pem"')
+    with pytest.raises(ValueError, match=r"relay\.root: root, certificate and key belong together"):
+        SiteFile.read(site)
+
+
+def test_a_file_without_sites_and_one_of_nobody(folder, tmp_path):
+    study = folder / "analyst" / "study.toml"
+    text = study.read_text()
+    study.write_text(text[: text.index("north = ")] + text[text.index("[learning]") :])
+    with pytest.raises(ValueError, match="sites: at least one site is wanted"):
+        StudyFile.read(study)
+    (tmp_path / "x.toml").write_text("a = 1\n")
+    with pytest.raises(ValueError, match="no file of a site, dealer, study or relay"):
+        read_any(tmp_path / "x.toml")

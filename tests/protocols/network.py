@@ -1,0 +1,169 @@
+"""Parties in threads, on a network in memory whose packets can be read, changed, lost, repeated."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+
+import numpy as np
+
+from mpc.randomness import KeyPair
+from protocols.errors import PeerGoneError
+from protocols.federation import ANALYST, DEALER
+from protocols.queries import CONVERSATIONS
+from protocols.roles import AnalystRole, DealerRole, SiteRole
+from protocols.seal import Identity
+from protocols.session import Session
+from protocols.transports.mailbox import Mailbox, Patience
+from protocols.transports.network import NetworkTransport, answer
+from tests.randomness import SeededRandomness
+
+QUICK = Patience(silent=20.0, gone=0.3, probe=0.1, hello=5.0)
+
+
+class Killed(BaseException):
+    """Ends a party's thread as a signal ends a process: it tells nobody."""
+
+
+class Network:
+    """Carries packets between parties.
+
+    `change` is called with (sender, receiver, packet) and returns what is delivered: the packet,
+    None if it is lost, or a list of packets.
+    """
+
+    def __init__(self, change=lambda sender, receiver, packet: packet):
+        self.change = change
+        self.boxes = {}
+        self.seen = []
+        self.lock = threading.Lock()
+
+    def link(self, party):
+        self.boxes[party] = queue.SimpleQueue()
+        return MemoryLink(self, party)
+
+    def kill(self, party):
+        """Take a party off the network; it ends where it next sends or waits."""
+        box = self.boxes.pop(party, None)
+        if box is not None:
+            box.put(Killed())
+
+    def carry(self, sender, receiver, packet):
+        if sender not in self.boxes:
+            raise Killed
+        with self.lock:
+            self.seen.append((sender, receiver, packet))
+            found = self.change(sender, receiver, packet)
+        if sender not in self.boxes:
+            raise Killed
+        for one in [] if found is None else found if isinstance(found, list) else [found]:
+            box = self.boxes.get(receiver)
+            if box is None:
+                return False
+            box.put((sender, one))
+        return receiver in self.boxes
+
+
+class MemoryLink:
+    def __init__(self, network, party):
+        self.network, self.party, self.box = network, party, network.boxes[party]
+
+    def deliver(self, packets, patience):
+        failed, end = {}, time.monotonic() + patience
+        for receiver, packet in packets.items():
+            while not self.network.carry(self.party, receiver, packet):
+                if time.monotonic() >= end:
+                    failed[receiver] = PeerGoneError(receiver, "cannot be reached")
+                    break
+                time.sleep(0.02)
+        return failed
+
+    def receive(self, timeout):
+        try:
+            found = self.box.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if isinstance(found, Killed):
+            raise found
+        return found
+
+    def close(self):
+        self.network.boxes.pop(self.party, None)
+
+
+def identities(*parties, seed=b"keys"):
+    source = SeededRandomness(seed)
+    keys = {party: KeyPair.generate(source) for party in parties}
+    public = {party: pair.public for party, pair in keys.items()}
+    others = lambda party: {p: key for p, key in public.items() if p != party}  # noqa: E731
+    return {party: Identity(party, keys[party], others(party)) for party in parties}
+
+
+class Parties:
+    """Sites and a dealer, each a thread that answers sessions; the analyst is the caller."""
+
+    def __init__(self, data, network=None, patience=QUICK, memories=None, pinned=None):
+        self.network = network or Network()
+        self.sites = tuple(data)
+        self.known = {**identities(*data, DEALER, ANALYST), **(pinned or {})}
+        self.patience = patience
+        self.ended = {party: queue.SimpleQueue() for party in (*data, DEALER)}
+        self.mailboxes, self.roles, self.threads, self.died = {}, {}, {}, {}
+        self.memories = memories or {}
+        for party in (*data, DEALER):
+            self.start(party, data.get(party))
+        self.mailbox = self._mailbox(ANALYST)
+
+    def _mailbox(self, party):
+        self.mailboxes[party] = Mailbox(self.network.link(party), self.known[party], self.patience)
+        return self.mailboxes[party]
+
+    def start(self, party, columns=None):
+        """Start a party, or start it again."""
+        mine = self.known[party]
+        peers = {p: key for p, key in mine.peers.items() if p != ANALYST}
+        if party == DEALER:
+            role = DealerRole(party, mine.keys, peers)
+        else:
+            role = SiteRole(party, columns, mine.keys, peers)
+            if party in self.memories:
+                role.memory = self.memories[party]
+        self.roles[party] = role
+        mailbox = self._mailbox(party)
+        thread = threading.Thread(target=self._live, args=(party, mailbox, role), daemon=True)
+        self.threads[party] = thread
+        thread.start()
+
+    def _live(self, party, mailbox, role):
+        try:
+            answer(mailbox, role, ANALYST, CONVERSATIONS, ended=self.ended[party].put)
+        except Killed:
+            pass
+        except BaseException as error:
+            self.died[party] = error
+            raise
+
+    def session(self):
+        transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))
+        role = AnalystRole(public_keys=self.mailbox.identity.peers)
+        return Session(role, transport, CONVERSATIONS)
+
+    def errors(self, *parties, timeout=10.0):
+        """Return how the next session of each party ended."""
+        return {party: self.ended[party].get(timeout=timeout) for party in parties}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for party in list(self.network.boxes):
+            self.network.kill(party)
+        for thread in self.threads.values():
+            thread.join(5)
+        assert not any(thread.is_alive() for thread in self.threads.values())
+        assert not self.died
+
+
+def same_tables(ours, theirs):
+    return all(map(np.array_equal, ours, theirs)) and len(ours) == len(theirs)

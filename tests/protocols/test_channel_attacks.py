@@ -1,0 +1,170 @@
+"""Channels: packets changed, lost, repeated on their way; parties that lie; strangers."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpc.errors import (
+    MalformedMessageError,
+    ProtocolError,
+    ReplayedMessageError,
+    UnexpectedMessageError,
+)
+from mpc.rounds import Expect, Round
+from protocols.errors import (
+    PeerAbortedError,
+)
+from protocols.federation import ANALYST, DEALER
+from protocols.seal import Identity
+from protocols.session import Go
+from protocols.transports.channel import drive
+from protocols.transports.network import NetworkTransport, begin
+from protocols.variables import Family
+from tests.protocols.network import QUICK, Network, Parties, identities
+from tests.protocols.small import data_of
+from vertibayes.counting import SecureCounter
+
+DATA = data_of(a="xy", b="z", c="w")
+FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]
+
+
+def counter_of(parties, **options):
+    session = parties.session()
+    return session, SecureCounter(session, parties.sites, DEALER, block_rows=16, **options)
+
+
+# ---- somebody lies, or the network does ----------------------------------------------------------
+
+
+def after(count, sender, receiver, change):
+    """Change what a link carries from its nth packet on; packet 0 is the hello."""
+    seen = []
+
+    def changed(s, r, packet):
+        if (s, r) != (sender, receiver):
+            return packet
+        seen.append(packet)
+        return change(packet, seen) if len(seen) > count else packet
+
+    return changed
+
+
+def flipped(place):
+    def change(packet, _):
+        turned = bytearray(packet)
+        turned[place] ^= 1
+        return bytes(turned)
+
+    return change
+
+
+ATTACKS = {
+    "a changed text": (flipped(-20), MalformedMessageError),
+    "a changed counter": (flipped(60), MalformedMessageError),
+    "a changed sender": (flipped(25), UnexpectedMessageError),
+    "a truncated text": (lambda p, _: p[:-1], MalformedMessageError),
+    "a replay": (lambda p, seen: [p, p], ReplayedMessageError),
+    "an old packet": (lambda p, seen: [p, seen[1]], ReplayedMessageError),
+    "an old hello": (lambda p, seen: [seen[0], p], ReplayedMessageError),
+    "a packet lost": (lambda p, seen: None if len(seen) == 4 else p, UnexpectedMessageError),
+}
+
+
+FROM_DEALER = "a changed text", "a changed counter", "a changed sender", "a truncated text"
+LINKS = [(attack, link) for attack in ATTACKS for link in (("a", "b"), ("a", ANALYST), ("c", "a"))]
+
+
+@pytest.mark.parametrize(
+    ("attack", "link"), [*LINKS, *((attack, (DEALER, "b")) for attack in FROM_DEALER)]
+)
+def test_packets_changed_on_their_way_end_the_session_with_their_sender_named(attack, link):
+    change, wanted = ATTACKS[attack]
+    network = Network(after(3 if link[0] != DEALER else 1, *link, change))
+    with Parties(DATA, network) as parties:
+        with pytest.raises(ProtocolError) as caught:
+            counter_of(parties)[1].tables(FAMILIES)
+        errors = {ANALYST: caught.value, **parties.errors(*DATA, DEALER)}
+        assert {e.party for e in errors.values()} == {link[0]}, errors
+        assert type(errors[link[1]]) is wanted
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [b"", b"x" * 50, b"VBS1" + bytes(300), b"VBS1\2" + bytes(107), b"VBS1\1" + bytes(200)],
+    ids=lambda packet: f"{len(packet)} bytes",
+)
+def test_bytes_from_nowhere_are_noted_and_change_nothing(packet):
+    with Parties(DATA) as parties:
+        session, counter = counter_of(parties)
+        for party in (*DATA, DEALER, ANALYST):
+            for sender in ("zoe", "a", ANALYST):
+                if sender != party:
+                    parties.network.boxes[party].put((sender, packet))
+        assert counter.tables([Family("x", ("z",))])[0].sum() == 40
+        session.close()
+        assert set(parties.errors(*DATA, DEALER).values()) == {None}
+        assert {e.party for e in parties.mailboxes["b"].refused} >= {"zoe"}
+
+
+def test_packets_of_an_earlier_session_are_turned_away_by_name():
+    network = Network()
+    with Parties(DATA, network) as parties:
+        session, _ = counter_of(parties)
+        session.close()
+        parties.errors(*DATA, DEALER)
+        old = [packet for s, r, packet in network.seen if (s, r) == (ANALYST, "a")]
+        session, counter = counter_of(parties)
+        for packet in old:
+            network.boxes["a"].put((ANALYST, packet))
+        assert counter.tables([Family("x")])[0].sum() == 40
+        session.close()
+        assert parties.errors("a") == {"a": None}
+        reasons = [(type(e), e.party, e.reason) for e in parties.mailboxes["a"].refused]
+    hello = ReplayedMessageError, ANALYST, "a hello of a session that is over"
+    assert reasons.count(hello) == 1
+    other = UnexpectedMessageError, ANALYST, "a message of another session"
+    assert reasons.count(other) == len(old) - 1
+
+
+def test_a_site_with_another_pinned_key_of_a_party_refuses_it():
+    stranger = identities("a", DEALER, ANALYST, seed=b"stranger")
+    for party in ("a", DEALER, ANALYST):
+        known = identities(*DATA, DEALER, ANALYST)
+        wrong = {**known["b"].peers, party: stranger[party].keys.public}
+        pinned = {"b": Identity("b", known["b"].keys, wrong)}
+        with Parties(DATA, patience=QUICK._replace(hello=1.0, silent=1.0), pinned=pinned) as ps:
+            with pytest.raises(ProtocolError) as caught:
+                counter_of(ps)[1].tables(FAMILIES)
+            assert caught.value.party in {party, "b"}
+            if party != ANALYST:
+                error = ps.errors("b")["b"]
+                assert error.party in {party, "b"} and "not the one pinned" in str(error)
+            else:
+                assert "not the one pinned" in str(ps.mailboxes["b"].refused[0])
+
+
+def test_a_site_that_does_not_know_a_party_refuses_the_session():
+    known = identities(*DATA, DEALER, ANALYST)
+    fewer = {p: key for p, key in known["b"].peers.items() if p != "c"}
+    with Parties(DATA, pinned={"b": Identity("b", known["b"].keys, fewer)}) as parties:
+        with pytest.raises(PeerAbortedError, match="b: has pinned no key of c"):
+            counter_of(parties)
+        assert {e.party for e in parties.errors("a", "c", DEALER).values()} == {"b"}
+
+
+def test_an_analyst_must_have_pinned_all_parties():
+    with Parties(DATA) as parties, pytest.raises(ValueError, match="no key is pinned of zoe"):
+        NetworkTransport(parties.mailbox, ("a", "zoe"))
+
+
+def test_a_party_outside_the_session_is_neither_sent_to_nor_heard():
+    with Parties(DATA) as parties:
+        for step in (Round({"c": Go(True)}, {}), Round({}, {"c": Expect(Go)})):
+            channel = begin(parties.mailbox, ("a", "b"))
+
+            def program(step=step):
+                yield step
+
+            with pytest.raises(ProtocolError, match="c: takes no part in this session"):
+                drive(program(), channel)
+            assert {e.party for e in parties.errors("a", "b").values()} == {"c", "analyst"} - {"c"}

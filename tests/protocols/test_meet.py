@@ -1,0 +1,211 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpc.cpace import Confirmation, Point
+from mpc.errors import MalformedMessageError
+from protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
+from protocols.federation import DEALER
+from protocols.queries import CONVERSATIONS, Commit, Meet
+from protocols.queries.meet import Met, fingerprint
+from protocols.roles import SiteRole
+from protocols.site.text import TextColumn
+from tests.protocols.small import data_of, meet, packets, refusal, sealed, seeded, study_of
+
+PEOPLE = [f"person {place}" for place in range(40)]
+SWAPPED = [PEOPLE[1], PEOPLE[0], *PEOPLE[2:]]
+ANOTHER = [*PEOPLE[:-1], "person 99"]
+DRAWN = data_of(a="xy", b="z", c="w")
+
+
+def with_ids(**ids):
+    """Give the sites identifiers: the same people in the same order but where others are named."""
+    lists = {site: ids.get(site, PEOPLE) for site in DRAWN}
+    return {
+        site: replace(found, ids=None if lists[site] is None else TextColumn.of(lists[site]))
+        for site, found in DRAWN.items()
+    }
+
+
+def query_of(federation, **changes):
+    query = Meet.of(federation.session.role, federation.sites, DEALER)
+    return replace(query, **changes)
+
+
+# ---- the same records ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ids", [{}, {"a": None, "b": None, "c": None}])
+def test_sites_with_the_same_records_meet(ids):
+    federation = seeded(with_ids(**ids))
+    meet(federation)
+    assert {s: sorted(r.met) for s, r in federation.roles.items()} == {
+        "a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"],
+    }  # fmt: skip
+    assert federation.session.ask(Commit.of(study_of(DRAWN)))
+
+
+@pytest.mark.parametrize("other", [SWAPPED, ANOTHER, PEOPLE[:-1] + PEOPLE[:1], None])
+def test_another_order_or_one_other_record_ends_the_run_and_names_the_sites(other):
+    federation = seeded(with_ids(b=other))
+    with pytest.raises(RecordsDifferError) as caught:
+        meet(federation)
+    assert str(caught.value) == (
+        "the records are not the same, or not in the same order, at a and b, at b and c; "
+        "they are the same at a and c"
+    )
+    with pytest.raises(TransportError, match="the session is over"):
+        meet(federation)
+
+
+def test_other_numbers_of_records_are_told():
+    data = with_ids()
+    fewer = data_of(records=39, b="z")["b"]
+    federation = seeded({**data, "b": replace(fewer, ids=TextColumn.of(PEOPLE[:-1]))})
+    with pytest.raises(RecordsDifferError, match="numbers of records: a 40, b 39, c 40"):
+        meet(federation)
+
+
+def test_all_different():
+    with pytest.raises(RecordsDifferError, match=r"at a and b, at a and c, at b and c$"):
+        meet(seeded(with_ids(b=SWAPPED, c=ANOTHER)))
+
+
+def test_a_site_commits_nothing_with_sites_it_has_not_met():
+    federation = seeded(with_ids())
+    study = study_of(DRAWN)
+    assert "not compared with those of b, c" in refusal(federation, Commit.of(study))
+    federation.session.ask(query_of(federation, parties=("a", "b", DEALER), keys=tuple(
+        federation.session.role.public_keys[party] for party in ("a", "b", DEALER)
+    )))  # fmt: skip
+    assert "not compared with those of c" in refusal(federation, Commit.of(study))
+    meet(federation)
+    assert federation.session.ask(Commit.of(study))
+
+
+def test_whom_a_site_has_met_it_forgets_with_the_session():
+    federation = seeded(with_ids())
+    meet(federation)
+    federation.session.close()
+    assert not any(role.met for role in federation.roles.values())
+
+
+def test_a_site_that_lies_about_its_list_is_among_those_named(monkeypatch):
+    """It shows that it lied or differs, to those it lied to; not that its records are others."""
+
+    def change(sent, packet):
+        lies = sent.sender == "b" and sent.receiver == "c"
+        lies = lies and isinstance(sent.message, Confirmation)
+        return sealed(packet, Confirmation(bytes(32))) if lies else packet
+
+    with packets(monkeypatch, change):
+        federation = seeded(with_ids())
+    with pytest.raises(RecordsDifferError, match="at b and c; they are the same at a and b"):
+        meet(federation)
+    assert "b" not in federation.roles["c"].met
+
+
+def test_a_site_that_knows_the_list_can_claim_to_hold_the_records():
+    """What the comparison does not show: the codes behind the identifiers are not compared."""
+    data = with_ids()
+    codes = {name: np.zeros_like(column) for name, column in data["b"].codes.items()}
+    federation = seeded({**data, "b": replace(data["b"], codes=codes)})
+    meet(federation)
+    assert federation.session.ask(Commit.of(study_of(DRAWN)))
+
+
+def test_a_site_that_names_strangers_is_named(monkeypatch):
+    def change(sent, packet):
+        lies = sent.sender == "b" and isinstance(sent.message, Met)
+        return sealed(packet, Met(("zoe",), 40)) if lies else packet
+
+    with packets(monkeypatch, change):
+        federation = seeded(with_ids())
+    with pytest.raises(MalformedMessageError, match="not another site") as caught:
+        meet(federation)
+    assert caught.value.party == "b"
+
+
+def test_what_is_sent_and_to_whom(monkeypatch):
+    with packets(monkeypatch) as seen:
+        federation = seeded(with_ids())
+        meet(federation)
+    own = [(s.sender, s.receiver, type(s.message)) for s, _ in seen if s.depth > 3]
+    sites = [(a, b) for a in "abc" for b in "abc" if a != b]
+    assert sorted(own, key=str) == sorted(
+        [(a, b, kind) for a, b in sites for kind in (Point, Confirmation)]
+        + [(site, "analyst", Met) for site in "abc"],
+        key=str,
+    )
+    assert max(s.depth for s, _ in seen) == 6
+    told = b"".join(packet[1] for _, packet in seen)
+    assert not any(person.encode() in told for person in PEOPLE)
+
+
+def test_the_same_list_is_never_the_same_bytes_in_another_session(monkeypatch):
+    with packets(monkeypatch) as seen:
+        federation = seeded(with_ids())
+        meet(federation)
+        meet(federation)
+    points = [s.message.value for s, _ in seen if isinstance(s.message, Point)]
+    assert len(points) == len(set(points)) == 12
+
+
+# ---- the parties ---------------------------------------------------------------------------------
+
+
+def keys_with(federation, **changes):
+    known = {**federation.session.role.public_keys, **changes}
+    return tuple(known[party] for party in (*federation.sites, DEALER))
+
+
+def test_another_dealer_is_refused_by_each_site_naming_the_mismatch():
+    federation = seeded(with_ids())
+    query = query_of(federation, parties=("a", "b", "c", "zoe"))
+    reasons = set()
+    for role in federation.roles.values():
+        with pytest.raises(QueryRefusedError) as caught:
+            CONVERSATIONS[Meet].sides[SiteRole].consider(role, query)
+        reasons.add(caught.value.reason)
+    (reason,) = reasons
+    assert reason == "the study names 'zoe' as the dealer, the dealer pinned here is 'dealer'"
+
+
+def test_another_key_of_the_dealer_or_of_a_site_is_refused_naming_the_mismatch():
+    federation = seeded(with_ids())
+    pinned = federation.session.role.public_keys
+    for party, refusing in (("dealer", "a"), ("b", "a"), ("a", "a")):
+        query = query_of(federation, keys=keys_with(federation, **{party: bytes(32)}))
+        reason = refusal(federation, query)
+        assert f"another public key for {party!r}" in reason and refusing in federation.sites
+        assert fingerprint(bytes(32)) in reason and fingerprint(pinned[party]) in reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"version": 2}, "it speaks version 1 of the protocols, the analyst 2"),
+        ({"parties": ()}, "the study names '' as the dealer"),
+        ({"keys": ()}, "a public key for each party is wanted"),
+        ({"session": b""}, "a public key for each party is wanted, and a session"),
+        ({"parties": ("a", "a", "c", DEALER)}, "names a party twice"),
+        ({"parties": (DEALER,), "keys": (b"",)}, "the study has no sites"),
+        ({"parties": ("a", "b", "zoe", DEALER)}, "no public key of 'zoe' is pinned here"),
+    ],
+)
+def test_parties_that_are_not_those_pinned_are_refused(changes, reason):
+    federation = seeded(with_ids())
+    side = CONVERSATIONS[Meet].sides[SiteRole]
+    with pytest.raises(QueryRefusedError) as caught:
+        side.consider(federation.roles["a"], query_of(federation, **changes))
+    assert reason in caught.value.reason
+
+
+def test_a_site_that_is_not_among_the_parties_refuses():
+    federation = seeded(with_ids())
+    known = federation.session.role.public_keys
+    parties = ("b", "c", DEALER)
+    query = query_of(federation, parties=parties, keys=tuple(known[p] for p in parties))
+    with pytest.raises(QueryRefusedError, match="not among the parties"):
+        CONVERSATIONS[Meet].sides[SiteRole].consider(federation.roles["a"], query)

@@ -1,0 +1,139 @@
+"""Commands of parties between machines: keys, certificates, files, and the parties themselves."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+commands = typer.Typer()
+
+File = Annotated[Path, typer.Argument(help="Its configuration file.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Tell of errors and warnings only.")]
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
+def _stop_when_told() -> None:
+    """End on SIGTERM as on Ctrl-C: connections are closed, and nobody waits for a time-out."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@commands.command("keygen")
+def _keygen(
+    out: Annotated[Path, typer.Option(help="A new file for the private key.")],
+) -> None:
+    """Make a private key, and print the public key that the other parties pin."""
+    from mpc.randomness import KeyPair, SystemRandomness
+    from protocols.deployment.keys import encode_public, write_private
+
+    keys = KeyPair.generate(SystemRandomness())
+    write_private(out, keys)
+    sys.stdout.write(encode_public(keys.public) + "\n")
+
+
+@commands.command("init")
+def _init(
+    sites: Annotated[str, typer.Option(help="The sites' names: a,b,c.")],
+    out: Annotated[Path, typer.Option(help="A folder, new or empty.")],
+    dealer: Annotated[str, typer.Option(help="The dealer's name.")] = "dealer",
+    analyst: Annotated[str, typer.Option(help="The analyst's name.")] = "analyst",
+    address: Annotated[str | None, typer.Option(help="The relay's HOST:PORT.")] = None,
+    practice: Annotated[
+        bool, typer.Option("--practice", help="Make all keys here too: to try, on one machine.")
+    ] = False,
+) -> None:
+    """Write a commented configuration file for each party, in a folder of its own."""
+    from protocols.deployment.templates import Names, init
+
+    names = Names(_split(sites), dealer, analyst)
+    for path in init(out, names, practice=practice, relay_address=address):
+        sys.stdout.write(f"{path}\n")
+
+
+@commands.command("provision")
+def _provision(
+    parties: Annotated[str, typer.Option(help="Sites, dealer and analyst: a,b,dealer,analyst.")],
+    host: Annotated[str, typer.Option(help="The relay's name or number on the network.")],
+    out: Annotated[Path, typer.Option(help="A folder; its root.key stays with the coordinator.")],
+    days: Annotated[int, typer.Option(help="For how long certificates are good.")] = 365,
+) -> None:
+    """Make certificates: who may connect to the relay, and under which name."""
+    from protocols.deployment.certificates import provision
+
+    for folder in provision(out, _split(parties), host, days):
+        sys.stdout.write(f"{folder}: give it to {folder.name}, and keep no copy of its key\n")
+    sys.stdout.write(f"{out / 'root.key'}: stays here; who has it can take any name\n")
+
+
+@commands.command("site")
+def _site(file: File, quiet: Quiet = False) -> None:
+    """Run a site: answer the analyst that its file names, until stopped."""
+    from protocols.deployment.files import SiteFile
+    from protocols.deployment.log import start_log, teller
+    from protocols.deployment.running import run_site
+
+    _stop_when_told()
+    start_log(quiet=quiet)
+    found = SiteFile.read(file)
+    run_site(found, teller(found.party))
+
+
+@commands.command("dealer")
+def _dealer(file: File, quiet: Quiet = False) -> None:
+    """Run the dealer: deal for the sites that its file names, until stopped."""
+    from protocols.deployment.files import DealerFile
+    from protocols.deployment.log import start_log, teller
+    from protocols.deployment.running import run_dealer
+
+    _stop_when_told()
+    start_log(quiet=quiet)
+    found = DealerFile.read(file)
+    run_dealer(found, teller(found.party))
+
+
+@commands.command("relay")
+def _relay(file: File, quiet: Quiet = False) -> None:
+    """Run the relay: pass on sealed messages, until stopped."""
+    from protocols.deployment.files import RelayFile
+    from protocols.deployment.log import start_log, teller
+    from protocols.deployment.running import run_relay
+
+    _stop_when_told()
+    start_log(quiet=quiet)
+    found = RelayFile.read(file)
+    run_relay(found, teller(found.party), signal.pause)
+
+
+@commands.command("check")
+def _check(
+    files: Annotated[list[Path], typer.Argument(help="Configuration files, of any parties.")],
+) -> None:
+    """Say before a run what is wrong: keys, certificates, clock, data, the relay's address."""
+    from protocols.deployment.checks import check_files
+    from vertibayes.cli.up import reach, versions
+
+    sys.stdout.write(f"{versions()}\n")
+    found = check_files(files, reach)
+    for how, text in found.lines:
+        sys.stdout.write(f"{how:8}{text}\n")
+    if found.wrong:
+        raise typer.Exit(2)
+
+
+@commands.command("up")
+def _up(
+    study: Annotated[Path, typer.Argument(help="study.toml; the others' folders lie beside its.")],
+    out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
+    quiet: Quiet = False,
+) -> None:
+    """Run every party of a study as a process of its own on this machine, and learn: to try."""
+    from vertibayes.cli.up import run_up
+
+    _stop_when_told()
+    run_up(study, out, quiet)

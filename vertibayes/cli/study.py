@@ -1,0 +1,134 @@
+"""``vertibayes learn study.toml``: the sites are processes of their own, wherever they are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import perf_counter
+
+from protocols.deployment.files import StudyFile
+from protocols.deployment.log import start_log
+from protocols.deployment.running import study_session
+from protocols.deployment.tables import Table
+from protocols.session import Session
+from protocols.transports.local import Traffic
+from vertibayes.cli.inputs import read_structure
+from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
+from vertibayes.cli.outputs import Run, check_folder
+from vertibayes.cli.validations import Validations
+from vertibayes.counting import SecureCounter
+from vertibayes.learning import Options
+from vertibayes.table_file import TableFile
+
+TABLES = "tables"
+
+
+def run_study(path: Path, out: Path, quiet: bool) -> None:
+    """Learn a study's network, and write the results.
+
+    Raises
+    ------
+    ValueError
+        If a file is at fault: it names the line and the key.
+    """
+    start_log(quiet=quiet)
+    check_folder(out)
+    file = StudyFile.read(path)
+    options, validations = options_of(file), validations_of(file)
+    with TableFile(file.folder / TABLES) as kept, study_session(file) as session:
+        _learn(file, session, kept, options, validations, out, quiet)
+
+
+def _learn(
+    file: StudyFile,
+    session: Session,
+    kept: TableFile,
+    options: Options,
+    validations: Validations,
+    out: Path,
+    quiet: bool,
+) -> None:
+    start, before = perf_counter(), len(kept.tables)
+    ledger = session.role.ledger
+    with ledger_kept(ledger, out):
+        chosen = file.variables or None
+        counter = SecureCounter(
+            session, file.sites, file.dealer, order=chosen, variables=chosen, kept=kept
+        )
+        validations = validations.prepared(counter.variables, counter.records)
+        if before and not quiet:
+            sys.stderr.write(f"going on with {before} tables that were opened before\n")
+        if validations.public is not None and validations.public_records is not None:
+            warn(filter(None, [validations.public_records.doubt(validations.public)]))
+        traffic = getattr(session.transport, "traffic", None) or Traffic()
+        run = Run(ledger, traffic, shown(counter))
+        commit_seconds = perf_counter() - start
+        learned, summary = learn_with(
+            counter, run, options, out, quiet, validations, commit_seconds
+        )
+    if not quiet:
+        sys.stdout.write(told(learned, summary) + f"Written: {out}\n")
+
+
+def shown(counter: SecureCounter) -> dict[str, list[str]]:
+    """Return the variables of each site, in the study's order."""
+    study = counter.study
+    return {s: [n for n in study.variables if s in study.holders[n]] for s in study.sites}
+
+
+def options_of(file: StudyFile) -> Options:
+    """Return the options of a study's [learning].
+
+    Raises
+    ------
+    ValueError
+        It names file, line and key.
+    """
+    table = file.source.table("learning")
+    structure = read_structure(table.path("structure")) if "structure" in table else None
+    ordering = table.names("ordering") if "ordering" in table else None
+    whole = {
+        name: table.whole(name, 0)
+        for name in ("max_parents", "wider_cells", "em_restarts")
+        if name in table
+    }
+    records = {
+        name: table.whole(name, least=1)
+        for name in ("structure_records", "synthetic_records")
+        if name in table
+    }
+    options = {
+        "ordering": ordering,
+        "structure": structure,
+        "missing": table.text("missing") if "missing" in table else None,
+        "pseudo_count": table.number("pseudo_count", 0.0),
+        "keep_synthetic": table.flag("write_synthetic", False),
+    }
+    table.end()
+    return _options(table, {**options, **whole, **records})
+
+
+def _options(table: Table, options: dict[str, object]) -> Options:
+    try:
+        return Options(**options)  # type: ignore[arg-type]  # each was taken as its kind
+    except ValueError as error:
+        raise table.file.error(table.keys, str(error)) from None
+
+
+def validations_of(file: StudyFile) -> Validations:
+    """Return the validations of a study's [validation]; as `options_of`."""
+    table = file.source.table("validation")
+    found = Validations(
+        table.names("methods", ()),
+        table.text("target") if "target" in table else None,
+        table.whole("folds", 10, least=2),
+        table.path("public") if "public" in table else None,
+        table.names("missing_codes", ()),
+    )
+    table.end()
+    try:
+        found.check()
+    except ValueError as error:
+        reason = str(error).replace("--validate", "methods").replace("--", "")
+        raise table.file.error(table.keys, reason) from None
+    return found

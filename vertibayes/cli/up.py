@@ -1,0 +1,178 @@
+"""``vertibayes up``: all parties of a study as processes of this machine, for practice."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic, sleep
+
+from protocols.deployment.files import StudyFile
+from protocols.deployment.parts import is_this_machine
+from protocols.transports.mailbox import RELAY
+from vertibayes.cli.outputs import check_folder
+
+START_SECONDS = 60.0
+END_SECONDS = 10.0
+REACH_SECONDS = 3.0
+
+
+def run_up(study: Path, out: Path, quiet: bool) -> None:
+    """Start relay, dealer and sites, learn, and end them all.
+
+    Raises
+    ------
+    ValueError
+        If a party's file is not there, or a party does not start: it names it.
+    """
+    check_folder(out)
+    file = StudyFile.read(study)
+    host, port = file.relay.host_and_port
+    if not is_this_machine(host):
+        raise ValueError(f"{study}: the relay {host} is not this machine: start each party there")
+    files = party_files(study, file)
+    if reach(host, port) is None:
+        raise ValueError(f"{study}: something listens at {file.relay.address} already")
+    with _processes() as started:
+        relay = _Party(RELAY, "relay", files.pop(RELAY), quiet)
+        started.append(relay)
+        relay.wait_for("listening")
+        for name, path in files.items():
+            kind = "dealer" if name == file.dealer else "site"
+            started.append(_Party(name, kind, path, quiet))
+        for party in started[1:]:
+            party.wait_for("connected")
+        _learn(study, out, quiet)
+
+
+def party_files(study: Path, file: StudyFile) -> dict[str, Path]:
+    """Return the files of relay, dealer and sites: in folders beside the study's, by name.
+
+    Raises
+    ------
+    ValueError
+        It names a file that is not there.
+    """
+    beside = study.resolve().parent.parent
+    found = {RELAY: beside / RELAY / "relay.toml"}
+    found[file.dealer] = beside / file.dealer / "dealer.toml"
+    found |= {site: beside / site / "site.toml" for site in file.sites}
+    for path in found.values():
+        if not path.exists():
+            raise ValueError(f"{path}: no such file; `vertibayes init --practice` writes all")
+    return found
+
+
+def _learn(study: Path, out: Path, quiet: bool) -> None:
+    command = [*_command("learn", study), "--out", str(out), *(["--quiet"] if quiet else [])]
+    process = subprocess.Popen(command, start_new_session=True)  # noqa: S603 (our own)
+    try:
+        code = process.wait()
+    except BaseException:
+        _end([process])
+        raise
+    if code:
+        raise SystemExit(code)
+
+
+def _command(kind: str, file: Path) -> list[str]:
+    return [sys.executable, "-m", "vertibayes", kind, str(file)]
+
+
+class _Party:
+    """A party's process; its lines are passed on to standard error."""
+
+    def __init__(self, name: str, kind: str, file: Path, quiet: bool) -> None:
+        self.name, self.quiet = name, quiet
+        self.process = subprocess.Popen(  # noqa: S603 (our own)
+            _command(kind, file),
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C is for the parent, who ends them in turn
+        )
+        self._said: dict[str, Event] = {"listening": Event(), "connected": Event()}
+        Thread(target=self._pass_on, daemon=True).start()
+
+    def _pass_on(self) -> None:
+        assert self.process.stderr is not None  # piped
+        for line in self.process.stderr:
+            for event, said in self._said.items():
+                if f" {self.name} {event} " in line:
+                    said.set()
+            if not self.quiet or line.startswith("vertibayes: "):
+                sys.stderr.write(line)
+
+    def wait_for(self, event: str) -> None:
+        """Wait until it has said that it listens, or is connected.
+
+        Raises
+        ------
+        ValueError
+            If it ends before, or does not in time.
+        """
+        end = monotonic() + START_SECONDS
+        while not self._said[event].wait(0.1):
+            if self.process.poll() is not None:
+                sleep(0.2)  # for its last words to be passed on
+                raise ValueError(f"{self.name} has ended before it was {event}")
+            if monotonic() > end:
+                raise ValueError(f"{self.name} is not {event} after {START_SECONDS:.0f} s")
+
+
+@contextmanager
+def _processes() -> Iterator[list[_Party]]:
+    """End all processes that are in the list, however the block ends: the relay, first, last."""
+    started: list[_Party] = []
+    try:
+        yield started
+    finally:
+        processes = [party.process for party in started]
+        _end(processes[1:])
+        _end(processes[:1])
+
+
+def _end(processes: list[subprocess.Popen[str]] | list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            process.terminate()
+    end = monotonic() + END_SECONDS
+    for process in processes:
+        try:
+            process.wait(max(0.0, end - monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def reach(host: str, port: int) -> str | None:
+    """Return None if somebody listens at an address, else why it cannot be reached."""
+    try:
+        with socket.create_connection((host, port), REACH_SECONDS):
+            return None
+    except OSError as error:
+        return f"cannot be reached ({error.strerror or error})"
+
+
+def versions() -> str:
+    """Return the versions that parties should have in common."""
+    told = [f"vertibayes {_version('vertibayes')}", f"Python {sys.version.split()[0]}"]
+    told += [f"{name} {_version(name)}" for name in ("cryptography", "numpy", "nvflare")]
+    return ", ".join(told)
+
+
+def _version(name: str) -> str:
+    if name == "vertibayes":
+        from vertibayes import __version__
+
+        return __version__
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "is not there"

@@ -1,0 +1,196 @@
+"""The tables that a study has opened, in a file of the analyst: a run goes on after a crash.
+
+    file    = magic, then records; the first is the study, each other one a table
+    record  = length of the head, length of the array: 8 bytes each; head (JSON), array (int64),
+              SHA-256 of head and array
+
+Records are only added, and are on disk before a learner sees the table. A last record that a crash
+cut short is dropped: its table is asked again. The file has exact counts: it is its owner's alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.roles import Study
+from protocols.variables import Family, Rows
+
+MAGIC = b"VBT1"
+LENGTHS = struct.Struct("<QQ")
+DIGEST_BYTES = 32
+
+
+class Opened(NamedTuple):
+    """One table: of which family, with missing as a state or not, over which records."""
+
+    family: Family
+    missing: bool
+    rows: Rows
+    table: NDArray[np.int64]
+
+
+class TableFile:
+    """A study's tables on disk.
+
+    Parameters
+    ----------
+    path : Path
+        Made, with its folder, if it is not there.
+
+    Attributes
+    ----------
+    study : bytes or None
+        The study's id; None before it has begun.
+    tables : list of Opened
+        What earlier runs opened.
+
+    Raises
+    ------
+    ValueError
+        If the file is no such file, is damaged, or another process uses it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.study: bytes | None = None
+        self.tables: list[Opened] = []
+        self._head: dict[str, Any] | None = None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+        try:
+            self._lock()
+            self._load()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def join(self, study: Study, mark: bytes) -> None:
+        """Begin a study, or go on with it.
+
+        Raises
+        ------
+        ValueError
+            If the file is of a study that is not this one: it says what differs.
+        """
+        head = _head_of(study, mark)
+        if self._head is None:
+            self._add([(head, b"")])
+            self.study, self._head = study.id, head
+            return
+        different = [name for name in head if head[name] != self._head[name]]
+        if different:
+            raise ValueError(
+                f"{self.path} is of a study with other {', '.join(different)} than the sites have "
+                "now: what was opened then cannot be gone on with; name another folder"
+            )
+
+    def add(self, tables: Sequence[Opened]) -> None:
+        """Write tables; they are on disk when this returns."""
+        self._add([(_table_head(found), _bytes_of(found.table)) for found in tables])
+        self.tables += tables
+
+    def close(self) -> None:
+        """Let another process use the file."""
+        self._file.close()
+
+    def __enter__(self) -> TableFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(f"{self.path} is in use by another process") from None
+
+    def _add(self, records: Iterable[tuple[Mapping[str, Any], bytes]]) -> None:
+        self._file.seek(0, os.SEEK_END)
+        pieces = [b"" if self._file.tell() else MAGIC]
+        for head, array in records:
+            encoded = json.dumps(head).encode()
+            digest = hashlib.sha256(encoded + array).digest()
+            pieces += [LENGTHS.pack(len(encoded), len(array)), encoded, array, digest]
+        self._file.write(b"".join(pieces))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _load(self) -> None:
+        content = memoryview(self._file.read())
+        if not MAGIC.startswith(bytes(content[: len(MAGIC)])):
+            raise ValueError(f"{self.path} is no file of opened tables")
+        whole = len(MAGIC) if len(content) >= len(MAGIC) else 0
+        for head, array, end in self._records(content, whole):
+            try:
+                self._take(head, array)
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                raise ValueError(f"{self.path}, byte {whole}: no opened table ({error})") from None
+            whole = end
+        self._file.truncate(whole)
+
+    def _records(
+        self, content: memoryview, at: int
+    ) -> Iterator[tuple[dict[str, Any], memoryview, int]]:
+        """Go through the records that are whole."""
+        while at + LENGTHS.size <= len(content):
+            head, array = LENGTHS.unpack_from(content, at)
+            middle = at + LENGTHS.size + head
+            end = middle + array + DIGEST_BYTES
+            if end > len(content):
+                return
+            body = content[at + LENGTHS.size : middle + array]
+            if hashlib.sha256(body).digest() != content[end - DIGEST_BYTES : end]:
+                raise ValueError(f"{self.path}, byte {at}: damaged")
+            yield json.loads(bytes(body[:head])), body[head:], end
+            at = end
+
+    def _take(self, head: dict[str, Any], array: memoryview) -> None:
+        if self._head is None:
+            self._head, self.study = head, bytes.fromhex(head["id"])
+            return
+        child, *parents = (str(name) for name in head["members"])
+        shape = tuple(int(length) for length in head["shape"])
+        if math.prod(shape) * 8 != len(array):
+            raise ValueError(f"{len(array)} bytes for a table of shape {shape}")
+        table = np.frombuffer(array, "<i8").reshape(shape).astype(np.int64)
+        rows = Rows(*head["rows"])
+        self.tables.append(Opened(Family(child, tuple(parents)), head["missing"], rows, table))
+
+
+def _head_of(study: Study, mark: bytes) -> dict[str, Any]:
+    variables = [
+        [v.name, list(v.states), v.missing, list(study.holders[v.name])]
+        for v in study.variables.values()
+    ]
+    return {
+        "id": study.id.hex(),
+        "variables": sorted(variables),
+        "records": study.records,
+        "dealer": study.dealer,
+        "seed of the sites": mark.hex(),
+    }
+
+
+def _table_head(found: Opened) -> dict[str, Any]:
+    return {
+        "members": list(found.family.members),
+        "shape": list(found.table.shape),
+        "missing": found.missing,
+        "rows": list(found.rows),
+    }
+
+
+def _bytes_of(table: NDArray[np.int64]) -> bytes:
+    return np.ascontiguousarray(table, "<i8").tobytes()
