@@ -5,13 +5,24 @@ BIN := .venv/bin
 # Paths that the tests change into; one BLAS thread a process, as two processes share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test bench lint lock clean
+.PHONY: demo test test-machines bench lint lock clean
 
 demo: .venv/installed
 	@$(BIN)/vertibayes demo
 
 test: .venv/installed lint
 	$(BIN)/pytest -n 2
+
+# What needs NVFlare: parties as processes, killed and started again. Two minutes, after a larger installation.
+test-machines: .venv-machines/installed
+	.venv-machines/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py tests/e2e/test_up.py
+
+.venv-machines/installed: requirements-nvflare.lock pyproject.toml
+	$(PYTHON) -m venv .venv-machines
+	.venv-machines/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-nvflare.lock
+	.venv-machines/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat --editable .
+	@touch $@
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -34,6 +45,9 @@ bench: .venv/installed
 lock:
 	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
 		--no-annotate --group test --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
+		--no-annotate --group test --extra nvflare --custom-compile-command "make lock" pyproject.toml \
+		-o requirements-nvflare.lock
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-machines build *.egg-info .mypy_cache .ruff_cache .hypothesis
