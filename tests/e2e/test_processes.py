@@ -50,21 +50,24 @@ def test_alarm_over_processes(tmp_path, alarm_data, secure):
             assert processes.running[party].wait_for("ended") == "ended None None"
 
 
-KILLED = {
-    "describe": ("description", 0),
-    "commit": ("masked", 0),
-    "extension": ("part", 0),
-    "open": ("share", 0),
+KILLED = {  # who, and before which of its messages: the kind, and how many of it went before
+    "a site, describe": ("site-1", "description", 0),
+    "a site, commit": ("site-1", "masked", 0),
+    "a site, extension": ("site-1", "part", 0),
+    "a site, open": ("site-1", "share", 0),
+    "the dealer, meet": (DEALER, "answer", 0),
+    "the dealer, commit": (DEALER, "answer", 1),
+    "the dealer, tables": (DEALER, "correction", 0),
 }
 
 
 @pytest.mark.parametrize("phase", KILLED)
-def test_a_site_is_killed(tmp_path, alarm_data, phase):
+def test_a_party_is_killed(tmp_path, alarm_data, phase):
     """Everyone left ends within 30 s with its name; started again, the study goes on."""
     data = alarm_data.take(list(alarm_data.variables)[:9])
     split = split_columns(data, 3)
-    victim = sorted(split)[0]
-    stop, study = {victim: KILLED[phase]}, bytes(range(16))
+    victim, *message = KILLED[phase]
+    stop, study = {victim: message}, bytes(range(16))
     patience = {"gone": 2.0, "probe": 0.5}
     with Processes(tmp_path, split, stop=stop, memory=True, patience=patience) as processes:
         killed = []
