@@ -22,6 +22,7 @@ MASKS = "masks of a site, shared with the dealer"
 ZEROS = "zero shares between two sites"
 
 GIBIBYTE = 1 << 30
+MOST_SELECTIONS = 16  # kept, of choices of records: more are drawn again when they are asked
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ class Joined:
         if rows.count(self.commitments.records) == self.commitments.records:
             return Selection(self.commitments)
         if rows not in self._selections:
+            if len(self._selections) == MOST_SELECTIONS:  # refused queries have them too
+                del self._selections[next(iter(self._selections))]
             self._selections[rows] = self._select(rows)
         return self._selections[rows]
 

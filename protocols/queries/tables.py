@@ -141,7 +141,7 @@ def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
     Raises
     ------
     ValueError
-        If a variable is unknown, or an array is not one of places.
+        If a variable is unknown, stands twice, or an array is not one of places.
     """
     for name in query.variables:
         if name not in study.variables:
@@ -152,6 +152,8 @@ def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
         if places.ndim != 1 or places.dtype != np.uint32 or (places >= len(query.variables)).any():
             raise ValueError("a group's places are no places of its variables")
     for prefix, lasts in query.groups:
+        if len(set(prefix)) < len(prefix):  # and so the product has no more factors than variables
+            raise ValueError("a group has an operand twice")
         cells = prod(study.variables[name].codes for name in prefix)
         columns = sum(study.variables[name].codes for name in lasts)
         yield len(prefix) + bool(lasts), cells * max(columns, 1)

@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 from protocols.policy import Policy
 from protocols.queries import Commit
 from protocols.queries.tables import ask_tables
+from protocols.roles import MOST_SELECTIONS
 from protocols.site.text import TextColumn
 from protocols.variables import Family, Rows
 from tests.protocols.small import (
@@ -83,6 +85,25 @@ def test_tables_that_a_site_does_not_count_are_refused_and_not_noted(query, reas
     ledgers = [role.ledger for role in (*federation.roles.values(), federation.session.role)]
     assert not any(ledger.tables for ledger in ledgers)
     assert len(count(federation, STUDY, "xz", "xyz")) == 2
+
+
+def test_a_variable_that_stands_a_million_times_is_refused_at_once():
+    """The number of its cells alone would have as many factors, and take minutes."""
+    federation, _ = committed(DATA)
+    again = (np.zeros(1_000_000, np.uint32),)
+    start = time.perf_counter()
+    assert "an operand twice" in refusal(federation, query_of("xz", prefixes=again))
+    assert time.perf_counter() - start < 1
+
+
+def test_choices_of_records_that_are_refused_do_not_pile_up():
+    federation, study = committed(DATA, policy=Policy(most_row_sets=1))
+    wanted = count(federation, study, "xz", rows=Rows(1, 0, 20))[0]
+    role = federation.roles["a"]
+    for seed in range(2, MOST_SELECTIONS + 10):
+        assert "no more are allowed" in refusal(federation, query_of("xz", rows=Rows(seed, 0, 20)))
+    assert len(role.joined._selections) == MOST_SELECTIONS
+    assert np.array_equal(count(federation, study, "xz", rows=Rows(1, 0, 20))[0], wanted)
 
 
 def test_too_many_record_sets_are_refused_in_all_studies_together():

@@ -1,0 +1,444 @@
+"""Mutated messages: only named errors, no memory beyond what was declared, no hang.
+
+    python benchmarks/fuzz.py [--messages 100000] [--queries 20000] [--sessions 3000] [--seed 0]
+
+Three sites, a dealer and an analyst meet, describe, commit and open tables; every message is noted
+with what its receiver expects. Then
+
+    decode     mutated bytes are decoded with the receiver's bounds
+    envelope   mutated headers are checked
+    consider   mutated queries that can be read are put to a site and to the dealer
+    session    one message of a session is replaced, and the session is run to its end
+
+Bytes are flipped, cut, inserted, taken from another message; sizes and kinds are written over.
+Readable messages have fields changed, lengthened, shortened, exchanged. A message has a second, a
+session ten; of every 20th message, and of every session, the memory is traced. Whatever is not a
+named error, or too slow, or too large, is printed with its place, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import traceback
+import tracemalloc
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from time import perf_counter
+from unittest import mock
+
+import numpy as np
+from side_by_side import on_one_thread, table
+
+from mpc.errors import DealReusedError, ProtocolError
+from mpc.rounds import Expect
+from protocols import wire
+from protocols.errors import DataError, QueryRefusedError, TransportError
+from protocols.federation import DEALER, federate
+from protocols.queries import CONVERSATIONS, Commit, Describe, Meet
+from protocols.queries.tables import ask_tables
+from protocols.roles import Study
+from protocols.session import QUERY_CELLS, Query
+from protocols.site.data import SiteData
+from protocols.site.text import TextColumn
+from protocols.transports.local import SealedPackets
+from protocols.variables import Family, Rows, Variable
+
+NAMED = ProtocolError, QueryRefusedError, DataError, TransportError, DealReusedError
+SITES = {"a": "xy", "b": "z", "c": "w"}
+RECORDS = 40
+FAMILIES = (Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y"))
+SECONDS, SESSION_SECONDS, TRACED = 1.0, 10.0, 20
+SMALL = 1 << 16  # bytes that anything may take
+A_CELL = 64  # bytes that a cell, or a byte of a head, may take when it is a Python object
+A_SESSION = 64 << 20
+EDGES = (0, 1, 2, 63, 64, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, -1)
+
+
+class Slow(BaseException):
+    """A message took too long; no handler of errors catches it."""
+
+
+# ---- honest sessions -----------------------------------------------------------------------------
+
+
+def federation():
+    """Start a federation of small sites."""
+    draw = np.random.default_rng(7)
+    states, ids = ("no", "yes", "maybe"), TextColumn.of([f"person {i}" for i in range(RECORDS)])
+    data = {
+        site: SiteData(
+            {name: Variable(name, states) for name in names},
+            {name: draw.integers(0, 3, RECORDS).astype(np.uint8) for name in names},
+            ids,
+        )
+        for site, names in SITES.items()
+    }
+    variables = {name: v for site in data.values() for name, v in site.variables.items()}
+    holders = {name: (site,) for site, names in SITES.items() for name in names}
+    return federate(data), Study(b"fuzzed", variables, holders, RECORDS, DEALER, 16)
+
+
+def talk(started, study):
+    """Ask every kind of query once, tables over all records and over some."""
+    session, sites = started.session, started.sites
+    session.ask(Meet.of(session.role, sites, DEALER))
+    session.ask(Describe(sites))
+    session.ask(Commit.of(study))
+    for rows in (Rows(), Rows(1, 0, 20)):
+        session.ask(ask_tables(study, FAMILIES, False, rows)[0])
+
+
+class Noted(SealedPackets):
+    """Notes what is unpacked; of one message, changes the body."""
+
+    def __init__(self, session, traffic, seen, place, change):
+        super().__init__(session, traffic)
+        self.seen, self.place, self.change, self.sent = seen, place, change, 0
+
+    def pack(self, sent):
+        """Pack a message; of the one to be changed, another body."""
+        header, body = super().pack(sent)
+        if self.sent == self.place:
+            body = self.change(sent.message, body)
+            names = self.session, sent.sender, sent.receiver
+            counter = self._sent[sent.sender, sent.receiver] - 1
+            header = wire.header(wire.Envelope(*names, counter, sent.depth), body)
+        self.sent += 1
+        return header, body
+
+    def unpack(self, packet, sender, receiver, expect):
+        """Note what comes and what is expected."""
+        self.seen.append((packet, sender, receiver, expect))
+        return super().unpack(packet, sender, receiver, expect)
+
+
+@contextmanager
+def noted(place=-1, change=None):
+    """Start a federation whose messages are noted, and one of them changed."""
+    seen = []
+
+    def carrier(session, traffic):
+        return Noted(session, traffic, seen, place, change)
+
+    with mock.patch("protocols.transports.local.SealedPackets", carrier):
+        started, study = federation()
+    with started:
+        yield started, study, seen
+
+
+# ---- mutations -----------------------------------------------------------------------------------
+
+
+class Mutations:
+    """Draws what is wrong with a message."""
+
+    def __init__(self, seed, bodies):
+        self.draw = np.random.default_rng(seed)
+        self.bodies = bodies
+        self.ways = [self.flip, self.cut, self.insert, self.remove, self.size, self.kind]
+        self.ways += [self.splice, self.overwrite]
+
+    def below(self, limit):
+        """Draw a number below a limit."""
+        return int(self.draw.integers(limit)) if limit > 0 else 0
+
+    def choose(self, things):
+        """Draw one of several things."""
+        return things[self.below(len(things))]
+
+    def bytes(self, body):
+        """Change a body, or a header, once to three times."""
+        for _ in range(1 + self.below(3)):
+            body = self.choose(self.ways)(body)
+        return bytes(body)
+
+    def place(self, body):
+        """Draw a place: half of them in the first 128 bytes, where kinds and sizes are."""
+        return self.below(min(len(body), 128) if self.below(2) else len(body))
+
+    def flip(self, body):
+        """Flip up to eight bits."""
+        body = bytearray(body)
+        for _ in range(1 + self.below(8)):
+            if body:
+                body[self.place(body)] ^= 1 << self.below(8)
+        return body
+
+    def cut(self, body):
+        """Cut a body short."""
+        return body[: self.place(body)]
+
+    def insert(self, body):
+        """Insert random bytes."""
+        at = self.place(body)
+        return body[:at] + self.draw.bytes(1 + self.below(70)) + body[at:]
+
+    def remove(self, body):
+        """Take bytes out."""
+        at = self.place(body)
+        return body[:at] + body[at + 1 + self.below(70) :]
+
+    def overwrite(self, body):
+        """Write random bytes over others."""
+        at, new = self.place(body), self.draw.bytes(1 + self.below(16))
+        return body[:at] + new + body[at + len(new) :]
+
+    def size(self, body):
+        """Write an edge of the integers over four or eight bytes: often over a size."""
+        width, edge = self.choose((4, 8)), self.choose(EDGES)
+        new = (edge % 2 ** (8 * width)).to_bytes(width, "little")
+        at = self.place(body)
+        return body[:at] + new + body[at + width :]
+
+    def kind(self, body):
+        """Give a body another message's kind."""
+        if not body:
+            return body
+        other = self.choose(self.bodies)
+        return other[: 1 + other[0]] + body[1 + body[0] :]
+
+    def splice(self, body):
+        """Put the end of another message behind the beginning of this one."""
+        other = self.choose(self.bodies)
+        return body[: self.place(body)] + other[self.place(other) :]
+
+    def message(self, message):
+        """Change a readable message's fields, once or twice."""
+        for _ in range(1 + self.below(2)):
+            names = [item.name for item in fields(message)]
+            if not names:
+                return message
+            name = self.choose(names)
+            new = self.value(getattr(message, name))
+            if self.below(6) == 0:  # exchanged fields
+                other = self.choose(names)
+                new = getattr(message, other)
+                message = replace(message, **{other: getattr(message, name)})
+            message = replace(message, **{name: new})
+        return message
+
+    def value(self, value):
+        """Change a field's value; its type stays."""
+        if isinstance(value, bool):
+            return not value
+        if isinstance(value, int):
+            near = value + self.choose((-16, -1, 1, 16))
+            return max(-(2**63), min(self.choose((near, *EDGES)), 2**63 - 1))
+        if isinstance(value, str):
+            return self.choose(("", value + "x", value * 50, "é\0", "a", "b", "dealer", "x", "w"))
+        if isinstance(value, bytes):
+            return self.bytes(value)[:4096]
+        if isinstance(value, tuple):
+            return self.items(value)
+        return self.array(value)
+
+    def items(self, value):
+        """Change a tuple: an item, the order, the length."""
+        at = self.below(len(value))
+        changed = (*value[:at], self.value(value[at]), *value[at + 1 :]) if value else ()
+        swapped = (*value[at:], *value[:at])
+        return self.choose((changed, changed, changed, value[:at], value * 2, swapped, value * 40))
+
+    def array(self, value):
+        """Change an array: type, elements, shape, length."""
+        other = value.astype(self.choose(wire.DTYPES))
+        noise = self.draw.integers(0, 2**16, value.shape).astype(value.dtype)
+        longer = np.resize(value, self.choose((3 * value.size, 400_000)))
+        near = value + value.dtype.type(1)
+        return self.choose(
+            (other, noise, longer, near, value.ravel()[1:], value.reshape(1, -1), value[:0])
+        )
+
+
+# ---- running -------------------------------------------------------------------------------------
+
+
+class Tried:
+    """Outcomes, and what must not be among them."""
+
+    def __init__(self):
+        self.outcomes, self.wrong, self.examples = Counter(), Counter(), {}
+        self.peak, self.longest, self.count = 0, 0.0, 0
+
+    def run(self, what, seconds, bound, call):
+        """Call within a time and, of some, a bound of memory; note how it ends."""
+        self.count += 1
+        traced = bound is not None
+        if traced:
+            tracemalloc.start()
+        start = perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            found = call()
+            outcome = found if isinstance(found, str) else "read"
+        except NAMED as error:
+            outcome = type(error).__name__
+        except (Exception, Slow) as error:
+            outcome = f"WRONG: {type(error).__name__}"
+            self.note(what, error)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        self.longest = max(self.longest, perf_counter() - start)
+        if traced:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            self.peak = max(self.peak, peak)
+            if peak > bound:
+                self.note(what, MemoryError(f"{peak} bytes, at most {bound}"))
+        self.outcomes[outcome] += 1
+        return outcome
+
+    def note(self, what, error):
+        """Note what must not be, by its place in the source."""
+        frames = traceback.extract_tb(error.__traceback__)
+        frames = [frame for frame in frames if frame.name != "stop"]
+        at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        key = f"{what}: {type(error).__name__} {at}"
+        self.wrong[key] += 1
+        self.examples.setdefault(key, str(error)[:200])
+
+    def row(self, what, seconds):
+        """Return the row of the table."""
+        told = ", ".join(f"{name} {n:,}" for name, n in self.outcomes.most_common())
+        peak = f"{self.peak / 2**20:.2f}" if self.peak else ""
+        return [what, f"{self.count:,}", told, sum(self.wrong.values()),
+                f"{self.longest * 1e3:.1f}", peak, f"{seconds:.0f}"]  # fmt: skip
+
+
+def cells_bound(body, expect):
+    return SMALL + A_CELL * min(len(body), expect.cells)
+
+
+def decode(seen, mutations, count):
+    """Decode mutated bodies."""
+    tried = Tried()
+    for number in range(count):
+        (_, body), sender, _, expect = mutations.choose(seen)
+        changed = mutations.bytes(body)
+        bound = cells_bound(changed, expect) if number % TRACED == 0 else None
+        tried.run("decode", SECONDS, bound, lambda c=changed, s=sender, e=expect: read(c, s, e))
+    return tried
+
+
+def read(body, sender, expect):
+    message = wire.decode(body, sender, expect)
+    if not isinstance(message, expect.kind):
+        raise TypeError(f"{message.kind} was read")
+
+
+def envelopes(seen, mutations, count):
+    """Check mutated headers."""
+    tried = Tried()
+    for number in range(count):
+        (header, body), sender, receiver, _ = mutations.choose(seen)
+        _, session, _, _, counter, depth, _ = wire.ENVELOPE.unpack(header)
+        expected = wire.Envelope(session, sender, receiver, counter, depth)
+        changed = mutations.bytes(header)
+        bound = SMALL if number % TRACED == 0 else None
+        tried.run(
+            "envelope", SECONDS, bound,
+            lambda c=changed, b=body, e=expected: wire.check_header(c, b, e) and None,
+        )  # fmt: skip
+    return tried
+
+
+def consider(mutations, count):
+    """Put mutated queries to parties that have committed, and may have counted."""
+    tried = Tried()
+    with noted() as (started, study, _):
+        talk(started, study)
+        queries = [
+            Meet.of(started.session.role, started.sites, DEALER), Describe(started.sites),
+            Commit.of(study), *(ask_tables(study, FAMILIES, m, Rows(1, 0, 20))[0] for m in (0, 1)),
+        ]  # fmt: skip
+        queries[-1] = replace(queries[-1], missing=True)
+        queries[-2] = replace(queries[-2], missing=False)
+        sides = parties_of(started)
+        for number in range(count):
+            query, role = mutations.message(mutations.choose(queries)), mutations.choose(sides)
+            body = wire.encode(query)
+            bound = SMALL + A_CELL * len(body) if number % TRACED == 0 else None
+            tried.run(
+                f"consider {query.kind} at {role.party}", SECONDS, bound,
+                lambda r=role, b=body: put(r, b),
+            )  # fmt: skip
+    return tried
+
+
+def parties_of(started):
+    """Return a site's role, and the dealer's, which its program holds."""
+    programs = started.session.transport._scheduler._programs
+    return [started.roles["a"], programs[DEALER].gi_frame.f_locals["role"]]
+
+
+def put(role, body):
+    query = wire.decode(body, "analyst", Expect(Query, QUERY_CELLS))
+    side = CONVERSATIONS[type(query)].sides.get(type(role))
+    if side is None:
+        return "no part"
+    side.consider(role, query)
+    return "agreed"
+
+
+def sessions(mutations, count, messages):
+    """Run sessions in which one message is another."""
+    tried = Tried()
+
+    def change(message, body):
+        if mutations.below(3) == 0:
+            return mutations.bytes(body)
+        return wire.encode(mutations.message(message))
+
+    def run(place):
+        with noted(place, change) as (started, study, _):
+            talk(started, study)
+        return "ended"
+
+    for number in range(count):
+        place = number % messages
+        bound = A_SESSION if number % TRACED == 0 else None
+        tried.run(f"session, message {place}", SESSION_SECONDS, bound, lambda p=place: run(p))
+    return tried
+
+
+def main():
+    """Run all and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=100_000, help="bodies to decode")
+    parser.add_argument("--envelopes", type=int, default=20_000)
+    parser.add_argument("--queries", type=int, default=20_000)
+    parser.add_argument("--sessions", type=int, default=3_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    signal.signal(signal.SIGALRM, stop)
+    with noted() as (started, study, seen):
+        talk(started, study)
+    mutations = Mutations(given.seed, [packet[1] for packet, *_ in seen])
+    parts = {
+        "decode": lambda: decode(seen, mutations, given.messages),
+        "envelope": lambda: envelopes(seen, mutations, given.envelopes),
+        "consider": lambda: consider(mutations, given.queries),
+        "session": lambda: sessions(mutations, given.sessions, len(seen)),
+    }
+    rows, wrong = [], {}
+    for name, part in parts.items():
+        start = perf_counter()
+        tried = part()
+        rows.append(tried.row(name, perf_counter() - start))
+        wrong |= {key: (n, tried.examples[key]) for key, n in tried.wrong.items()}
+    print(table(["what", "tried", "outcomes", "wrong", "longest ms", "peak MiB", "seconds"], rows))
+    for key, (n, example) in wrong.items():
+        print(f"WRONG {n} x {key}: {example}", file=sys.stderr)
+    raise SystemExit(bool(wrong))
+
+
+def stop(*_):
+    raise Slow
+
+
+if __name__ == "__main__":
+    on_one_thread()
+    main()
