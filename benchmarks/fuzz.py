@@ -12,8 +12,8 @@ with what its receiver expects. Then
 
 Bytes are flipped, cut, inserted, taken from another message; sizes and kinds are written over.
 Readable messages have fields changed, lengthened, shortened, exchanged. A message has a second, a
-session ten; of every 20th message, and of every twentieth session, the memory is traced. Whatever is not a
-named error, or too slow, or too large, is printed with its place, and the exit status is 1.
+session ten; of every 20th of both the memory is traced. Whatever is not a named error, or too slow,
+or too large, is printed with its place, and the exit status is 1.
 """
 
 from __future__ import annotations
