@@ -18,7 +18,7 @@ from protocols.transports.mailbox import RELAY
 from protocols.transports.nvflare import SERVER, Certificates
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
-ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})")
+ADDRESS = re.compile(r"([A-Za-z0-9.-]+):(\d{1,5})")  # the transport takes no IPv6
 RESERVED = (RELAY, SERVER)
 
 
@@ -184,7 +184,7 @@ def address(text: str) -> str:
     """
     found = ADDRESS.fullmatch(text)
     if found is None or not 0 < int(found[2]) < 65_536:
-        raise ValueError(f"{text!r} is no address: HOST:PORT is wanted")
+        raise ValueError(f"{text!r} is no address: HOST:PORT is wanted, HOST a name or of IPv4")
     return text
 
 
