@@ -197,12 +197,15 @@ class DealerRole:
         Of all sites.
     policy : Policy
         How large the tables are that it deals for.
+    most_records : int, default=100,000,000
+        Of a study: the dealer holds no records, and must believe how many there are.
     """
 
     party: Party
     keys: KeyPair
     public_keys: Mapping[Party, bytes]
     policy: Policy = field(default_factory=Policy)
+    most_records: int = 100_000_000
     joined: Joined | None = field(default=None, repr=False)
     mask_keys: Mapping[Party, StreamKey] = field(default_factory=dict, repr=False)
 

@@ -152,6 +152,9 @@ def _consider_at_dealer(dealer: DealerRole, query: Commit) -> None:
     if study.dealer != dealer.party or unknown:
         reason = f"it is not the dealer, or does not know {', '.join(sorted(unknown))}"
         raise QueryRefusedError(dealer.party, reason)
+    if study.records > dealer.most_records:
+        reason = f"a study of {study.records} records, at most {dealer.most_records} are dealt for"
+        raise QueryRefusedError(dealer.party, reason)
 
 
 def _site(site: SiteRole, query: Commit) -> Program[None]:

@@ -4,11 +4,12 @@ import pytest
 
 from mpc.errors import MalformedMessageError, UnexpectedMessageError
 from mpc.masked_tables.messages import Masked
+from mpc.randomness import KeyPair
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS, Commit
 from protocols.queries.commit import Committed, Joining, commitments_of
-from protocols.roles import SiteRole
+from protocols.roles import DealerRole, SiteRole
 from protocols.site.data import SiteData
 from protocols.variables import Variable
 from tests.protocols.small import (
@@ -22,6 +23,7 @@ from tests.protocols.small import (
     seeded,
     study_of,
 )
+from tests.randomness import SeededRandomness
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)
@@ -36,6 +38,16 @@ WITHOUT_C = {
     for part in ("variables", "holders")
 }
 OTHER_STATES = {**STUDY.variables, "x": Variable("x", STATES[::-1])}
+
+
+def test_a_dealer_deals_for_no_more_records_than_it_can_believe():
+    """It holds none: a site and an analyst could name billions, to make it expand their places."""
+    keys = KeyPair.generate(SeededRandomness())
+    dealer = DealerRole("dealer", keys, dict.fromkeys(STUDY.sites, keys.public), most_records=40)
+    consider = CONVERSATIONS[Commit].sides[DealerRole].consider
+    consider(dealer, Commit.of(STUDY))
+    with pytest.raises(QueryRefusedError, match="a study of 41 records, at most 40 are dealt for"):
+        consider(dealer, Commit.of(replace(STUDY, records=41)))
 
 
 @pytest.mark.parametrize(
