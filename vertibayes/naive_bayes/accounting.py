@@ -150,10 +150,11 @@ class Promise:
         """All of this that matters, in words."""
         one = {"record": "adding or removing one record", "party": "all records of one party"}
         often = "" if self.releases == 1 else f" over {self.releases} releases"
+        helpers = f"with up to {self.colluding} members" if self.colluding else "alone"
         seen = "which the parties check" if self.checked else "which the miner is trusted with"
         return (
             f"The model is ({self.eps:.4g}, {self.delta:.2g})-differentially private for "
-            f"{one[self.protects]}{often}, against the miner with up to {self.colluding} members, "
+            f"{one[self.protects]}{often}, against the miner {helpers}, "
             f"if {self.honest} of all {self.members} are honest and take part, {seen}; each count "
             f"has {self.copies:.3g} copies of noise, standard deviation {self.sd:.4g}."
         )
