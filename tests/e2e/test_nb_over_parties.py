@@ -73,6 +73,8 @@ def test_its_model_predicts(folder, tmp_path, capsys):
     [
         (["--epsilon", "0"], "--epsilon 0.0: a number from 1e-06 to 100 is wanted"),
         ([], "--epsilon E is wanted, or --noise none"),
+        (["--noise", "none", "--gamma", "0.5"], "--gamma is of the noise, and --noise none"),
+        (["--noise", "none", "--protect", "party"], "--protect is of the noise"),
         (["--epsilon", "1", "--noise", "laplace"], "hdpnb has polya or diluted or none"),
         (["--epsilon", "1", "--gamma", "0.01"], "gamma n = 0.01 * 3: an honest party at least"),
         (["--epsilon", "101"], "--epsilon 101.0: a number from 1e-06 to 100 is wanted"),

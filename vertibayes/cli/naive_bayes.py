@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -75,23 +75,30 @@ class Request:
             if value not in known:
                 wanted = " or ".join(known)
                 raise ValueError(f"--{option} {value}: {self.method} has {wanted}")
+        self._check_noise(noise)
+        if self.test is not None and self.holdout is not None:
+            raise ValueError("--test and --holdout both say what to test on: one is wanted")
+        if self.holdout is not None and not 0 < self.holdout < 1:
+            raise ValueError(f"--holdout {self.holdout}: a share between 0 and 1 is wanted")
+        return replace(self, noise=noise)
+
+    def _check_noise(self, noise: str) -> None:
         if self.method == "vdpnb" and (self.delta, self.gamma) != (Request.delta, Request.gamma):
             raise ValueError(
                 "--delta and --gamma are hdpnb's: a site of vdpnb adds its noise alone"
             )
+        of_noise = "delta", "gamma", "protect", "accounting"
+        idle = [name for name in of_noise if getattr(self, name) != getattr(Request, name)]
+        if noise == "none" and idle:
+            raise ValueError(f"--{idle[0]} is of the noise, and --noise none has none")
         if (noise == "none") != (self.epsilon is None):
             raise ValueError("--epsilon E is wanted, or --noise none")
         if self.epsilon is not None and not LEAST <= self.epsilon <= MOST:
             raise ValueError(
                 f"--epsilon {self.epsilon}: a number from {LEAST:g} to {MOST:g} is wanted"
             )
-        if self.test is not None and self.holdout is not None:
-            raise ValueError("--test and --holdout both say what to test on: one is wanted")
-        if self.holdout is not None and not 0 < self.holdout < 1:
-            raise ValueError(f"--holdout {self.holdout}: a share between 0 and 1 is wanted")
         if noise in ("laplace", "diluted") and find_spec("opendp") is None:
             raise ValueError(f"--noise {noise} is drawn by OpenDP: pip install 'vertibayes[noise]'")
-        return replace(self, noise=noise)
 
 
 def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
@@ -220,8 +227,7 @@ def _summary(
             name: {"states": list(v.states), "missing": v.missing}
             for name, v in schema.variables.items()
         },
-        "alpha": request.alpha,
-        "noise": request.noise,
+        "options": {n: str(v) if isinstance(v, Path) else v for n, v in asdict(request).items()},
         "promise": learned.promise,
         "seconds": {"test": round(learned.test_seconds, 4), "total": round(seconds, 4)},
         "rounds": learned.rounds,
@@ -270,7 +276,7 @@ def _told(summary: Mapping[str, Any]) -> str:
     """Return a run in a few lines."""
     lines = [
         f"{summary['records']} records, {len(summary['variables']) - 1} features, "
-        f"{summary['parties']} parties; {summary['method']}, noise {summary['noise']}",
+        f"{summary['parties']} parties; {summary['method']}, noise {summary['options']['noise']}",
         f"seconds: {summary['seconds']['total']:.3f}, of it tests {summary['seconds']['test']:.3f}",
         f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",
         "what was revealed, and to whom: ledger.json",

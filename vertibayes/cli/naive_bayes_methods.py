@@ -247,6 +247,9 @@ def _test(
         for site, held in columns.holders.items():
             told = f"counts of {', '.join(held)} by {request.target}, to predict with"
             learned.ledger.note(told, "all records", (site,))
+    if request.via == "product":
+        told = f"how many records have each attribute, by {request.target}"
+        learned.ledger.note(told, ", ".join(columns.holders), (*columns.holders, miner))
     learned.ledger.note(
         f"log P(attributes | {request.target}) of {tested.records} tested records, for each class, "
         f"by {WAYS[request.via]}; who knows the tables may read attributes off it",
