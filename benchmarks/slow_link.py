@@ -43,7 +43,7 @@ from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
 PHASES = ("begin", "commit", "K2")
-PIECE = 1 << 20  # bytes, as in protocols.transports.nvflare
+PIECE = 1 << 20  # bytes
 
 
 class Box:

@@ -1,13 +1,15 @@
 """Packets over NVFlare's CellNet: parties with one outbound connection each, and a relay.
 
-    party -> relay -> party    a piece of a packet, at most 1 MiB: epoch, number, first, last
+    party -> relay -> party    a piece of a packet, at most 256 KiB: epoch, number, index, count
     party <- relay <- party    its receipt
 
 A party is an ordinary process that connects to the relay; nothing connects to it. CellNet is an
 internal interface of NVFlare: all of it is here, and it is asked for nothing but to deliver bytes.
-A piece is sent again until its receipt has come or patience is over, and numbered, so that what
-comes twice is taken once and in order. A party that has heard nothing for a while asks the relay
-for a receipt, and connects anew if none comes.
+A piece is sent again until its receipt has come or patience is over. Packets are numbered, their
+pieces counted: what comes twice is taken once, and pieces come in any order, several on their way
+at a time, so that a long line is filled. A packet leaves when the one before has come, or was given
+up. A party that has heard nothing for a while asks the relay for a receipt, and connects anew if
+none comes.
 
 Security: what CellNet would decode (its own serialization, bulk messages, exchange of keys) is
 refused before it is read: only plain bytes are taken in. With certificates all connections are
@@ -24,19 +26,22 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from secrets import token_bytes
+from threading import Lock
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from mpc.rounds import Party
 from protocols.errors import PeerGoneError, TransportError
 from protocols.transports.mailbox import RELAY
-from protocols.transports.pieces import Pieces
+from protocols.transports.pieces import Pieces, count_of, piece_of
 
 CHANNEL, TOPIC = "vertibayes", "packet"
 SERVER = "server"  # CellNet's name of the relay
-PIECE = 1 << 20
+UNDER_WAY = 8  # pieces to each receiver that wait for their receipts at a time
 ANSWER_SECONDS = 5.0  # for a receipt, and more for the bytes of its piece:
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
@@ -93,54 +98,60 @@ class CellLink:
         self._pieces = Pieces()
         self._epoch = token_bytes(16)
         self._numbers: dict[Party, int] = {}
+        self._checking = Lock()
         cell.register_request_cb(CHANNEL, TOPIC, self._take)
 
     def deliver(
         self, packets: Mapping[Party, bytes], patience: float
     ) -> Mapping[Party, PeerGoneError]:
         """Deliver packets, side by side; return the errors of those that were not reached."""
-        at = dict.fromkeys(packets, 0)
-        since: dict[Party, float] = {}  # when a receiver's receipts began to lack
         failed: dict[Party, PeerGoneError] = {}
-        while at:
-            receipts = self._send({p: self._piece(p, packets[p], at[p]) for p in at})
-            now = monotonic()
-            for peer, received in receipts.items():
-                if received:
-                    self._numbers[peer] = self._numbers.get(peer, 0) + 1
-                    at[peer] += PIECE
-                    since.pop(peer, None)
-                    if at[peer] >= len(packets[peer]):
-                        del at[peer]
-                elif now - since.setdefault(peer, now) >= patience:
-                    failed[peer] = self._lost(peer)
-                    self._numbers[peer] = self._numbers.get(peer, 0) + 1  # it may have come
-                    del at[peer]
-            if since.keys() & at.keys():
-                sleep(AGAIN_SECONDS)
+        for peer in packets:
+            self._numbers[peer] = self._numbers.get(peer, -1) + 1
+        sending = partial(self._send_pieces, packets, patience, failed)
+        most = max((count_of(packet) for packet in packets.values()), default=0)
+        if most <= 1:  # no thread is worth its while
+            sending(0)
+            return failed
+        with ThreadPoolExecutor(min(UNDER_WAY, most)) as pool:
+            list(pool.map(sending, range(most)))
         return failed
 
-    def _piece(self, peer: Party, packet: bytes, at: int) -> tuple[dict[str, Any], bytes]:
-        end = at + PIECE
-        number = self._numbers.get(peer, 0)
-        first, last = at == 0, end >= len(packet)
-        headers = {"epoch": self._epoch, "number": number, "first": first, "last": last}
-        return headers, packet[at:end]
+    def _send_pieces(
+        self,
+        packets: Mapping[Party, bytes],
+        patience: float,
+        failed: dict[Party, PeerGoneError],
+        index: int,
+    ) -> None:
+        """Send one piece of each packet until the receipts are there, or a receiver has failed."""
+        waiting = {p for p, packet in packets.items() if index < count_of(packet)}
+        lacking = None  # since when
+        while waiting := {peer for peer in waiting if peer not in failed}:
+            waiting -= self._send({p: self._piece(p, packets[p], index) for p in waiting})
+            lacking = lacking or monotonic()
+            if waiting and monotonic() - lacking >= patience:
+                failed.update({peer: self._lost(peer) for peer in waiting})
+            elif waiting:
+                sleep(AGAIN_SECONDS)
 
-    def _send(self, pieces: Mapping[Party, tuple[dict[str, Any], bytes]]) -> dict[Party, bool]:
-        """Send a piece to each receiver, and wait for the receipts."""
+    def _piece(self, peer: Party, packet: bytes, index: int) -> Any:
         nv = _nvflare()
-        targets = {
-            peer: nv.TargetMessage(peer, CHANNEL, TOPIC, nv.Message(headers, piece))
-            for peer, (headers, piece) in pieces.items()
-        }
-        size = sum(len(piece) for _, piece in pieces.values())
+        headers = {"epoch": self._epoch, "number": self._numbers[peer]}
+        headers |= {"index": index, "count": count_of(packet)}
+        message = nv.Message(headers, piece_of(packet, index))
+        return nv.TargetMessage(peer, CHANNEL, TOPIC, message)
+
+    def _send(self, pieces: Mapping[Party, Any]) -> set[Party]:
+        """Send a piece to each receiver, wait for the receipts, and return whose have come."""
+        nv = _nvflare()
+        size = UNDER_WAY * sum(len(piece.message.payload) for piece in pieces.values())
         seconds = ANSWER_SECONDS + size / BYTES_A_SECOND
-        replies = self._cell.broadcast_multi_requests(targets, seconds, optional=True)
+        replies = self._cell.broadcast_multi_requests(dict(pieces), seconds, optional=True)
         codes = {p: r.get_header(nv.MessageHeaderKey.RETURN_CODE) for p, r in replies.items()}
         if nv.ReturnCode.TIMEOUT in codes.values():
             self._check_relay()
-        return {peer: code == nv.ReturnCode.OK for peer, code in codes.items()}
+        return {peer for peer, code in codes.items() if code == nv.ReturnCode.OK}
 
     def _lost(self, peer: Party) -> PeerGoneError:
         if self._cell.is_backbone_ready():
@@ -158,18 +169,25 @@ class CellLink:
 
     def _check_relay(self) -> None:
         """Connect anew if the relay gives no receipt: a network that was cut tells nobody."""
-        if self._cell.is_backbone_ready() and not self.is_connected():
-            self._cell.communicator.remove_endpoint(SERVER)
+        if not self._checking.acquire(blocking=False):
+            return  # another thread does, which would cut what this one has connected anew
+        try:
+            if self._cell.is_backbone_ready() and not self.is_connected():
+                self._cell.communicator.remove_endpoint(SERVER)
+        finally:
+            self._checking.release()
 
     def _take(self, request: Any) -> Any:
         """Take a piece in and return its receipt: CellNet's callback."""
         nv = _nvflare()
         get = request.get_header
-        sender, epoch, number = get(nv.MessageHeaderKey.ORIGIN), get("epoch"), get("number")
-        if type(sender) is not str or type(epoch) is not bytes or type(number) is not int:
+        sender, epoch = get(nv.MessageHeaderKey.ORIGIN), get("epoch")
+        numbers = number, index, count = get("number"), get("index"), get("count")
+        named = type(sender) is str and type(epoch) is bytes
+        if not named or {*map(type, numbers)} != {int} or not 0 <= index < count or number < 0:
             return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
-        piece, first, last = bytes(request.payload or b""), bool(get("first")), bool(get("last"))
-        if not self._pieces.add(sender, epoch, number, piece, first, last):
+        piece = bytes(request.payload or b"")
+        if not self._pieces.add(sender, epoch, number, index, count, piece):
             return nv.make_reply(nv.ReturnCode.SERVICE_UNAVAILABLE)
         return nv.make_reply(nv.ReturnCode.OK)
 

@@ -1,4 +1,4 @@
-"""Packets from numbered pieces, each taken once, whatever thread brings it and however often."""
+"""Packets cut into pieces, and put together: each once, in any order, however often it comes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,27 @@ from typing import NamedTuple
 
 from mpc.rounds import Party
 
+PIECE = 1 << 18  # bytes
 MOST_QUEUED = 1 << 30  # bytes that wait; beyond it pieces are not taken, and are sent again
 MOST_STREAMS = 256
 
 
+def count_of(packet: bytes) -> int:
+    """Return of how many pieces a packet is; an empty one is of one."""
+    return max(1, -(-len(packet) // PIECE))
+
+
+def piece_of(packet: bytes, index: int) -> bytes:
+    """Return a piece of a packet."""
+    return packet[index * PIECE : (index + 1) * PIECE]
+
+
 class Stream(NamedTuple):
-    """What one process of a sender has sent: the last number, and the pieces of a packet."""
+    """What one process of a sender has sent: its last packet's number, and the pieces of it."""
 
     number: int
-    pieces: list[bytes]
+    pieces: dict[int, bytes]
+    complete: bool
 
 
 class Pieces:
@@ -39,7 +51,7 @@ class Pieces:
         return found
 
     def add(
-        self, sender: Party, epoch: bytes, number: int, piece: bytes, first: bool, last: bool
+        self, sender: Party, epoch: bytes, number: int, index: int, count: int, piece: bytes
     ) -> bool:
         """Add a piece; return False if too much waits, and it is to be sent again.
 
@@ -49,32 +61,34 @@ class Pieces:
         epoch : bytes
             Names a process of the sender.
         number : int
-            Ascends; one that is not above the last was taken before.
+            Of the packet; ascends. With a higher one, those before are complete or given up.
+        index, count : int
+            Which piece of how many; they come in any order.
         piece : bytes
-        first, last : bool
-            Whether a packet begins, or ends, with it.
         """
         with self._lock:
             if self._queued > MOST_QUEUED:
                 return False
-            self._add((sender, epoch), number, piece, first, last)
+            self._add((sender, epoch), number, index, count, piece)
         return True
 
     def _add(
-        self, key: tuple[Party, bytes], number: int, piece: bytes, first: bool, last: bool
+        self, key: tuple[Party, bytes], number: int, index: int, count: int, piece: bytes
     ) -> None:
-        known = self._streams.pop(key, None) or Stream(-1, [])
-        if number <= known.number:  # its receipt was lost
-            self._streams[key] = known
-            return
-        if first:
-            self._queued -= sum(map(len, known.pieces))  # of a packet that was given up
-        pieces = [piece] if first else [*known.pieces, piece] if known.pieces else []
-        self._queued += len(piece) if pieces else 0
-        if pieces and last:
-            self._packets.put((key[0], b"".join(pieces)))
-            pieces = []
-        self._streams[key] = Stream(number, pieces)
+        stream = self._streams.pop(key, None) or Stream(-1, {}, True)
+        if number > stream.number:
+            self._forget(stream)  # given up, if it is not complete
+            stream = Stream(number, {}, False)
+        if number == stream.number and not stream.complete and index not in stream.pieces:
+            stream.pieces[index] = piece
+            self._queued += len(piece)
+            if len(stream.pieces) == count:
+                whole = b"".join(stream.pieces[i] for i in sorted(stream.pieces))
+                self._packets.put((key[0], whole))
+                stream = Stream(number, {}, True)
+        self._streams[key] = stream
         if len(self._streams) > MOST_STREAMS:
-            oldest = self._streams.pop(next(iter(self._streams)))
-            self._queued -= sum(map(len, oldest.pieces))
+            self._forget(self._streams.pop(next(iter(self._streams))))
+
+    def _forget(self, stream: Stream) -> None:
+        self._queued -= sum(map(len, stream.pieces.values()))

@@ -18,6 +18,7 @@ from protocols.errors import TransportError
 from protocols.transports import nvflare as module
 from protocols.transports.mailbox import RELAY
 from protocols.transports.nvflare import Certificates, connect, start_relay
+from protocols.transports.pieces import PIECE
 from tests.e2e.processes import Authority, Process, free_address
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
@@ -131,7 +132,7 @@ def test_the_version_is_the_one_that_this_was_written_for():
 
 
 def test_packets_come_whole_and_in_order_from_several_receivers(a):
-    sizes = [0, 1, 100, module.PIECE, module.PIECE + 1, 3 * module.PIECE + 5, 7]
+    sizes = [0, 1, 100, PIECE, PIECE + 1, 2 * module.UNDER_WAY * PIECE + 5, 7]
     packets = [bytes([i]) * size for i, size in enumerate(sizes)]
     for packet in packets:
         assert a.deliver({"b": packet, "c": packet[::-1]}, 0.0) == {}
@@ -215,7 +216,7 @@ def send(link, payload, headers=None, channel=module.CHANNEL, topic=module.TOPIC
     return reply.get_header(nv.MessageHeaderKey.RETURN_CODE)
 
 
-GOOD = {"epoch": b"e" * 16, "number": 0, "first": True, "last": True}
+GOOD = {"epoch": b"e" * 16, "number": 0, "index": 0, "count": 1}
 
 
 def test_what_cellnet_would_decode_is_refused_before_it_is_read(a):
@@ -231,10 +232,18 @@ def test_what_cellnet_would_decode_is_refused_before_it_is_read(a):
 
 
 @pytest.mark.parametrize(
-    "headers", [{}, {**GOOD, "number": "0"}, {**GOOD, "epoch": "e"}, {**GOOD, "number": True}]
+    "wrong",
+    [
+        *({name: None} for name in GOOD),
+        {"epoch": "e"},
+        {"number": "0"},
+        {"number": True},
+        {"index": 1},
+        {"index": -1},
+    ],
 )
-def test_a_piece_without_its_number_is_refused(a, headers):
-    assert send(a, b"x", headers) != module._nvflare().ReturnCode.OK
+def test_a_piece_without_its_numbers_is_refused(a, wrong):
+    assert send(a, b"x", {**GOOD, **wrong}) != module._nvflare().ReturnCode.OK
 
 
 def test_the_relay_forwards_nothing_in_anothers_name(a, echoes, monkeypatch):
