@@ -1,6 +1,6 @@
 """Mutated messages: only named errors, no memory beyond what was declared, no hang.
 
-    python benchmarks/fuzz.py [--messages 100000] [--queries 20000] [--sessions 3000] [--seed 0]
+    python benchmarks/fuzz.py [--messages 100000] [--queries 100000] [--sessions 3000]
 
 Three sites, a dealer and an analyst meet, describe, commit and open tables; every message is noted
 with what its receiver expects. Then
@@ -25,7 +25,6 @@ import traceback
 import tracemalloc
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import replace
 from time import perf_counter
 from unittest import mock
 
@@ -221,27 +220,29 @@ def envelopes(seen, mutations, count):
     return tried
 
 
-def consider(mutations, count):
-    """Put mutated queries to parties that have committed, and may have counted."""
+def consider(mutations, kind, count):
+    """Put mutated queries of a kind to parties that have committed, and may have counted."""
     tried = Tried()
     with noted() as (started, study, _):
         talk(started, study)
-        queries = [
-            Meet.of(started.session.role, started.sites, DEALER), Describe(started.sites),
-            Commit.of(study), *(ask_tables(study, FAMILIES, m, Rows(1, 0, 20))[0] for m in (0, 1)),
-        ]  # fmt: skip
-        queries[-1] = replace(queries[-1], missing=True)
-        queries[-2] = replace(queries[-2], missing=False)
-        sides = parties_of(started)
+        queries, sides = queries_of(started, study)[kind], parties_of(started)
         for number in range(count):
             query, role = mutations.message(mutations.choose(queries)), mutations.choose(sides)
             body = wire.encode(query)
             bound = SMALL + A_CELL * len(body) if number % TRACED == 0 else None
             tried.run(
-                f"consider {query.kind} at {role.party}", SECONDS, bound,
+                f"{query.kind} considered at {role.party}", SECONDS, bound,
                 lambda r=role, b=body: put(r, b),
             )  # fmt: skip
     return tried
+
+
+def queries_of(started, study):
+    """Return the queries of each kind."""
+    tables = [ask_tables(study, FAMILIES, m, Rows(1, 0, 20))[0] for m in (False, True)]
+    queries = Meet.of(started.session.role, started.sites, DEALER), Describe(started.sites)
+    kinds = {query.kind: [query] for query in (*queries, Commit.of(study))}
+    return {**kinds, tables[0].kind: tables}
 
 
 def parties_of(started):
@@ -284,19 +285,23 @@ def main():
     """Run all and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=100_000, help="bodies to decode")
-    parser.add_argument("--envelopes", type=int, default=20_000)
-    parser.add_argument("--queries", type=int, default=20_000)
+    parser.add_argument("--envelopes", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=100_000, help="of each kind")
     parser.add_argument("--sessions", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     signal.signal(signal.SIGALRM, stop)
     with noted() as (started, study, seen):
         talk(started, study)
+        kinds = tuple(queries_of(started, study))
     mutations = Mutations(given.seed, [packet[1] for packet, *_ in seen])
     parts = {
         "decode": lambda: decode(seen, mutations, given.messages),
         "envelope": lambda: envelopes(seen, mutations, given.envelopes),
-        "consider": lambda: consider(mutations, given.queries),
+        **{
+            f"{kind}, considered": lambda k=kind: consider(mutations, k, given.queries)
+            for kind in kinds
+        },
         "session": lambda: sessions(mutations, given.sessions, len(seen)),
     }
     rows, wrong = [], {}
