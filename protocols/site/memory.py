@@ -17,7 +17,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -28,8 +28,10 @@ from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from protocols.site.data import SiteData
 
 ID_BYTES = 16
+MOST_STUDIES = 1000  # that can be gone on with
 
 Digests: TypeAlias = NDArray[np.unsignedinteger]
+T = TypeVar("T")
 
 
 @dataclass
@@ -78,7 +80,7 @@ class SiteMemory:
             If a column was committed in this study with other data: its mask would be used twice.
         """
         self.check(study, codes)
-        known = self._committed.setdefault(study.hex(), {})
+        known = _latest(self._committed, study, {})
         new = {name: column for name, column in codes.items() if name not in known}
         for name, column in new.items():
             known[name] = [self.randomness.bytes(ID_BYTES).hex(), self._digest(name, column)]
@@ -104,10 +106,9 @@ class SiteMemory:
     def seed(self, study: bytes) -> bytes:
         """Return this site's part of a study's common seed: drawn once."""
         new = study.hex() not in self._seeds
-        if new:
-            self._seeds[study.hex()] = self.randomness.bytes(KEY_BYTES).hex()
+        seed = _latest(self._seeds, study, self.randomness.bytes(KEY_BYTES).hex() if new else "")
         self._keep(new)
-        return bytes.fromhex(self._seeds[study.hex()])
+        return bytes.fromhex(seed)
 
     def _digest(self, name: str, column: NDArray[np.unsignedinteger]) -> str:
         code = hmac.new(self._key, name.encode() + b"\0", hashlib.sha256)
@@ -234,6 +235,17 @@ class SiteMemory:
         except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile) as error:
             self.close()
             raise ValueError(f"{path} is no memory of a site: {error}") from None
+
+
+def _latest(studies: dict[str, T], study: bytes, new: T) -> T:
+    """Return what is kept of a study, or the new; keep the latest studies alone.
+
+    One that was forgotten would be committed under new ids, and so under new masks.
+    """
+    found = studies[study.hex()] = studies.pop(study.hex(), new)
+    if len(studies) > MOST_STUDIES:
+        del studies[next(iter(studies))]
+    return found
 
 
 def _locked(path: Path) -> BinaryIO:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mpc.errors import DealReusedError
 from mpc.randomness import KEY_BYTES
 from protocols.site.data import SiteData
+from protocols.site import memory as module
 from protocols.site.memory import ID_BYTES, SiteMemory
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
@@ -59,6 +60,21 @@ def test_a_study_has_one_seed():
     remembered = memory()
     assert remembered.seed(b"1") == remembered.seed(b"1") != remembered.seed(b"2")
     assert len(remembered.seed(b"1")) == KEY_BYTES
+
+
+def test_of_many_studies_the_latest_used_are_kept_and_the_others_begin_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MOST_STUDIES", 3)
+    with closing(memory(tmp_path / "memory")) as remembered:
+        ids = {s: remembered.commit(s, {"x": COLUMN}) for s in (b"1", b"2", b"3")}
+        seeds = {s: remembered.seed(s) for s in ids}
+        remembered.commit(b"1", {"x": COLUMN}), remembered.seed(b"1")  # used again
+        remembered.commit(b"4", {"x": COLUMN}), remembered.seed(b"4")
+    with closing(memory(tmp_path / "memory", b"later")) as remembered:
+        for study in (b"1", b"3"):
+            assert remembered.commit(study, {"x": COLUMN}) == ids[study]
+            assert remembered.seed(study) == seeds[study]
+        assert remembered.commit(b"2", {"x": OTHER}) != ids[b"2"], "other data, the same mask"
+        assert remembered.seed(b"2") != seeds[b"2"]
 
 
 # ---- record sets ---------------------------------------------------------------------------------
