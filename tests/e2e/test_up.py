@@ -112,6 +112,17 @@ def test_stopped_it_leaves_no_process_behind(folder, tmp_path, how):
     assert processes_of(folder) == [] and not (tmp_path / "out").exists()
 
 
+def test_killed_it_leaves_no_process_behind(folder, tmp_path):
+    process = start(folder, tmp_path / "out")
+    said = (tmp_path / "out.log").read_text
+    wait_until(lambda: "south connected" in said())
+    assert len(processes_of(folder)) >= 5
+    process.kill()
+    process.wait()
+    wait_until(lambda: processes_of(folder) == [], seconds=30)
+    assert not (tmp_path / "out").exists()
+
+
 def wait_until(condition, seconds=60):
     end = monotonic() + seconds
     while not condition():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mpc.errors import DealReusedError
 from mpc.randomness import KEY_BYTES
-from protocols.site.data import SiteData
 from protocols.site import memory as module
+from protocols.site.data import SiteData
 from protocols.site.memory import ID_BYTES, SiteMemory
 from protocols.site.text import TextColumn
 from protocols.variables import Variable

@@ -70,7 +70,9 @@ def party_files(study: Path, file: StudyFile) -> dict[str, Path]:
 
 def _learn(study: Path, out: Path, quiet: bool) -> None:
     command = [*_command("learn", study), "--out", str(out), *(["--quiet"] if quiet else [])]
-    process = subprocess.Popen(command, start_new_session=True)  # noqa: S603 (our own)
+    process = subprocess.Popen(  # noqa: S603 (our own)
+        command, stdin=subprocess.PIPE, start_new_session=True
+    )
     try:
         code = process.wait()
     except BaseException:
@@ -81,7 +83,7 @@ def _learn(study: Path, out: Path, quiet: bool) -> None:
 
 
 def _command(kind: str, file: Path) -> list[str]:
-    return [sys.executable, "-m", "vertibayes", kind, str(file)]
+    return [sys.executable, "-m", "vertibayes.cli.child", kind, str(file)]
 
 
 class _Party:
@@ -92,7 +94,7 @@ class _Party:
         self.process = subprocess.Popen(  # noqa: S603 (our own)
             _command(kind, file),
             stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             text=True,
             errors="replace",
             start_new_session=True,  # Ctrl-C is for the parent, who ends them in turn
