@@ -87,7 +87,7 @@ def talk(started, study):
     session.ask(Describe(sites))
     session.ask(Commit.of(study))
     for rows in (Rows(), Rows(1, 0, 20)):
-        session.ask(ask_tables(study, FAMILIES, False, rows)[0])
+        session.ask(ask_tables(session.role.joined, FAMILIES, False, rows)[0])
 
 
 class Noted(SealedPackets):
@@ -239,7 +239,8 @@ def consider(mutations, kind, count):
 
 def queries_of(started, study):
     """Return the queries of each kind."""
-    tables = [ask_tables(study, FAMILIES, m, Rows(1, 0, 20))[0] for m in (False, True)]
+    joined = started.session.role.joined
+    tables = [ask_tables(joined, FAMILIES, m, Rows(1, 0, 20))[0] for m in (False, True)]
     queries = Meet.of(started.session.role, started.sites, DEALER), Describe(started.sites)
     kinds = {query.kind: [query] for query in (*queries, Commit.of(study))}
     return {**kinds, tables[0].kind: tables}

@@ -81,6 +81,8 @@ class Joined:
         which.
     mark : bytes
         At the analyst: what the sites agree that they have joined.
+    asked : int
+        At the analyst: the number of the last query for tables.
     planned : tuple, optional
         The last query and its plan.
     answered : set of Rows
@@ -92,14 +94,16 @@ class Joined:
     commitments: Commitments
     seed: StreamKey | None = field(repr=False)
     mark: bytes = b""
+    asked: int = 0
     planned: tuple[object, Plan] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
     _selections: dict[Rows, Selection] = field(default_factory=dict, repr=False)
 
     def selection(self, rows: Rows) -> Selection:
-        """Return the chosen records: the places of a permutation that no party could steer alone.
+        """Return the chosen records: places of a permutation that the analyst cannot foresee.
 
-        The permutation sorts 64-bit numbers of the stream ``rows.seed`` under the sites' seed.
+        The permutation sorts 64-bit numbers of the stream ``rows.seed`` under the sites' seed. A
+        site knows it: one that works with the analyst can search for a seed to its liking.
         """
         if rows.count(self.commitments.records) == self.commitments.records:
             return Selection(self.commitments)

@@ -27,6 +27,7 @@ class World:
     commitments: Commitments
     holders: dict
     dealer_keys: dict
+    plans: int = 0
 
     def commit(self):
         """Run the commitments; return the messages."""
@@ -34,7 +35,8 @@ class World:
 
     def plan(self, groups, missing=False, indices=None, name=b""):
         selection = Selection(self.commitments, indices, name)
-        return Plan(self.commitments, tuple(groups), selection, missing)
+        self.plans += 1
+        return Plan(self.commitments, tuple(groups), selection, missing, self.plans)
 
     def count(self, plan):
         """Count the tables of a plan; return them and the messages."""

@@ -290,7 +290,7 @@ class SecureCounter:
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
         for batch in batches(self.study, families, rows.count(self.records), self._budget):
             self.groups += 1
-            query, places = ask_tables(self.study, batch, missing, rows)
+            query, places = ask_tables(self._session.role.joined, batch, missing, rows)
             tables = self._session.ask(query)
             new = {
                 self._key(family, missing, rows): (family, tables[place])

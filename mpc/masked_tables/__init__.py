@@ -14,7 +14,8 @@ A *term* is a product of columns, record by record: X_g (x) X_h.
     Open      s -> analyst     the sum of its parts + a zero share
 
 A term's mask is the sum of its holders' A_s; A_s, D_s and C_s are streams under the key that s
-shares with the dealer, each under a label that names the study, the records and the operands.
+shares with the dealer, each under a label that names the study, the query and the operands. A query
+has a number, and ids of commitments are drawn anew: no stream is used a second time.
 A term over one site is multiplied there and sent like a commitment. A column of several holders
 (a hybrid split) is the sum of their matrices, and so is its mask.
 

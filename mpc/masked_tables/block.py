@@ -21,7 +21,7 @@ class Block:
     def __init__(self, site: Holder, plan: Plan, block: int) -> None:
         self.site, self.plan, self.block = site, plan, block
         self.ring = site.commitments.ring
-        self.masks = Masks(site.commitments, site.dealer_key, plan.selection)
+        self.masks = Masks(site.commitments, site.dealer_key, plan.selection, plan.name)
         self.columns = plan.selection.gather(site.masked.__getitem__, block)
         self.parts: dict[Term, Elements] = {}
         self._masked: dict[Term, Elements] = {}

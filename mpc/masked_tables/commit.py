@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.errors import DealReusedError
 from mpc.masked_tables.basis import indicators
 from mpc.masked_tables.commitments import Commitments, Selection, committed_rows
 from mpc.masked_tables.masks import Masks
@@ -33,6 +34,8 @@ class Holder:
         Shared with each other site.
     masked : mutable mapping of int to ndarray of shape (columns of the study, rows), optional
         Where the masked columns of each block are kept; in memory by default.
+    last : int, default=-1
+        The number of the last query counted.
     """
 
     party: Party
@@ -41,6 +44,19 @@ class Holder:
     dealer_key: Stream = field(repr=False)
     peer_keys: Mapping[Party, Stream] = field(repr=False)
     masked: MutableMapping[int, Elements] = field(default_factory=dict, repr=False)
+    last: int = -1
+
+    def begin(self, number: int) -> None:
+        """Begin a query; see `Plan`.
+
+        Raises
+        ------
+        DealReusedError
+            If a query of this number, or a later one, was begun before.
+        """
+        if number <= self.last:
+            raise DealReusedError(f"query {number} comes after {self.last}: numbers must increase")
+        self.last = number
 
     def clear(self, place: int, block: int) -> Elements:
         """Return the indicators of an own column in a committed block: shape (width, rows)."""

@@ -1,7 +1,7 @@
 """The dealer's program: corrections for what the sites' masks add to extensions and products.
 
 The dealer holds no data and is sent none. Its messages are functions of the streams that it shares
-with the sites, under labels that the public plan gives: asked again, it sends the same.
+with the sites, under labels that the public plan gives: for one plan they are always the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
         Shared with each site.
     plan : Plan
     """
-    masks = {s: Masks(plan.commitments, key, plan.selection) for s, key in keys.items()}
+    masks = {s: Masks(plan.commitments, key, plan.selection, plan.name) for s, key in keys.items()}
     columns = int(plan.commitments.offsets[-1])
     products = {s: np.zeros((plan.height, columns), plan.commitments.ring.dtype) for s in masks}
     for number in plan.selection.blocks:

@@ -24,11 +24,14 @@ class Masks:
     key : Stream
         Shared by the site and the dealer alone.
     selection : Selection
+    query : bytes
+        The name of the plan that they are for; committed columns have masks of their own.
     """
 
     commitments: Commitments
     key: Stream
     selection: Selection
+    query: bytes = b""
 
     def committed(self, place: int, block: int) -> Elements:
         """Return the mask of an operand in a committed block: shape (width, rows)."""
@@ -66,4 +69,4 @@ class Masks:
 
     def _name(self, purpose: str, term: Term) -> bytes:
         places = np.array(term, "<u4").tobytes()
-        return label(purpose, self.commitments.context, self.selection.name, places)
+        return label(purpose, self.query, places)

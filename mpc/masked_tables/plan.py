@@ -56,6 +56,9 @@ class Plan:
     selection : Selection
     missing : bool
         Whether cells of missing values are opened too.
+    number : int
+        Of the query, ascending: masks are for one query. A site that was sent other columns when it
+        used a mask again would send a difference in which its own masks stand in the clear.
 
     Raises
     ------
@@ -67,6 +70,7 @@ class Plan:
     groups: tuple[Group, ...]
     selection: Selection
     missing: bool = False
+    number: int = 0
     _leads: dict[Term, set[Party]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -251,12 +255,13 @@ class Plan:
 
     @cached_property
     def name(self) -> bytes:
-        """A digest of all that is asked: the label of the opening's zero shares."""
+        """A digest of all that is asked: part of every label but those of committed columns."""
         parts: list[bytes | int] = [
             self.commitments.context,
+            self.number,
             self.selection.name,
             int(self.missing),
         ]
         for prefix, lasts in self.groups:
             parts += [len(prefix), *prefix, len(lasts), *lasts]
-        return label("zero", *parts)
+        return label("query", *parts)

@@ -21,9 +21,12 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
 
     Raises
     ------
+    DealReusedError
+        If a query of this number, or a later one, was counted before.
     MalformedMessageError
         If a message of a site or of the dealer has a wrong shape.
     """
+    site.begin(plan.number)
     ring = site.commitments.ring
     columns = int(site.commitments.offsets[-1])
     products = np.zeros((plan.height, columns), ring.dtype)
@@ -44,7 +47,7 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
 
 def _correct(site: Holder, plan: Plan, products: Elements) -> Program[None]:
     """Add this site's parts of the corrections: from its own stream, or from the dealer."""
-    masks = Masks(site.commitments, site.dealer_key, plan.selection)
+    masks = Masks(site.commitments, site.dealer_key, plan.selection, plan.name)
     others = [z for z in plan.rights if plan.lead_of(z) != site.party]
     shared = [z for z in others if site.party in site.commitments.operands[z].holders]
     for term in plan.lefts:

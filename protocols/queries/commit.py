@@ -5,12 +5,14 @@
     site -> analyst          Committed: a mark of the study, the same at all sites
 
 The common seed, from which samples and splits of the records are drawn, is a hash of all sites'
-parts: no site chooses it, and the analyst does not learn it. It names, with the ids, the states and
-the holders, every label of the study: parties that were told of different studies, or that joined
-one again with another seed, take none of each other's messages.
+parts: the analyst does not learn it, and a study that is gone on with has the same. It names, with
+the ids, the states and the holders, every label of the study: parties that were told of different
+studies, or that joined one again with another seed, take none of each other's messages. Ids are
+drawn anew each time, so that no label recurs: a site that sent other columns the second time would
+be sent a difference in which the others' masks stand in the clear.
 
 Security: as `mpc.masked_tables`. A site that has committed a column in this study with other data
-refuses (`SiteMemory.commit`); ids are on its disk before they leave.
+refuses (`SiteMemory.commit`), and remembers it on its disk before anything leaves.
 Leakage: names, states, holders and record count to all sites and the dealer. Cost: a round, one
 more for each block; n x columns ring elements from each site to each other.
 """
@@ -21,13 +23,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from mpc.errors import DealReusedError, MalformedMessageError, UnexpectedMessageError
+from mpc.errors import MalformedMessageError, UnexpectedMessageError
 from mpc.masked_tables import Commitments, Holder, Operand, commit
 from mpc.masked_tables.messages import LABEL_BYTES
 from mpc.randomness import KEY_BYTES, StreamKey, label
 from mpc.ring import Ring
 from mpc.rounds import Expect, Message, Party, Program, Round
-from protocols.errors import QueryRefusedError
+from protocols.errors import DataError, QueryRefusedError
 from protocols.roles import (
     MASKS,
     ZEROS,
@@ -38,10 +40,10 @@ from protocols.roles import (
     Study,
 )
 from protocols.session import Conversation, Query, Side
-from protocols.site.memory import ID_BYTES
 from protocols.site.storage import BlockFile
 from protocols.variables import Variable
 
+ID_BYTES = 16
 MOST_BLOCK_ROWS = 1 << 20
 
 
@@ -140,7 +142,7 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
             raise QueryRefusedError(site.party, f"it shows no variable {name!r} with these states")
     try:
         site.memory.check(study.id, {name: site.data.codes[name] for name in mine})
-    except DealReusedError as error:
+    except DataError as error:
         raise QueryRefusedError(site.party, str(error)) from None
     others = tuple(party for party in query.parties if party != site.party)
     site.ledger.note("record count, names and states of variables", site.party, others)
@@ -160,8 +162,9 @@ def _consider_at_dealer(dealer: DealerRole, query: Commit) -> None:
 def _site(site: SiteRole, query: Commit) -> Program[None]:
     study = query.as_study()
     mine = [name for name in study.variables if site.party in study.holders[name]]
-    ids = site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
-    ours = Joining(tuple(ids[name] for name in mine), site.memory.seed(study.id))
+    site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
+    ids = tuple(site.randomness.bytes(ID_BYTES) for _ in mine)  # anew, for masks that are new
+    ours = Joining(ids, site.memory.seed(study.id))
     others = [party for party in study.sites if party != site.party]
     outbox: dict[Party, Message] = dict.fromkeys((*others, study.dealer), ours)
     inbox = yield Round(outbox, _expect(study, others))
@@ -248,8 +251,7 @@ def _mark(inbox: Mapping[Party, Message]) -> bytes:
 def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Commitments:
     """Return the public commitments of a study whose holders drew these ids and this seed.
 
-    The seed is in all labels: were it drawn again, equal choices of rows would be other records,
-    and the streams under their labels would hide them a second time.
+    The seed is in all labels: parties with another would choose other records for equal rows.
     """
     operands = [
         Operand(

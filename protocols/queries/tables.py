@@ -45,6 +45,8 @@ class Tables(Query):
         Whether missing is a state.
     seed, first, last : int
         The records (`Rows`); last = -1 for all from the first on.
+    number : int
+        Above that of all tables asked of the study before: masks are for one query.
     """
 
     kind: ClassVar[str] = "tables"
@@ -56,6 +58,7 @@ class Tables(Query):
     seed: int
     first: int
     last: int
+    number: int
 
     @property
     def rows(self) -> Rows:
@@ -73,12 +76,14 @@ class Tables(Query):
 
 
 def ask_tables(
-    study: Study, families: Sequence[Family], missing: bool, rows: Rows
+    joined: Joined, families: Sequence[Family], missing: bool, rows: Rows
 ) -> tuple[Tables, list[int]]:
-    """Return the query for the tables of families, and each family's place in its result.
+    """Return the next query of a study, for families' tables, and each one's place in its result.
 
     Families that agree in all but the last parent become one group.
     """
+    study = joined.study
+    joined.asked += 1
     names = {
         name: i for i, name in enumerate(dict.fromkeys(n for f in families for n in f.members))
     }
@@ -99,6 +104,7 @@ def ask_tables(
         seed=index(rows.seed),
         first=index(rows.first),
         last=-1 if rows.last is None else index(rows.last),
+        number=joined.asked,
     )
     return query, [where[i] for i in range(len(families))]
 
@@ -132,7 +138,7 @@ def _make_plan(joined: Joined, query: Tables) -> Plan:
         for group in query.groups
     ]
     selection: Selection = joined.selection(query.rows)
-    return Plan(joined.commitments, tuple(groups), selection, query.missing)
+    return Plan(joined.commitments, tuple(groups), selection, query.missing, query.number)
 
 
 def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
@@ -179,7 +185,10 @@ def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables)
 
 def _consider_at_site(site: SiteRole, query: Tables) -> None:
     plan = _checked(site.party, site.policy, site.joined, query)
-    assert site.joined is not None  # checked
+    assert site.joined is not None and site.holder is not None  # checked
+    if query.number <= site.holder.last:
+        reason = f"tables number {query.number} come after {site.holder.last}: masks are used once"
+        raise QueryRefusedError(site.party, reason)
     if query.rows not in site.joined.answered:
         _check_records(site, _records(site, plan))
 

@@ -1,9 +1,9 @@
-"""What a site remembers across sessions: commitments it has made, record sets it has answered for.
+"""What a site remembers across sessions: what it has committed, record sets it has answered for.
 
 Tables over record sets that differ by one person, or whose sums and differences do, would open that
-person's whole row; two different columns under one mask would open their difference. A site that
-remembers refuses both. Digests are under a local key and never leave the site: a plain digest of a
-rare column is guessed.
+person's whole row; those of one study before and after a column has changed would be of two data
+sets. A site that remembers refuses both. Digests are under a local key and never leave the site: a
+plain digest of a rare column is guessed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import DealReusedError
 from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
+from protocols.errors import DataError
 from protocols.site.data import SiteData
 
-ID_BYTES = 16
 MOST_STUDIES = 1000  # that can be gone on with
 
 Digests: TypeAlias = NDArray[np.unsignedinteger]
@@ -43,7 +42,7 @@ class SiteMemory:
     path : Path, optional
         Written anew, whole, before each promise that it records.
     randomness : Randomness, optional
-        Draws the local key and the commitments' ids.
+        Draws the local key and the parts of the studies' seeds.
 
     Raises
     ------
@@ -56,7 +55,7 @@ class SiteMemory:
 
     def __post_init__(self) -> None:
         self._key = self.randomness.bytes(KEY_BYTES)
-        self._committed: dict[str, dict[str, list[str]]] = {}  # study -> column -> [id, digest]
+        self._committed: dict[str, dict[str, str]] = {}  # study -> column -> digest
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
         self._sets: list[str] = []  # digests of the record sets answered for
@@ -69,38 +68,34 @@ class SiteMemory:
 
     # ---- commitments -----------------------------------------------------------------------------
 
-    def commit(
-        self, study: bytes, codes: Mapping[str, NDArray[np.unsignedinteger]]
-    ) -> dict[str, bytes]:
-        """Return the ids under which columns are committed in a study: new ones the first time.
+    def commit(self, study: bytes, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> None:
+        """Remember columns before they are committed in a study.
 
         Raises
         ------
-        DealReusedError
-            If a column was committed in this study with other data: its mask would be used twice.
+        DataError
+            As `check`.
         """
         self.check(study, codes)
         known = _latest(self._committed, study, {})
-        new = {name: column for name, column in codes.items() if name not in known}
-        for name, column in new.items():
-            known[name] = [self.randomness.bytes(ID_BYTES).hex(), self._digest(name, column)]
+        new = {n: self._digest(n, column) for n, column in codes.items() if n not in known}
+        known.update(new)
         self._keep(bool(new))
-        return {name: bytes.fromhex(known[name][0]) for name in codes}
 
     def check(self, study: bytes, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> None:
         """Refuse columns that were committed in a study with other data.
 
         Raises
         ------
-        DealReusedError
-            Their masks would be used twice.
+        DataError
+            Tables of one study would be counted from two versions of a column.
         """
         known = self._committed.get(study.hex(), {})
         for name in known.keys() & codes.keys():
-            if not hmac.compare_digest(known[name][1], self._digest(name, codes[name])):
-                raise DealReusedError(
-                    f"the column {name!r} has changed since it was committed in this study; the "
-                    "same mask would hide two columns: start a new study"
+            if not hmac.compare_digest(known[name], self._digest(name, codes[name])):
+                raise DataError(
+                    f"the column {name!r} has changed since it was committed in this study: start "
+                    "a new study"
                 )
 
     def seed(self, study: bytes) -> bytes:
@@ -240,7 +235,7 @@ class SiteMemory:
 def _latest(studies: dict[str, T], study: bytes, new: T) -> T:
     """Return what is kept of a study, or the new; keep the latest studies alone.
 
-    One that was forgotten would be committed under new ids, and so under new masks.
+    One that was forgotten begins anew: with another part of its seed, and so with another mark.
     """
     found = studies[study.hex()] = studies.pop(study.hex(), new)
     if len(studies) > MOST_STUDIES:

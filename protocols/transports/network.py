@@ -5,7 +5,7 @@
     answer    site, dealer: accept a session, serve it, and the next: whatever became of the last
 
 A session that failed is over for all its parties. The next has keys of its own; what a study has
-committed outlives it in the sites' memories, so that equal labels hide equal columns.
+committed outlives it in the sites' memories: a column that has changed since is refused.
 """
 
 from __future__ import annotations

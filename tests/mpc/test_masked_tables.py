@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.errors import MalformedMessageError, ProtocolError, UnexpectedMessageError
+from mpc.errors import DealReusedError, MalformedMessageError, ProtocolError, UnexpectedMessageError
 from mpc.masked_tables import (
     Commitments,
     Group,
@@ -135,13 +135,23 @@ def test_columns_of_one_site_are_multiplied_there():
     assert not [s for s in transcript if type(s.message) is Part]
 
 
-def test_a_query_asked_again_gives_equal_messages():
+def test_a_query_asked_again_is_under_new_masks():
     w, _ = three_sites()
-    plan = w.plan([Group((0, 1), (2,))])
-    first, again = (w.count(plan)[1] for _ in range(2))
+    (first, sent), (again, later) = (w.count(w.plan([Group((0, 1), (2,))])) for _ in range(2))
+    assert np.array_equal(first[0], again[0])
     key = lambda s: (s.sender, s.receiver, s.depth)  # noqa: E731
-    for a, b in zip(sorted(first, key=key), sorted(again, key=key), strict=True):
-        assert np.array_equal(a.message.values, b.message.values)
+    for a, b in zip(sorted(sent, key=key), sorted(later, key=key), strict=True):
+        assert not np.array_equal(a.message.values, b.message.values)
+
+
+def test_a_number_that_does_not_ascend_is_refused_before_anything_is_sent():
+    w, _ = three_sites()
+    old, new = (w.plan([Group((0, 1), (2,))]) for _ in range(2))
+    w.count(new)
+    for plan in (new, old):
+        for site in plan.parties:
+            with pytest.raises(DealReusedError, match="numbers must increase"):
+                next(count_tables(w.holders[site], plan, "analyst"))
 
 
 @pytest.mark.parametrize("kind", [Part, Masked, Correction, Share])

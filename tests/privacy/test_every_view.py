@@ -139,7 +139,7 @@ def test_one_correction_for_two_tables_is_rejected(monkeypatch):
     """The coalition has the sums of a and b, less the same corrections, from both tables."""
 
     def without_term(purpose, *parts):
-        return label(purpose, *(parts[:2] if purpose == "table" else parts))
+        return label(purpose, *(parts[:1] if purpose == "table" else parts))
 
     monkeypatch.setattr(mpc.masked_tables.masks, "label", without_term)
     monkeypatch.setattr(mpc.masked_tables.site, "zero_share", no_zero_share)

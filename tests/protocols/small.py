@@ -66,7 +66,7 @@ def meet(federation):
 def count(federation, study, *families, rows=Rows(), missing=False):
     """Ask for the tables of families, as tuples of names; return them in their order."""
     asked = [Family(child, tuple(parents)) for child, *parents in families]
-    query, places = ask_tables(study, asked, missing, rows)
+    query, places = ask_tables(federation.session.role.joined, asked, missing, rows)
     tables = federation.session.ask(query)
     return [tables[place] for place in places]
 

@@ -7,7 +7,7 @@ import pytest
 from protocols.policy import Policy
 from protocols.queries import Commit
 from protocols.queries.tables import ask_tables
-from protocols.roles import MOST_SELECTIONS
+from protocols.roles import MOST_SELECTIONS, Joined
 from protocols.site.text import TextColumn
 from protocols.variables import Family, Rows
 from tests.protocols.small import (
@@ -27,7 +27,8 @@ STUDY = study_of(DATA)
 
 def query_of(*families, rows=Rows(), study=STUDY, **changes):
     asked = [Family(child, tuple(parents)) for child, *parents in families]
-    return replace(ask_tables(study, asked, False, rows)[0], **changes)
+    query = ask_tables(Joined(study, commitments=None, seed=None), asked, False, rows)[0]
+    return replace(query, **{"number": 1000, **changes})
 
 
 @pytest.mark.parametrize("rows", [Rows(), Rows(1, 0, 20), Rows(1, 20), Rows(2, 5, 35)])
@@ -94,6 +95,15 @@ def test_a_variable_that_stands_a_million_times_is_refused_at_once():
     start = time.perf_counter()
     assert "an operand twice" in refusal(federation, query_of("xz", prefixes=again))
     assert time.perf_counter() - start < 1
+
+
+def test_a_number_that_does_not_ascend_is_refused():
+    federation, _ = committed(DATA)
+    count(federation, STUDY, "xz")
+    for number in (1, 0, -1):
+        assert "masks are used once" in refusal(federation, query_of("xz", number=number))
+    assert len(count(federation, STUDY, "xz")) == 1
+    assert federation.session.role.joined.asked == federation.roles["a"].holder.last == 2
 
 
 def test_choices_of_records_that_are_refused_do_not_pile_up():
