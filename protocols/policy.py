@@ -26,6 +26,9 @@ class Policy:
         Different record sets, in all studies together.
     most_cells : int, default=20,000,000
         In all tables of one query.
+    most_failed_meets : int, default=100
+        Comparisons of its list of people with another site's that did not end in their being equal,
+        in all sessions together: each may have been a guess.
 
     Raises
     ------
@@ -38,11 +41,18 @@ class Policy:
     fewest_records: int = 10
     most_row_sets: int = 50
     most_cells: int = 20_000_000
+    most_failed_meets: int = 100
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, str):
             raise TypeError("a policy's variables are a collection of names, not one name")
-        numbers = self.most_variables, self.fewest_records, self.most_row_sets, self.most_cells
+        numbers = (
+            self.most_variables,
+            self.fewest_records,
+            self.most_row_sets,
+            self.most_cells,
+            self.most_failed_meets,
+        )
         if min(numbers) < 1:
             raise ValueError("a policy's numbers are at least 1")
 

@@ -22,7 +22,7 @@ MASKS = "masks of a site, shared with the dealer"
 ZEROS = "zero shares between two sites"
 
 GIBIBYTE = 1 << 30
-MOST_SELECTIONS = 16  # kept, of choices of records: more are drawn again when they are asked
+MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ class Joined:
         """Return the chosen records: places of a permutation that the analyst cannot foresee.
 
         The permutation sorts 64-bit numbers of the stream ``rows.seed`` under the sites' seed. A
-        site knows it: one that works with the analyst can search for a seed to its liking.
+        site knows it: one that works with the analyst can search for places to its liking, though
+        not among many seeds.
         """
         if rows.count(self.commitments.records) == self.commitments.records:
             return Selection(self.commitments)
@@ -201,7 +202,7 @@ class DealerRole:
         Of all sites.
     policy : Policy
         How large the tables are that it deals for.
-    most_records : int, default=100,000,000
+    most_records : int, default=10,000,000
         Of a study: the dealer holds no records, and must believe how many there are.
     """
 
@@ -209,7 +210,7 @@ class DealerRole:
     keys: KeyPair
     public_keys: Mapping[Party, bytes]
     policy: Policy = field(default_factory=Policy)
-    most_records: int = 100_000_000
+    most_records: int = 10_000_000
     joined: Joined | None = field(default=None, repr=False)
     mask_keys: Mapping[Party, StreamKey] = field(default_factory=dict, repr=False)
 

@@ -224,7 +224,13 @@ def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
     table, known = file.table("policy"), Policy()
     numbers = {
         name: table.whole(name, getattr(known, name), least=1)
-        for name in ("most_variables", "fewest_records", "most_row_sets", "most_cells")
+        for name in (
+            "most_variables",
+            "fewest_records",
+            "most_row_sets",
+            "most_cells",
+            "most_failed_meets",
+        )
     }
     table.end()
     return Policy(variables, **numbers)

@@ -69,6 +69,7 @@ most_variables = 8               # in one table
 fewest_records = 10              # counted by a table, left out by it, or told apart by several
 most_row_sets = 50
 most_cells = 20_000_000          # in one query
+most_failed_meets = 100          # lists of people of another site that were not its own
 """
 
 _PEERS = """

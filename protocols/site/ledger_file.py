@@ -41,9 +41,8 @@ class LedgerFile(Ledger):
         self._file = os.fdopen(descriptor, "ab")
 
     def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:
-        """Note a fact, once, on disk."""
-        if Fact(what, about, to) not in self.facts:
-            self._write({"what": what, "about": about, "to": list(to)})
+        """Note a fact, on disk each time that it is revealed."""
+        self._write({"what": what, "about": about, "to": list(to)})
         super().note(what, about, to)
 
     def open(self, tables: Iterable[OpenedTable]) -> None:

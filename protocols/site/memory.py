@@ -14,7 +14,7 @@ import hmac
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, TypeVar
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
+from mpc.rounds import Party
 from protocols.errors import DataError
 from protocols.site.data import SiteData
 
@@ -58,6 +59,7 @@ class SiteMemory:
         self._committed: dict[str, dict[str, str]] = {}  # study -> column -> digest
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
+        self._failed: dict[str, int] = {}  # site -> comparisons that did not end in equal lists
         self._sets: list[str] = []  # digests of the record sets answered for
         self._records: Digests = np.zeros(0, np.uint32)  # all records in them, ascending
         self._atoms = np.zeros(0, np.uint32)  # of each, which of the sets it is in: a number
@@ -109,6 +111,22 @@ class SiteMemory:
         code = hmac.new(self._key, name.encode() + b"\0", hashlib.sha256)
         code.update(np.ascontiguousarray(column, "<u2").tobytes())
         return code.hexdigest()
+
+    # ---- comparisons -----------------------------------------------------------------------------
+
+    def failed_meets(self, peer: Party) -> int:
+        """Return how many comparisons with a site have not ended in equal lists."""
+        return self._failed.get(peer, 0)
+
+    def meet(self, peers: Collection[Party]) -> None:
+        """Remember comparisons that begin: one that a peer breaks off has told it as much."""
+        self._failed |= {peer: self.failed_meets(peer) + 1 for peer in peers}
+        self._keep(bool(peers))
+
+    def met(self, peers: Collection[Party]) -> None:
+        """Take back comparisons that have ended in equal lists."""
+        self._failed |= {peer: self.failed_meets(peer) - 1 for peer in peers}
+        self._keep(bool(peers))
 
     # ---- record sets -------------------------------------------------------------------------
 
@@ -203,6 +221,7 @@ class SiteMemory:
             "seeds": self._seeds,
             "frame": self._frame,
             "sets": self._sets,
+            "failed": self._failed,
         }
         buffer = io.BytesIO()
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
@@ -227,6 +246,7 @@ class SiteMemory:
             self._key = bytes.fromhex(notes["key"])
             self._committed, self._seeds = notes["committed"], notes["seeds"]
             self._frame, self._sets = notes["frame"], notes["sets"]
+            self._failed = notes["failed"]
         except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile) as error:
             self.close()
             raise ValueError(f"{path} is no memory of a site: {error}") from None

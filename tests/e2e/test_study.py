@@ -93,10 +93,10 @@ def test_a_study_gone_on_with_asks_only_what_is_missing(capsys, folder, tmp_path
     change(study, "max_parents = 3", "max_parents = 1")
     learn_study(capsys, folder, tmp_path / "first")
     ledger = ledger_path(SiteFile.read(folder / "north" / "site.toml"))
-    before = ledger.read_text()
+    before = ledger.read_text().count('"tables"')
     code, _, error = learn_study(capsys, folder, tmp_path / "again")
     assert code == 0 and "going on with" in error
-    assert ledger.read_text() == before
+    assert ledger.read_text().count('"tables"') == before
     for file in ("model.bif", "structure.json", "ledger.json"):
         assert (tmp_path / "first" / file).read_text() == (tmp_path / "again" / file).read_text() \
             or file == "ledger.json"  # fmt: skip
@@ -185,7 +185,8 @@ def test_sites_that_hold_other_people_stop_before_anything_is_masked(capsys, tmp
     deployment(folder, people=people)
     reason = "not in the same order, at north and south, at south and east; they are the same at"
     refused(capsys, folder, tmp_path / "out", reason)
-    assert not any((folder / site / "memory" / "memory").exists() for site in SITES)
+    ledgers = [ledger_path(SiteFile.read(folder / s / "site.toml")).read_text() for s in SITES]
+    assert all("whether its records" in text and "states" not in text for text in ledgers)
 
 
 def test_a_restarted_site_commits_no_other_column_under_a_label(capsys, folder, tmp_path):

@@ -5,13 +5,25 @@ import pytest
 
 from mpc.cpace import Confirmation, Point
 from mpc.errors import MalformedMessageError
+from mpc.rounds import Expect, Round
 from protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
 from protocols.federation import DEALER
+from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS, Commit, Meet
-from protocols.queries.meet import Met, fingerprint
+from protocols.queries.meet import Met, fingerprint, list_digest
 from protocols.roles import SiteRole
+from protocols.session import ask
 from protocols.site.text import TextColumn
-from tests.protocols.small import data_of, meet, packets, refusal, sealed, seeded, study_of
+from tests.protocols.small import (
+    data_of,
+    meet,
+    memories,
+    packets,
+    refusal,
+    sealed,
+    seeded,
+    study_of,
+)
 
 PEOPLE = [f"person {place}" for place in range(40)]
 SWAPPED = [PEOPLE[1], PEOPLE[0], *PEOPLE[2:]]
@@ -209,3 +221,61 @@ def test_a_site_that_is_not_among_the_parties_refuses():
     query = query_of(federation, parties=parties, keys=tuple(known[p] for p in parties))
     with pytest.raises(QueryRefusedError, match="not among the parties"):
         CONVERSATIONS[Meet].sides[SiteRole].consider(federation.roles["a"], query)
+
+
+# ---- guesses -------------------------------------------------------------------------------------
+
+
+def going_on(analyst, query):
+    """Hear what the sites say, and do not stop: the analyst works with b."""
+    yield Round({}, {site: Expect(Met, 1000) for site in query.parties[:-1]})
+
+
+def guess(federation, monkeypatch, people):
+    """Let b claim to hold a list."""
+    claimed = list_digest(replace(DRAWN["b"], ids=TextColumn.of(people)))
+    held = federation.roles["b"].data
+    with monkeypatch.context() as patch:
+        lists = lambda data: claimed if data is held else list_digest(data)  # noqa: E731
+        patch.setattr("protocols.queries.meet.list_digest", lists)
+        conversations = federation.session.conversations
+        quiet = replace(conversations[Meet], analyst=going_on)
+        query = query_of(federation)
+        federation.session.transport.run(ask(federation.session.role, query, quiet))
+
+
+def test_a_site_makes_no_more_guesses_than_the_policy_allows(monkeypatch):
+    """Without a limit it found the last of 40 people by trying 200, in half a second."""
+    most, kept = 3, memories("a", "b")
+    parts = {site: with_ids()[site] for site in "ab"}
+    options = {"policy": Policy(most_failed_meets=most), "memories": kept}
+    for _ in range(most):  # in sessions of their own, or in one
+        federation = seeded(parts, **options)
+        guess(federation, monkeypatch, ANOTHER)
+        assert not federation.roles["a"].met
+    with pytest.raises(QueryRefusedError, match=r"a refuses: 3 comparisons with b .* no more"):
+        guess(federation, monkeypatch, PEOPLE)
+
+
+def test_comparisons_that_end_in_equal_lists_are_not_counted(monkeypatch):
+    kept = memories("a", "b")
+    parts = {site: with_ids()[site] for site in "ab"}
+    federation = seeded(parts, policy=Policy(most_failed_meets=1), memories=kept)
+    for _ in range(3):
+        meet(federation)
+    assert kept["a"].failed_meets("b") == 0
+    guess(federation, monkeypatch, ANOTHER)
+    assert kept["a"].failed_meets("b") == 1
+
+
+def test_a_comparison_that_is_broken_off_is_counted(monkeypatch):
+    """Whoever breaks off may have learned the outcome."""
+    kept, parts = memories("a", "b"), {site: with_ids()[site] for site in "ab"}
+
+    def cut(sent, packet):
+        is_code = isinstance(sent.message, Confirmation) and sent.sender == "b"
+        return sealed(packet, Confirmation(bytes(31))) if is_code else packet
+
+    with packets(monkeypatch, cut), pytest.raises(MalformedMessageError):
+        meet(seeded(parts, memories=kept))
+    assert kept["a"].failed_meets("b") == 1
