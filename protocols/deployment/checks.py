@@ -12,15 +12,20 @@ from typing import TypeAlias
 from mpc.rounds import Party
 from protocols.deployment.certificates import check_certificates, public_key_of
 from protocols.deployment.data import read_data
-from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile
-from protocols.deployment.keys import encode_public, read_private
-from protocols.deployment.parts import check_own_key
-from protocols.deployment.running import MEMORY, ledger_path
+from protocols.deployment.files import (
+    DealerFile,
+    PartyFile,
+    RelayFile,
+    SiteFile,
+    StudyFile,
+    own_keys,
+)
+from protocols.deployment.keys import encode_public
 from protocols.deployment.tables import TomlFile
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 
-AnyFile: TypeAlias = SiteFile | DealerFile | StudyFile | RelayFile
+AnyFile: TypeAlias = PartyFile | RelayFile
 
 SOON = timedelta(days=30)
 
@@ -92,7 +97,7 @@ def check_files(
     for path in paths:
         with found.wrong_if_it_fails():
             file = read_any(path)
-            found.say("ok", f"{path}: {type(file).__name__[:-4].lower()} {file.party}")
+            found.say("ok", f"{path}: {file.kind} {file.party}")
             files.append(file)
     public: dict[Party, bytes] = {}
     for file in files:
@@ -111,9 +116,8 @@ def check_files(
     return found
 
 
-def _check_key(found: Findings, file: SiteFile | DealerFile | StudyFile) -> bytes:
-    public = read_private(file.key).public
-    check_own_key(file.source, file.pinned, public)
+def _check_key(found: Findings, file: PartyFile) -> bytes:
+    public = own_keys(file).public
     found.say("ok", f"{file.party}: public key {encode_public(public)}; the others pin it")
     return public
 
@@ -149,12 +153,12 @@ def _check_data(found: Findings, file: SiteFile) -> None:
 def _check_memory(found: Findings, file: SiteFile) -> None:
     """Say what a site remembers."""
     told = []
-    if (file.folder / MEMORY).exists():
-        memory = SiteMemory(file.folder / MEMORY)
+    if file.memory.exists():
+        memory = SiteMemory(file.memory)
         told.append(f"{memory.count_sets()} record sets answered for")
         memory.close()
-    if ledger_path(file).exists():
-        ledger = LedgerFile(ledger_path(file))
+    if file.ledger.exists():
+        ledger = LedgerFile(file.ledger)
         told.append(f"{len(ledger.tables)} tables opened")
         ledger.close()
     found.say("ok", f"{file.party}: remembers {', '.join(told) or 'nothing: a new site'}")

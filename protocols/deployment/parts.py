@@ -37,7 +37,7 @@ class RelayAddress:
     def host_and_port(self) -> tuple[str, int]:
         """The address, taken apart."""
         host, _, port = self.address.rpartition(":")
-        return host.strip("[]"), int(port)
+        return host, int(port)
 
 
 @dataclass(frozen=True)
@@ -102,20 +102,6 @@ class Parties(NamedTuple):
                 keys[key] = name
 
 
-def check_own_key(file: TomlFile, pinned: Mapping[Party, bytes], own: bytes) -> None:
-    """Refuse that another party is pinned with a file's own key.
-
-    Raises
-    ------
-    ValueError
-        It names the party.
-    """
-    for name, key in pinned.items():
-        if key == own:
-            reason = f"{name} is pinned with this party's own public key: they are one party"
-            raise ValueError(f"{file.path}: {reason}")
-
-
 def _at(file: TomlFile, name: Party, role: str, reason: str) -> ValueError:
     """Return the error about a party, where the file names it."""
     places = ("peers", name), ("sites", name), (role.rpartition(" ")[2],)
@@ -139,13 +125,9 @@ def party_name(text: str) -> Party:
     return text
 
 
-def own_party(file: TomlFile, role: str, folder: str | None = None) -> tuple[Party, Path, Path]:
-    """Return a party's own name, key file and folder."""
-    table = file.table(role)
-    name, key = table.made("name", party_name), table.path("key")
-    where = table.path("folder", folder) if folder is not None else file.path.parent
-    table.end()
-    return name, key, where
+def own_party(table: Table) -> tuple[Party, Path]:
+    """Return a party's own name and key file."""
+    return table.made("name", party_name), table.path("key")
 
 
 def pinned_party(file: TomlFile, role: str) -> tuple[Party, bytes]:

@@ -14,10 +14,11 @@ from mpc.randomness import KeyPair
 from protocols.deployment.data import read_data
 from protocols.deployment.files import DealerFile, SiteFile
 from protocols.deployment.keys import encode_public, read_private
-from protocols.deployment.log import line, teller, told
-from protocols.deployment.running import analyst_role, dealer_role, ledger_path, site_role
+from protocols.deployment.log import line, logged, teller
+from protocols.deployment.running import dealer_role, site_role
 from protocols.parties import serve
 from protocols.queries import CONVERSATIONS
+from protocols.roles import AnalystRole
 from protocols.session import Session
 from protocols.site.data import SiteData
 from protocols.transports.local import LocalTransport
@@ -39,14 +40,14 @@ def in_one_process(monkeypatch, folder):
 
     @contextmanager
     def session(file):
-        role, _ = analyst_role(file)
+        role = AnalystRole(file.party, public_keys=file.pinned)
         with ExitStack() as held:
             roles = {"dealer": dealer_role(DealerFile.read(folder / "dealer" / "dealer.toml"))}
             for site in SITES:
                 found = SiteFile.read(folder / site / "site.toml")
                 roles[site] = held.enter_context(site_role(found))
             programs = {
-                party: serve(found, file.party, told(CONVERSATIONS, teller(party)))
+                party: serve(found, file.party, logged(CONVERSATIONS, teller(party)))
                 for party, found in roles.items()
             }
             transport = LocalTransport(file.party, programs)
@@ -92,7 +93,7 @@ def test_a_study_gone_on_with_asks_only_what_is_missing(capsys, folder, tmp_path
     study = folder / "analyst" / "study.toml"
     change(study, "max_parents = 3", "max_parents = 1")
     learn_study(capsys, folder, tmp_path / "first")
-    ledger = ledger_path(SiteFile.read(folder / "north" / "site.toml"))
+    ledger = SiteFile.read(folder / "north" / "site.toml").ledger
     before = ledger.read_text()
     code, _, error = learn_study(capsys, folder, tmp_path / "again")
     assert code == 0 and "going on with" in error
