@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 
 from protocols.deployment.files import SiteFile
 from protocols.deployment.parts import DataSource, VariableSpec
@@ -11,9 +10,8 @@ from protocols.errors import DataError
 from protocols.site.alignment import check_ids, in_order
 from protocols.site.binning import bin_names
 from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding, encode, encode_known
+from protocols.site.encoding import Encoded, Encoding, encode, encode_known
 from protocols.site.text import TextColumn, read_columns
-from protocols.variables import Variable
 
 # What is an option of `vertibayes learn --data` is a key of site.toml.
 _WORDS = (
@@ -48,37 +46,25 @@ def read_data(site: SiteFile) -> SiteData:
         name: _encoded(site.party, name, ordered[name], spec, source)
         for name, spec in site.variables.items()
     }
-    variables = {name: data.variables[name] for name, data in encoded.items()}
-    return SiteData(variables, {name: data.codes[name] for name, data in encoded.items()}, ids)
+    variables = {name: found.variable for name, found in encoded.items()}
+    return SiteData(variables, {name: found.codes for name, found in encoded.items()}, ids)
 
 
 def _encoded(
     site: str, name: str, column: TextColumn, spec: VariableSpec, source: DataSource
-) -> SiteData:
+) -> Encoded:
+    states = bin_names(spec.edges) if spec.edges else spec.states
+    how = Encoding(
+        source.missing_codes,
+        {name: states} if states else {},
+        (name,) if spec.categorical else (),
+        spec.bins or source.bins,
+        source.most_states,
+    )
     try:
-        if spec.edges:
-            return _binned(site, name, column, spec, source)
-        how = Encoding(
-            source.missing_codes,
-            {name: spec.states} if spec.states else {},
-            (name,) if spec.categorical else (),
-            spec.share or source.share,
-            source.most_states,
-        )
-        found = encode(site, name, column, how)
+        return (encode_known if spec.edges else encode)(site, name, column, how)
     except DataError as error:
         raise DataError(in_words_of_the_file(str(error))) from None
-    return SiteData({name: found.variable}, {name: found.codes})
-
-
-def _binned(
-    site: str, name: str, column: TextColumn, spec: VariableSpec, source: DataSource
-) -> SiteData:
-    """Encode numbers in declared bins."""
-    states = bin_names([Decimal(edge) for edge in spec.edges])
-    codes = encode_known(site, name, column, Encoding(source.missing_codes, {name: states}))
-    missing = bool((codes == len(states)).any())
-    return SiteData({name: Variable(name, states, missing)}, {name: codes})
 
 
 def in_words_of_the_file(error: str) -> str:

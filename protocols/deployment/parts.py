@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from ipaddress import ip_address
 from itertools import pairwise
 from pathlib import Path
@@ -48,18 +49,18 @@ class VariableSpec:
     ----------
     states : tuple of str
         Declared, in order; found in the data if empty.
-    edges : tuple of str
+    edges : tuple of Decimal
         Inner edges of bins, ascending; bins are found if empty.
     categorical : bool
         Whether its numbers are names.
-    share : float, optional
+    bins : float, optional
         The smallest share of the records in a bin.
     """
 
     states: tuple[str, ...] = ()
-    edges: tuple[str, ...] = ()
+    edges: tuple[Decimal, ...] = ()
     categorical: bool = False
-    share: float | None = None
+    bins: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class DataSource:
     file: Path
     record_key: str
     missing_codes: tuple[str, ...]
-    share: float
+    bins: float
     most_states: int
 
 
@@ -219,12 +220,10 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
         table.path("file"),
         table.text("record_key"),
         table.names("missing_codes", ()),
-        table.number("bins", 0.1),
+        _share(table, 0.1),
         table.whole("most_states", 100, least=2),
     )
     table.end()
-    if not 0 < found.share <= 0.5:
-        raise table.error("bins", "a share of the records is wanted: above 0, at most 0.5")
     if found.record_key in variables:
         reason = f"{found.record_key!r} is a variable; identifiers never leave a site"
         raise table.error("record_key", reason)
@@ -242,25 +241,30 @@ def variables_of(file: TomlFile) -> dict[str, VariableSpec]:
 def _variable(table: Table) -> VariableSpec:
     spec = VariableSpec(
         table.names("states", ()),
-        tuple(str(edge) for edge in _edges(table)),
+        _edges(table),
         table.flag("categorical", False),
-        table.number("bins") if "bins" in table else None,
+        _share(table) if "bins" in table else None,
     )
     table.end()
     ways = [name for name in ("states", "edges", "categorical", "bins") if name in table]
     if len(ways) > 1:
         raise table.error(ways[1], f"one of {', '.join(ways)} is wanted, not several")
-    if spec.share is not None and not 0 < spec.share <= 0.5:
-        raise table.error("bins", "a share of the records is wanted: above 0, at most 0.5")
     if "states" in table and len(spec.states) < 2:
         raise table.error("states", "two states at least are wanted")
     return spec
 
 
-def _edges(table: Table) -> list[int | float]:
+def _share(table: Table, default: float | None = None) -> float:
+    found = table.number("bins", default)
+    if not 0 < found <= 0.5:
+        raise table.error("bins", "a share of the records is wanted: above 0, at most 0.5")
+    return found
+
+
+def _edges(table: Table) -> tuple[Decimal, ...]:
     found = table.numbers("edges", [])
     if any(a >= b for a, b in pairwise(found)):
         raise table.error("edges", "the edges are not ascending")
     if "edges" in table and not found:
         raise table.error("edges", "one edge at least is wanted")
-    return found
+    return tuple(Decimal(str(edge)) for edge in found)

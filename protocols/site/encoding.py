@@ -60,7 +60,10 @@ class Encoding:
 
 
 class Encoded(NamedTuple):
-    """A variable, and for each record its code: shape (n,), dtype uint8 or uint16."""
+    """A variable, and for each record its code: shape (n,), dtype uint8 or uint16.
+
+    The code is ``len(states)`` where the value is missing.
+    """
 
     variable: Variable
     codes: NDArray[np.unsignedinteger]
@@ -108,15 +111,8 @@ def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Enco
     return _codes(name, column, states, code_of)
 
 
-def encode_known(
-    source: str, name: str, column: TextColumn, encoding: Encoding
-) -> NDArray[np.unsignedinteger]:
+def encode_known(source: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
     """Encode a column in declared states; numbers find their bins if the states are bins.
-
-    Returns
-    -------
-    codes : ndarray of shape (n,), dtype uint8 or uint16
-        ``len(states)`` where the value is missing.
 
     Raises
     ------
@@ -140,7 +136,7 @@ def encode_known(
                 f"states, {', '.join(states)} ({len(places)} such records); if it says missing, "
                 f"name it with --missing-codes {text}"
             )
-    return _codes(name, column, states, code_of).codes
+    return _codes(name, column, states, code_of)
 
 
 def is_missing(text: str, encoding: Encoding) -> bool:

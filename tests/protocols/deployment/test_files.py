@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import pytest
 
 from mpc.randomness import KeyPair
@@ -27,7 +29,7 @@ def test_what_init_writes_is_what_each_party_reads(folder):
     assert (found.party, found.dealer, found.analyst) == ("north", "dealer", "analyst")
     assert found.pinned == {p: k for p, k in keys.items() if p != "north"}
     assert found.variables == {
-        "age": VariableSpec(edges=("30", "50", "70")),
+        "age": VariableSpec(edges=(Decimal(30), Decimal(50), Decimal(70))),
         "sex": VariableSpec(),
     }
     assert found.policy.variables == ("age", "sex") and found.relay.certificates is None
