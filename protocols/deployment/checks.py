@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mpc.rounds import Party
-from protocols.deployment.certificates import check_certificates, public_key_of
+from protocols.deployment.certificates import check_certificate, public_key_of
 from protocols.deployment.data import read_data
 from protocols.deployment.files import (
     DealerFile,
@@ -102,7 +102,9 @@ def check_files(
     public: dict[Party, bytes] = {}
     for file in files:
         with found.wrong_if_it_fails():
-            _check_relay(found, file, reach, now or datetime.now(UTC))
+            _check_reach(found, file, reach)
+        with found.wrong_if_it_fails():
+            _check_certificate(found, file, now or datetime.now(UTC))
         if not isinstance(file, RelayFile):
             with found.wrong_if_it_fails():
                 public[file.party] = _check_key(found, file)
@@ -112,7 +114,8 @@ def check_files(
             with found.wrong_if_it_fails():
                 _check_memory(found, file)
     _check_pins(found, files, public)
-    _check_apart(found, files)
+    _check_one_certificate_a_party(found, files)
+    _check_one_relay(found, files)
     return found
 
 
@@ -122,18 +125,19 @@ def _check_key(found: Findings, file: PartyFile) -> bytes:
     return public
 
 
-def _check_relay(
-    found: Findings, file: AnyFile, reach: Callable[[str, int], str | None], now: datetime
-) -> None:
-    relay = file.relay
-    if not isinstance(file, RelayFile):
-        reason = reach(*relay.host_and_port)
-        told = f"{file.party}: the relay {relay.address}"
-        found.say("warning" if reason else "ok", f"{told} {reason or 'listens'}")
-    if relay.certificates is None:
+def _check_reach(found: Findings, file: AnyFile, reach: Callable[[str, int], str | None]) -> None:
+    if isinstance(file, RelayFile):
+        return
+    reason = reach(*file.relay.host_and_port)
+    told = f"{file.party}: the relay {file.relay.address}"
+    found.say("warning" if reason else "ok", f"{told} {reason or 'listens'}")
+
+
+def _check_certificate(found: Findings, file: AnyFile, now: datetime) -> None:
+    if file.relay.certificates is None:
         found.say("warning", f"{file.party}: no certificates: for practice on this machine alone")
         return
-    end = check_certificates(*relay.certificates, file.party, now)
+    end = check_certificate(*file.relay.certificates, file.party, now)
     how = "warning" if end - now < SOON else "ok"
     found.say(how, f"{file.party}: its certificate is good until {end:%Y-%m-%d}")
 
@@ -181,8 +185,8 @@ def _check_pins(found: Findings, files: Sequence[AnyFile], public: Mapping[Party
         owners[key] = party
 
 
-def _check_apart(found: Findings, files: Sequence[AnyFile]) -> None:
-    """Refuse a dealer who shows the relay's certificate, and relays of several addresses."""
+def _check_one_certificate_a_party(found: Findings, files: Sequence[AnyFile]) -> None:
+    """Two parties that show one are one: a dealer who shows the relay's is refused."""
     shown: dict[bytes, Party] = {}
     for file in files:
         certificates = file.relay.certificates
@@ -192,6 +196,9 @@ def _check_apart(found: Findings, files: Sequence[AnyFile]) -> None:
             key = public_key_of(certificates.certificate)
             if shown.setdefault(key, file.party) != file.party:
                 raise ValueError(f"{shown[key]} and {file.party} show one certificate")
+
+
+def _check_one_relay(found: Findings, files: Sequence[AnyFile]) -> None:
     addresses = {file.relay.address: file.party for file in files}
     if len(addresses) > 1:
         told = ", ".join(f"{party}: {where}" for where, party in addresses.items())

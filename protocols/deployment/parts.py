@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address
@@ -124,6 +124,21 @@ def party_name(text: str) -> Party:
             f"{', '.join(RESERVED)}"
         )
     return text
+
+
+def party_names(texts: Sequence[str]) -> list[Party]:
+    """Return the names of several parties; `party_name` says which are none.
+
+    Raises
+    ------
+    ValueError
+        Also if one stands twice.
+    """
+    names = [party_name(text) for text in texts]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} stands twice: each party has a name of its own")
+    return names
 
 
 def own_party(table: Table) -> tuple[Party, Path]:
