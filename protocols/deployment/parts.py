@@ -15,12 +15,9 @@ from mpc.rounds import Party
 from protocols.deployment.keys import decode_public
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
-from protocols.transports.mailbox import RELAY
-from protocols.transports.nvflare import SERVER, Certificates
+from protocols.transports.nvflare import NAME, RESERVED, Certificates
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 ADDRESS = re.compile(r"([A-Za-z0-9.-]+):(\d{1,5})")  # the transport takes no IPv6
-RESERVED = (RELAY, SERVER)
 
 
 @dataclass(frozen=True)
