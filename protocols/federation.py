@@ -11,10 +11,10 @@ from protocols.parties import serve
 from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS
 from protocols.roles import GIBIBYTE, AnalystRole, DealerRole, SiteRole, check_apart
-from protocols.session import Session
+from protocols.session import Session, Traffic
 from protocols.site.data import SiteData
 from protocols.site.memory import SiteMemory
-from protocols.transports.local import LocalTransport, Traffic
+from protocols.transports.local import LocalTransport
 
 ANALYST: Party = "analyst"
 DEALER: Party = "dealer"
