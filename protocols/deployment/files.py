@@ -169,6 +169,11 @@ class StudyFile:
             relay=relay,
         )
 
+    @property
+    def tables(self) -> Path:
+        """Where the tables that were opened are kept."""
+        return self.folder / "tables"
+
 
 @dataclass(frozen=True)
 class RelayFile:

@@ -11,16 +11,14 @@ from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
 from protocols.deployment.tables import Table
 from protocols.session import Session
-from protocols.transports.local import Traffic
 from vertibayes.cli.inputs import read_structure
 from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
 from vertibayes.counting import SecureCounter
 from vertibayes.learning import Options
+from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
-
-TABLES = "tables"
 
 
 def run_study(path: Path, out: Path, quiet: bool) -> None:
@@ -35,7 +33,7 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     check_folder(out)
     file = StudyFile.read(path)
     options, validations = options_of(file), validations_of(file)
-    with TableFile(file.folder / TABLES) as kept, study_session(file) as session:
+    with TableFile(file.tables) as kept, study_session(file) as session:
         _learn(file, session, kept, options, validations, out, quiet)
 
 
@@ -51,17 +49,12 @@ def _learn(
     start, before = perf_counter(), len(kept.tables)
     ledger = session.role.ledger
     with ledger_kept(ledger, out):
-        chosen = file.variables or None
-        counter = SecureCounter(
-            session, file.sites, file.dealer, order=chosen, variables=chosen, kept=kept
-        )
+        counter = counter_of(file, session, kept)
         validations = validations.prepared(counter.variables, counter.records)
         if before and not quiet:
             sys.stderr.write(f"going on with {before} tables that were opened before\n")
-        if validations.public is not None and validations.public_records is not None:
-            warn(filter(None, [validations.public_records.doubt(validations.public)]))
-        traffic = getattr(session.transport, "traffic", None) or Traffic()
-        run = Run(ledger, traffic, shown(counter))
+        warn(validations.doubts())
+        run = Run(ledger, session.transport.traffic, shown(counter))
         commit_seconds = perf_counter() - start
         learned, summary = learn_with(
             counter, run, options, out, quiet, validations, commit_seconds
