@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
 from protocols.deployment.files import SiteFile
 from protocols.deployment.parts import DataSource, VariableSpec
 from protocols.errors import DataError
 from protocols.site.alignment import check_ids, in_order
 from protocols.site.binning import bin_names
 from protocols.site.data import SiteData
-from protocols.site.encoding import Encoded, Encoding, encode, encode_known
+from protocols.site.encoding import Advice, Encoded, Encoding, encode, encode_known
 from protocols.site.text import TextColumn, read_columns
 
-# What is an option of `vertibayes learn --data` is a key of site.toml.
-_WORDS = (
-    (r"leave it out with --exclude \S+", "leave it out of [variables]"),
-    (r"raise --max-states", "raise most_states"),
-    (r"name it with --id-column, else leave it out with --exclude", "it is no variable"),
-    (r"name it with --missing-codes", "name it in missing_codes"),
-    (r"or the column with --categorical", "or make the variable { categorical = true }"),
+ADVICE = Advice(
+    leave_out="leave it out of [variables]",
+    more_states="raise most_states",
+    identifies="it is no variable",
+    missing="name it in missing_codes",
+    word="name it in missing_codes if it says missing, or make the variable { categorical = true }",
 )
 
 
@@ -60,15 +57,6 @@ def _encoded(
         (name,) if spec.categorical else (),
         spec.bins or source.bins,
         source.most_states,
+        ADVICE,
     )
-    try:
-        return (encode_known if spec.edges else encode)(site, name, column, how)
-    except DataError as error:
-        raise DataError(in_words_of_the_file(str(error))) from None
-
-
-def in_words_of_the_file(error: str) -> str:
-    """Return an error about a column with the keys of site.toml in place of options."""
-    for option, key in _WORDS:
-        error = re.sub(option, key, error)
-    return error
+    return (encode_known if spec.edges else encode)(site, name, column, how)
