@@ -94,7 +94,7 @@ class Joined:
     mark: bytes = b""
     planned: tuple[object, Plan] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
-    _selections: dict[Rows, Selection] = field(default_factory=dict, repr=False)
+    _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 
     def selection(self, rows: Rows) -> Selection:
         """Return the chosen records: the places of a permutation that no party could steer alone.
@@ -155,7 +155,7 @@ class SiteRole:
     joined: Joined | None = field(default=None, repr=False)
     holder: Holder | None = field(default=None, repr=False)
     met: frozenset[Party] = frozenset()
-    _digests: Digests | None = field(default=None, repr=False)
+    _digests: Digests | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         others = set(self.public_keys) - {self.dealer}

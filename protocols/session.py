@@ -51,7 +51,7 @@ class Role(Protocol):
     party: Party
 
     def leave(self) -> None:
-        """Let go of what it holds for a study; a session is over, or another study begins."""
+        """Let go of what it holds for a study: a session is over."""
         ...
 
 

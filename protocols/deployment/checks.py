@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from mpc.rounds import Party
 from protocols.deployment.certificates import check_certificate, public_key_of
@@ -25,6 +25,7 @@ from protocols.deployment.tables import TomlFile
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 
+How: TypeAlias = Literal["ok", "warning", "wrong"]
 AnyFile: TypeAlias = PartyFile | RelayFile
 
 SOON = timedelta(days=30)
@@ -40,9 +41,9 @@ class Findings:
         Each "ok", "warning" or "wrong", and a sentence.
     """
 
-    lines: list[tuple[str, str]] = field(default_factory=list)
+    lines: list[tuple[How, str]] = field(default_factory=list)
 
-    def say(self, how: str, text: str) -> None:
+    def say(self, how: How, text: str) -> None:
         """Add a line."""
         self.lines.append((how, text))
 
@@ -138,7 +139,7 @@ def _check_certificate(found: Findings, file: AnyFile, now: datetime) -> None:
         found.say("warning", f"{file.party}: no certificates: for practice on this machine alone")
         return
     end = check_certificate(*file.relay.certificates, file.party, now)
-    how = "warning" if end - now < SOON else "ok"
+    how: How = "warning" if end - now < SOON else "ok"
     found.say(how, f"{file.party}: its certificate is good until {end:%Y-%m-%d}")
 
 

@@ -40,6 +40,7 @@ from protocols.site.data import SiteData
 SAME_RECORDS = "records of two sites, compared"
 SESSION_BYTES = 16
 VERSION = 1  # raised whenever a message changes
+REVEALED = "whether its records are the same, in the same order"
 NAME_CELLS = 256  # characters of a name, at most
 
 
@@ -110,8 +111,7 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
     if site.party not in query.parties:
         raise QueryRefusedError(site.party, "it is not among the parties of the study")
     others = tuple(party for party in query.parties[:-1] if party != site.party)
-    what = "whether its records are the same, in the same order"
-    site.ledger.note(what, site.party, (*others, site.analyst))
+    site.ledger.note(REVEALED, site.party, (*others, site.analyst))
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Meet) -> None:
@@ -166,9 +166,8 @@ def _analyst(analyst: AnalystRole, query: Meet) -> Program[None]:
             raise MalformedMessageError(site, "names a party that is not another site")
         pairs |= {frozenset((site, other)) for other in message.different}
         counts[site] = message.records
-    what = "whether its records are the same, in the same order"
     for site in sites:
-        analyst.ledger.note(what, site, (*(s for s in sites if s != site), analyst.party))
+        analyst.ledger.note(REVEALED, site, (*(s for s in sites if s != site), analyst.party))
     if pairs:
         raise RecordsDifferError(_told(sites, pairs, counts))
 
