@@ -35,7 +35,7 @@ from side_by_side import on_one_thread, table
 
 from mpc.errors import DealReusedError, ProtocolError
 from mpc.rounds import Expect
-from protocols import wire
+from protocols import parties, wire
 from protocols.errors import DataError, QueryRefusedError, TransportError
 from protocols.federation import DEALER, federate
 from protocols.queries import CONVERSATIONS, Commit, Describe, Meet
@@ -223,8 +223,13 @@ def envelopes(seen, mutations, count):
 
 def consider(mutations, count):
     """Put mutated queries to parties that have committed, and may have counted."""
-    tried = Tried()
-    with noted() as (started, study, _):
+    tried, roles = Tried(), {}
+
+    def serve(role, *others):
+        roles[role.party] = role
+        return parties.serve(role, *others)
+
+    with mock.patch("protocols.federation.serve", serve), noted() as (started, study, _):
         talk(started, study)
         queries = [
             Meet.of(started.session.role, started.sites, DEALER), Describe(started.sites),
@@ -232,7 +237,7 @@ def consider(mutations, count):
         ]  # fmt: skip
         queries[-1] = replace(queries[-1], missing=True)
         queries[-2] = replace(queries[-2], missing=False)
-        sides = parties_of(started)
+        sides = [roles["a"], roles[DEALER]]
         for number in range(count):
             query, role = mutations.message(mutations.choose(queries)), mutations.choose(sides)
             body = wire.encode(query)
@@ -242,12 +247,6 @@ def consider(mutations, count):
                 lambda r=role, b=body: put(r, b),
             )  # fmt: skip
     return tried
-
-
-def parties_of(started):
-    """Return a site's role, and the dealer's, which its program holds."""
-    programs = started.session.transport._scheduler._programs
-    return [started.roles["a"], programs[DEALER].gi_frame.f_locals["role"]]
 
 
 def put(role, body):
