@@ -24,13 +24,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from side_by_side import on_one_thread, table
 
 from protocols.federation import ANALYST, DEALER, federate
+from protocols.transports.mailbox import RELAY
 from tests.e2e.party import data_of, save_data
 from tests.e2e.processes import Process, Processes
 from vertibayes.counting import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
-
-RELAY = "relay"
 
 
 class Measured(Processes):

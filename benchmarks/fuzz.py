@@ -34,7 +34,7 @@ from side_by_side import on_one_thread, table
 
 from mpc.errors import DealReusedError, ProtocolError
 from mpc.rounds import Expect
-from protocols import wire
+from protocols import parties, wire
 from protocols.errors import DataError, QueryRefusedError, TransportError
 from protocols.federation import DEALER, federate
 from protocols.queries import CONVERSATIONS, Commit, Describe, Meet
@@ -222,10 +222,15 @@ def envelopes(seen, mutations, count):
 
 def consider(mutations, kind, count):
     """Put mutated queries of a kind to parties that have committed, and may have counted."""
-    tried = Tried()
-    with noted() as (started, study, _):
+    tried, roles = Tried(), {}
+
+    def serve(role, *others):
+        roles[role.party] = role
+        return parties.serve(role, *others)
+
+    with mock.patch("protocols.federation.serve", serve), noted() as (started, study, _):
         talk(started, study)
-        queries, sides = queries_of(started, study)[kind], parties_of(started)
+        queries, sides = queries_of(started, study)[kind], [roles["a"], roles[DEALER]]
         for number in range(count):
             query, role = mutations.message(mutations.choose(queries)), mutations.choose(sides)
             body = wire.encode(query)
@@ -244,12 +249,6 @@ def queries_of(started, study):
     queries = Meet.of(started.session.role, started.sites, DEALER), Describe(started.sites)
     kinds = {query.kind: [query] for query in (*queries, Commit.of(study))}
     return {**kinds, tables[0].kind: tables}
-
-
-def parties_of(started):
-    """Return a site's role, and the dealer's, which its program holds."""
-    programs = started.session.transport._scheduler._programs
-    return [started.roles["a"], programs[DEALER].gi_frame.f_locals["role"]]
 
 
 def put(role, body):

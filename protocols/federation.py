@@ -11,10 +11,10 @@ from protocols.parties import serve
 from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS
 from protocols.roles import GIBIBYTE, AnalystRole, DealerRole, SiteRole, check_apart
-from protocols.session import Session
+from protocols.session import Session, Traffic
 from protocols.site.data import SiteData
 from protocols.site.memory import SiteMemory
-from protocols.transports.local import LocalTransport, Traffic
+from protocols.transports.local import LocalTransport
 
 ANALYST: Party = "analyst"
 DEALER: Party = "dealer"
@@ -88,16 +88,16 @@ def federate(
     public = {party: pair.public for party, pair in keys.items()}
     roles = {
         site: SiteRole(
-            site,
-            columns,
-            keys[site],
-            {party: key for party, key in public.items() if party != site},
-            DEALER,
-            ANALYST,
-            policy or Policy(),
-            (memories or {}).get(site) or SiteMemory(randomness=source),
-            source,
-            memory_budget // (4 * len(data)),
+            party=site,
+            data=columns,
+            keys=keys[site],
+            public_keys={party: key for party, key in public.items() if party != site},
+            dealer=DEALER,
+            analyst=ANALYST,
+            policy=policy or Policy(),
+            memory=(memories or {}).get(site) or SiteMemory(randomness=source),
+            randomness=source,
+            memory_budget=memory_budget // (4 * len(data)),
         )
         for site, columns in data.items()
     }

@@ -30,7 +30,8 @@ def _serve(role: Role, analyst: Party, conversations: Conversations) -> Program[
         assert isinstance(query, Query)  # the transport has checked the kind
         answer = _consider(role, query, conversations)
         verdict = (yield Round({analyst: answer}, {analyst: Expect(Go)}))[analyst]
-        if answer.agreed and isinstance(verdict, Go) and verdict.run:
+        assert isinstance(verdict, Go)  # the transport has checked the kind
+        if answer.agreed and verdict.run:
             yield from conversations[type(query)].sides[type(role)].program(role, query)
 
 

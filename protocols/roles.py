@@ -97,7 +97,7 @@ class Joined:
     asked: int = 0
     planned: tuple[object, Plan] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
-    _selections: dict[Rows, Selection] = field(default_factory=dict, repr=False)
+    _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 
     def selection(self, rows: Rows) -> Selection:
         """Return the chosen records: places of a permutation that the analyst cannot foresee.
@@ -160,7 +160,7 @@ class SiteRole:
     joined: Joined | None = field(default=None, repr=False)
     holder: Holder | None = field(default=None, repr=False)
     met: frozenset[Party] = frozenset()
-    _digests: Digests | None = field(default=None, repr=False)
+    _digests: Digests | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         others = set(self.public_keys) - {self.dealer}

@@ -108,7 +108,9 @@ class Identity:
     party: Party
     keys: KeyPair
     peers: Mapping[Party, bytes]
-    _secrets: dict[tuple[Party, int], bytes] = field(default_factory=dict, repr=False)
+    _secrets: dict[tuple[Party, int], bytes] = field(
+        default_factory=dict, init=False, repr=False
+    )  # not to be copied to an identity of other keys
 
     def __post_init__(self) -> None:
         if self.party in self.peers:

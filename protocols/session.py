@@ -9,7 +9,7 @@ all                   the query's conversation, one program each
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from mpc.rounds import Expect, Message, Party, Program, Round
@@ -51,7 +51,7 @@ class Role(Protocol):
     party: Party
 
     def leave(self) -> None:
-        """Let go of what it holds for a study; a session is over, or another study begins."""
+        """Let go of what it holds for a study: a session is over."""
         ...
 
 
@@ -108,8 +108,36 @@ def ask(role: Any, query: Query, conversation: Conversation[R]) -> Program[R]:
     return (yield from conversation.analyst(role, query))
 
 
+@dataclass
+class Traffic:
+    """What travelled.
+
+    Attributes
+    ----------
+    bytes_sent : dict of (Party, Party) to int
+        By sender and receiver, envelopes included.
+    messages : int
+    rounds : int
+        The longest chain of messages, each an answer to the one before.
+    """
+
+    bytes_sent: dict[tuple[Party, Party], int] = field(default_factory=dict)
+    messages: int = 0
+    rounds: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """All bytes."""
+        return sum(self.bytes_sent.values())
+
+
 class Transport(Protocol):
     """Where the analyst's programs run."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has travelled, as far as it can be seen from here."""
+        ...
 
     def run(self, program: Program[R]) -> R:
         """Run a program to its end, moving its messages."""

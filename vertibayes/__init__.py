@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vertibayes.records import read_records
     from vertibayes.splitting import split_columns
     from vertibayes.structure.k2 import k2
+    from vertibayes.study import connect_study
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ _HOMES = {
     "SiteData": "protocols.site.data",
     "Structure": "vertibayes.network",
     "Variable": "protocols.variables",
+    "connect_study": "vertibayes.study",
     "federate": "protocols.federation",
     "fit_cpts": "vertibayes.parameters.cpt",
     "fit_em": "vertibayes.parameters.em",
@@ -58,6 +60,7 @@ __all__ = [
     "SiteData",
     "Structure",
     "Variable",
+    "connect_study",
     "federate",
     "fit_cpts",
     "fit_em",

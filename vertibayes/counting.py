@@ -212,9 +212,8 @@ class SecureCounter:
         self._budget = memory_budget * 3 // 4
         session.ask(Meet.of(session.role, sites, dealer))
         described = session.ask(Describe(tuple(sites)))
-        study = study or (kept.study if kept else None)
-        study = study or session.role.randomness.bytes(STUDY_BYTES)
-        self.study = study_of(study, described, dealer, order, block_rows, variables)
+        name = study or (kept and kept.study) or session.role.randomness.bytes(STUDY_BYTES)
+        self.study = study_of(name, described, dealer, order, block_rows, variables)
         self._most_variables: int = min(found.most_variables for found in described.values())
         session.ask(Commit.of(self.study))
         self.calls = 0

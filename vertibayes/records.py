@@ -88,7 +88,7 @@ def read_records(
         )
     states = {name: _states(variables[name], missing_state) for name in names}
     how = Encoding(missing_codes, states)
-    codes = {name: encode_known(str(path), name, columns[name], how) for name in names}
+    codes = {name: encode_known(str(path), name, columns[name], how).codes for name in names}
     known = {name: Variable(name, states[name], missing=True) for name in names}
     lacking = tuple(name for name in variables if name not in columns)
     unknown = tuple(name for name in columns if name not in variables)

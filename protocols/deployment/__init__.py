@@ -6,5 +6,5 @@ keys        private key files, public keys as text
 data        a site's records, as its file says
 templates   what `vertibayes init` writes; certificates: what `vertibayes provision` writes
 checks      what can be said before a run
-running     from a file to a running party: the one module that touches the transport
+running     from a file to a running party: the one module that connects
 """

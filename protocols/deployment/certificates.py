@@ -26,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mpc.rounds import Party
 from protocols.deployment.keys import check_secret, write_secret
-from protocols.deployment.parts import party_name
+from protocols.deployment.parts import party_names
 from protocols.transports.mailbox import RELAY
 
 KEY_BITS = 3072
@@ -58,12 +58,9 @@ def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAY
     ValueError
         If a name is none or stands twice, or a party has a certificate there already.
     """
-    names = [party_name(name) for name in parties]
+    names = party_names(parties)
     if not (folder / RELAY / _files(RELAY)[0]).exists():
         names.append(RELAY)
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name!r} stands twice: each party has a name of its own")
     if days < 1:
         raise ValueError(f"{days} days: one at least is wanted")
     for name in names:
@@ -71,11 +68,12 @@ def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAY
             raise ValueError(f"{folder / name}: {name} has a certificate there already")
     key, root = _root(folder)
     for name in names:
-        _write_party(folder / name, name, _files(name), key, root, host, days)
+        _write_party(folder / name, name, key, root, host, days)
     return [folder / name for name in names]
 
 
 def _files(name: Party) -> tuple[str, str]:
+    """Return the names of a party's certificate and key."""
     kind = "server" if name == RELAY else "client"
     return f"{kind}.crt", f"{kind}.key"
 
@@ -105,18 +103,17 @@ def _root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
 def _write_party(
     folder: Path,
     name: Party,
-    files: tuple[str, str],
     root_key: rsa.RSAPrivateKey,
     root: x509.Certificate,
     host: str,
     days: int,
 ) -> None:
     key = _new_key()
-    is_relay = files[0].startswith("server")
     names: list[x509.GeneralName] = [x509.DNSName(name)]
-    if is_relay:
+    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if name == RELAY:
         names.append(_host(host))
-    uses = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH][: 1 + is_relay]
+        uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
     certificate = (
         _builder(_name(name), root.subject, key, root_key, days)
         .add_extension(x509.BasicConstraints(False, None), critical=True)
@@ -125,8 +122,9 @@ def _write_party(
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(root_key, hashes.SHA256())
     )
-    write_secret(folder / files[1], _pem(key))
-    (folder / files[0]).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    certificate_file, key_file = _files(name)
+    write_secret(folder / key_file, _pem(key))
+    (folder / certificate_file).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     (folder / "rootCA.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
 
 
@@ -191,7 +189,7 @@ def _builder(
     )
 
 
-def check_certificates(
+def check_certificate(
     root: Path, certificate: Path, key: Path, party: Party, now: datetime
 ) -> datetime:
     """Check that a party's certificate is good; return when it ends.

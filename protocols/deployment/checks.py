@@ -7,20 +7,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from mpc.rounds import Party
-from protocols.deployment.certificates import check_certificates, public_key_of
+from protocols.deployment.certificates import check_certificate, public_key_of
 from protocols.deployment.data import read_data
-from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile
-from protocols.deployment.keys import encode_public, read_private
-from protocols.deployment.parts import check_own_key
-from protocols.deployment.running import MEMORY, ledger_path
+from protocols.deployment.files import (
+    DealerFile,
+    PartyFile,
+    RelayFile,
+    SiteFile,
+    StudyFile,
+    own_keys,
+)
+from protocols.deployment.keys import encode_public
 from protocols.deployment.tables import TomlFile
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 
-AnyFile: TypeAlias = SiteFile | DealerFile | StudyFile | RelayFile
+How: TypeAlias = Literal["ok", "warning", "wrong"]
+AnyFile: TypeAlias = PartyFile | RelayFile
 
 SOON = timedelta(days=30)
 
@@ -35,9 +41,9 @@ class Findings:
         Each "ok", "warning" or "wrong", and a sentence.
     """
 
-    lines: list[tuple[str, str]] = field(default_factory=list)
+    lines: list[tuple[How, str]] = field(default_factory=list)
 
-    def say(self, how: str, text: str) -> None:
+    def say(self, how: How, text: str) -> None:
         """Add a line."""
         self.lines.append((how, text))
 
@@ -92,12 +98,14 @@ def check_files(
     for path in paths:
         with found.wrong_if_it_fails():
             file = read_any(path)
-            found.say("ok", f"{path}: {type(file).__name__[:-4].lower()} {file.party}")
+            found.say("ok", f"{path}: {file.kind} {file.party}")
             files.append(file)
     public: dict[Party, bytes] = {}
     for file in files:
         with found.wrong_if_it_fails():
-            _check_relay(found, file, reach, now or datetime.now(UTC))
+            _check_reach(found, file, reach)
+        with found.wrong_if_it_fails():
+            _check_certificate(found, file, now or datetime.now(UTC))
         if not isinstance(file, RelayFile):
             with found.wrong_if_it_fails():
                 public[file.party] = _check_key(found, file)
@@ -107,30 +115,31 @@ def check_files(
             with found.wrong_if_it_fails():
                 _check_memory(found, file)
     _check_pins(found, files, public)
-    _check_apart(found, files)
+    _check_one_certificate_a_party(found, files)
+    _check_one_relay(found, files)
     return found
 
 
-def _check_key(found: Findings, file: SiteFile | DealerFile | StudyFile) -> bytes:
-    public = read_private(file.key).public
-    check_own_key(file.source, file.pinned, public)
+def _check_key(found: Findings, file: PartyFile) -> bytes:
+    public = own_keys(file).public
     found.say("ok", f"{file.party}: public key {encode_public(public)}; the others pin it")
     return public
 
 
-def _check_relay(
-    found: Findings, file: AnyFile, reach: Callable[[str, int], str | None], now: datetime
-) -> None:
-    relay = file.relay
-    if not isinstance(file, RelayFile):
-        reason = reach(*relay.host_and_port)
-        told = f"{file.party}: the relay {relay.address}"
-        found.say("warning" if reason else "ok", f"{told} {reason or 'listens'}")
-    if relay.certificates is None:
+def _check_reach(found: Findings, file: AnyFile, reach: Callable[[str, int], str | None]) -> None:
+    if isinstance(file, RelayFile):
+        return
+    reason = reach(*file.relay.host_and_port)
+    told = f"{file.party}: the relay {file.relay.address}"
+    found.say("warning" if reason else "ok", f"{told} {reason or 'listens'}")
+
+
+def _check_certificate(found: Findings, file: AnyFile, now: datetime) -> None:
+    if file.relay.certificates is None:
         found.say("warning", f"{file.party}: no certificates: for practice on this machine alone")
         return
-    end = check_certificates(*relay.certificates, file.party, now)
-    how = "warning" if end - now < SOON else "ok"
+    end = check_certificate(*file.relay.certificates, file.party, now)
+    how: How = "warning" if end - now < SOON else "ok"
     found.say(how, f"{file.party}: its certificate is good until {end:%Y-%m-%d}")
 
 
@@ -149,12 +158,12 @@ def _check_data(found: Findings, file: SiteFile) -> None:
 def _check_memory(found: Findings, file: SiteFile) -> None:
     """Say what a site remembers."""
     told = []
-    if (file.folder / MEMORY).exists():
-        memory = SiteMemory(file.folder / MEMORY)
+    if file.memory.exists():
+        memory = SiteMemory(file.memory)
         told.append(f"{memory.count_sets()} record sets answered for")
         memory.close()
-    if ledger_path(file).exists():
-        ledger = LedgerFile(ledger_path(file))
+    if file.ledger.exists():
+        ledger = LedgerFile(file.ledger)
         told.append(f"{len(ledger.tables)} tables opened")
         ledger.close()
     found.say("ok", f"{file.party}: remembers {', '.join(told) or 'nothing: a new site'}")
@@ -177,8 +186,8 @@ def _check_pins(found: Findings, files: Sequence[AnyFile], public: Mapping[Party
         owners[key] = party
 
 
-def _check_apart(found: Findings, files: Sequence[AnyFile]) -> None:
-    """Refuse a dealer who shows the relay's certificate, and relays of several addresses."""
+def _check_one_certificate_a_party(found: Findings, files: Sequence[AnyFile]) -> None:
+    """Two parties that show one are one: a dealer who shows the relay's is refused."""
     shown: dict[bytes, Party] = {}
     for file in files:
         certificates = file.relay.certificates
@@ -188,6 +197,9 @@ def _check_apart(found: Findings, files: Sequence[AnyFile]) -> None:
             key = public_key_of(certificates.certificate)
             if shown.setdefault(key, file.party) != file.party:
                 raise ValueError(f"{shown[key]} and {file.party} show one certificate")
+
+
+def _check_one_relay(found: Findings, files: Sequence[AnyFile]) -> None:
     addresses = {file.relay.address: file.party for file in files}
     if len(addresses) > 1:
         told = ", ".join(f"{party}: {where}" for where, party in addresses.items())

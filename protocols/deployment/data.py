@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from decimal import Decimal
-
 from protocols.deployment.files import SiteFile
 from protocols.deployment.parts import DataSource, VariableSpec
 from protocols.errors import DataError
 from protocols.site.alignment import check_ids, in_order
 from protocols.site.binning import bin_names
 from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding, encode, encode_known
+from protocols.site.encoding import Advice, Encoded, Encoding, encode, encode_known
 from protocols.site.text import TextColumn, read_columns
-from protocols.variables import Variable
 
-# What is an option of `vertibayes learn --data` is a key of site.toml.
-_WORDS = (
-    (r"leave it out with --exclude \S+", "leave it out of [variables]"),
-    (r"raise --max-states", "raise most_states"),
-    (r"name it with --id-column, else leave it out with --exclude", "it is no variable"),
-    (r"name it with --missing-codes", "name it in missing_codes"),
-    (r"or the column with --categorical", "or make the variable { categorical = true }"),
+ADVICE = Advice(
+    leave_out="leave it out of [variables]",
+    more_states="raise most_states",
+    identifies="it is no variable",
+    missing="name it in missing_codes",
+    word="name it in missing_codes if it says missing, or make the variable { categorical = true }",
 )
 
 
@@ -48,41 +43,20 @@ def read_data(site: SiteFile) -> SiteData:
         name: _encoded(site.party, name, ordered[name], spec, source)
         for name, spec in site.variables.items()
     }
-    variables = {name: data.variables[name] for name, data in encoded.items()}
-    return SiteData(variables, {name: data.codes[name] for name, data in encoded.items()}, ids)
+    variables = {name: found.variable for name, found in encoded.items()}
+    return SiteData(variables, {name: found.codes for name, found in encoded.items()}, ids)
 
 
 def _encoded(
     site: str, name: str, column: TextColumn, spec: VariableSpec, source: DataSource
-) -> SiteData:
-    try:
-        if spec.edges:
-            return _binned(site, name, column, spec, source)
-        how = Encoding(
-            source.missing_codes,
-            {name: spec.states} if spec.states else {},
-            (name,) if spec.categorical else (),
-            spec.share or source.share,
-            source.most_states,
-        )
-        found = encode(site, name, column, how)
-    except DataError as error:
-        raise DataError(in_words_of_the_file(str(error))) from None
-    return SiteData({name: found.variable}, {name: found.codes})
-
-
-def _binned(
-    site: str, name: str, column: TextColumn, spec: VariableSpec, source: DataSource
-) -> SiteData:
-    """Encode numbers in declared bins."""
-    states = bin_names([Decimal(edge) for edge in spec.edges])
-    codes = encode_known(site, name, column, Encoding(source.missing_codes, {name: states}))
-    missing = bool((codes == len(states)).any())
-    return SiteData({name: Variable(name, states, missing)}, {name: codes})
-
-
-def in_words_of_the_file(error: str) -> str:
-    """Return an error about a column with the keys of site.toml in place of options."""
-    for option, key in _WORDS:
-        error = re.sub(option, key, error)
-    return error
+) -> Encoded:
+    states = bin_names(spec.edges) if spec.edges else spec.states
+    how = Encoding(
+        source.missing_codes,
+        {name: states} if states else {},
+        (name,) if spec.categorical else (),
+        spec.bins or source.bins,
+        source.most_states,
+        ADVICE,
+    )
+    return (encode_known if spec.edges else encode)(site, name, column, how)

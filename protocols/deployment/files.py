@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar, TypeAlias
 
+from mpc.randomness import KeyPair
 from mpc.rounds import Party
+from protocols.deployment.keys import read_private
 from protocols.deployment.parts import (
     DataSource,
     Parties,
@@ -33,8 +36,9 @@ from protocols.transports.mailbox import RELAY
 
 @dataclass(frozen=True)
 class SiteFile:
-    """A site's configuration. `peers` are the other sites, `pinned` all whose keys it knows."""
+    """A site's configuration; `pinned` are the keys of dealer, analyst and the other sites."""
 
+    kind: ClassVar[str] = "site"
     source: TomlFile = field(repr=False)
     party: Party
     key: Path
@@ -52,24 +56,45 @@ class SiteFile:
         """Read and check a site's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         file.check(("site", "data", "variables", "policy", "dealer", "analyst", "peers", "relay"))
-        party, key, folder = own_party(file, "site", folder="memory")
+        own = file.table("site")
+        party, key = own_party(own)
+        folder = own.path("folder", "memory")
+        own.end()
         dealer, analyst = pinned_party(file, "dealer"), pinned_party(file, "analyst")
         peers = pinned_keys(file.table("peers"))
         relay = relay_of(file)
-        found = Parties({**peers, party: None}, dealer, analyst)
-        found.check(file)
-        pinned = {**peers, dealer[0]: dealer[1], analyst[0]: analyst[1]}
+        Parties({**peers, party: None}, dealer, analyst).check(file)
         variables = variables_of(file)
-        policy = policy_of(file, tuple(variables))
-        data = data_of(file, variables)
-        names = party, key, folder, data, variables, policy, dealer[0], analyst[0]
-        return cls(file, *names, pinned, relay)
+        return cls(
+            source=file,
+            party=party,
+            key=key,
+            folder=folder,
+            policy=policy_of(file, tuple(variables)),
+            data=data_of(file, variables),
+            variables=variables,
+            dealer=dealer[0],
+            analyst=analyst[0],
+            pinned=dict([*peers.items(), dealer, analyst]),
+            relay=relay,
+        )
+
+    @property
+    def memory(self) -> Path:
+        """Where it keeps what it has promised."""
+        return self.folder / "memory"
+
+    @property
+    def ledger(self) -> Path:
+        """Where it notes what was revealed."""
+        return self.folder / "ledger.jsonl"
 
 
 @dataclass(frozen=True)
 class DealerFile:
     """The dealer's configuration."""
 
+    kind: ClassVar[str] = "dealer"
     source: TomlFile = field(repr=False)
     party: Party
     key: Path
@@ -83,19 +108,29 @@ class DealerFile:
         """Read and check the dealer's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         file.check(("dealer", "sites", "analyst", "policy", "relay"))
-        party, key, _ = own_party(file, "dealer")
+        own = file.table("dealer")
+        party, key = own_party(own)
+        own.end()
         analyst, sites = pinned_party(file, "analyst"), pinned_keys(file.table("sites"))
         relay = relay_of(file)
         check_sites(file, sites)
-        Parties({**sites}, (party, None), analyst).check(file)
-        pinned = {**sites, analyst[0]: analyst[1]}
-        return cls(file, party, key, policy_of(file, None), analyst[0], pinned, relay)
+        Parties(sites, (party, None), analyst).check(file)
+        return cls(
+            source=file,
+            party=party,
+            key=key,
+            policy=policy_of(file, None),
+            analyst=analyst[0],
+            pinned=dict([*sites.items(), analyst]),
+            relay=relay,
+        )
 
 
 @dataclass(frozen=True)
 class StudyFile:
     """An analyst's study; its tables [learning] and [validation] are read by the learners."""
 
+    kind: ClassVar[str] = "study"
     source: TomlFile = field(repr=False)
     party: Party
     key: Path
@@ -115,23 +150,39 @@ class StudyFile:
         study = file.table("study")
         folder, variables = study.path("folder", "study"), study.names("variables", ())
         study.end()
-        party, key, _ = own_party(file, "analyst")
+        own = file.table("analyst")
+        party, key = own_party(own)
+        own.end()
         dealer, sites = pinned_party(file, "dealer"), pinned_keys(file.table("sites"))
         relay = relay_of(file)
         check_sites(file, sites)
-        Parties({**sites}, dealer, (party, None)).check(file)
-        pinned = {**sites, dealer[0]: dealer[1]}
-        names = party, key, folder, tuple(sites), dealer[0], pinned, variables, relay
-        return cls(file, *names)
+        Parties(sites, dealer, (party, None)).check(file)
+        return cls(
+            source=file,
+            party=party,
+            key=key,
+            folder=folder,
+            sites=tuple(sites),
+            dealer=dealer[0],
+            pinned=dict([*sites.items(), dealer]),
+            variables=variables,
+            relay=relay,
+        )
+
+    @property
+    def tables(self) -> Path:
+        """Where the tables that were opened are kept."""
+        return self.folder / "tables"
 
 
 @dataclass(frozen=True)
 class RelayFile:
     """The relay's configuration: it knows names and addresses, and no key of a message."""
 
+    kind: ClassVar[str] = "relay"
+    party: ClassVar[Party] = RELAY
     source: TomlFile = field(repr=False)
     relay: RelayAddress
-    party: Party = RELAY
 
     @classmethod
     def read(cls, path: Path) -> RelayFile:
@@ -139,3 +190,22 @@ class RelayFile:
         file = TomlFile.read(path)
         file.check(("relay",))
         return cls(file, relay_of(file))
+
+
+PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile
+
+
+def own_keys(file: PartyFile) -> KeyPair:
+    """Read the private key of a party's file, and see that it has pinned nobody else with it.
+
+    Raises
+    ------
+    ValueError
+        If the key cannot be read, or another party is pinned with it: it names the party.
+    """
+    keys = read_private(file.key)
+    for name, key in file.pinned.items():
+        if key == keys.public:
+            reason = f"{name} is pinned with this party's own public key: they are one party"
+            raise ValueError(f"{file.source.path}: {reason}")
+    return keys

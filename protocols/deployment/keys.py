@@ -84,7 +84,7 @@ def read_private(path: Path) -> KeyPair:
     text = path.read_text(encoding="ascii", errors="replace")
     try:
         private = base64.b64decode(text.removeprefix(HEAD).strip(), validate=True)
-    except (ValueError, binascii.Error):
+    except ValueError:
         private = b""
     if not text.startswith(HEAD) or len(private) != KEY_BYTES:
         raise ValueError(f"{path} is no private key of `vertibayes keygen`")

@@ -58,12 +58,12 @@ def _shown(value: object) -> str:
     return text if text.replace("-", "").replace("_", "").isalnum() else json.dumps(text)
 
 
-def told(conversations: Conversations, tell: Tell) -> Conversations:
-    """Return conversations that tell which queries were agreed to and which refused, and why."""
-    return {kind: _told(kind, talk, tell) for kind, talk in conversations.items()}
+def logged(conversations: Conversations, tell: Tell) -> Conversations:
+    """Return conversations that log which queries were agreed to and which refused, and why."""
+    return {kind: _logged(kind, talk, tell) for kind, talk in conversations.items()}
 
 
-def _told(
+def _logged(
     kind: type[Query], conversation: Conversation[object], tell: Tell
 ) -> Conversation[object]:
     sides = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from ipaddress import ip_address
 from itertools import pairwise
 from pathlib import Path
@@ -14,12 +15,9 @@ from mpc.rounds import Party
 from protocols.deployment.keys import decode_public
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
-from protocols.transports.mailbox import RELAY
-from protocols.transports.nvflare import SERVER, Certificates
+from protocols.transports.nvflare import NAME, RESERVED, Certificates
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 ADDRESS = re.compile(r"([A-Za-z0-9.-]+):(\d{1,5})")  # the transport takes no IPv6
-RESERVED = (RELAY, SERVER)
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class RelayAddress:
     def host_and_port(self) -> tuple[str, int]:
         """The address, taken apart."""
         host, _, port = self.address.rpartition(":")
-        return host.strip("[]"), int(port)
+        return host, int(port)
 
 
 @dataclass(frozen=True)
@@ -48,18 +46,18 @@ class VariableSpec:
     ----------
     states : tuple of str
         Declared, in order; found in the data if empty.
-    edges : tuple of str
+    edges : tuple of Decimal
         Inner edges of bins, ascending; bins are found if empty.
     categorical : bool
         Whether its numbers are names.
-    share : float, optional
+    bins : float, optional
         The smallest share of the records in a bin.
     """
 
     states: tuple[str, ...] = ()
-    edges: tuple[str, ...] = ()
+    edges: tuple[Decimal, ...] = ()
     categorical: bool = False
-    share: float | None = None
+    bins: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class DataSource:
     file: Path
     record_key: str
     missing_codes: tuple[str, ...]
-    share: float
+    bins: float
     most_states: int
 
 
@@ -102,20 +100,6 @@ class Parties(NamedTuple):
                 keys[key] = name
 
 
-def check_own_key(file: TomlFile, pinned: Mapping[Party, bytes], own: bytes) -> None:
-    """Refuse that another party is pinned with a file's own key.
-
-    Raises
-    ------
-    ValueError
-        It names the party.
-    """
-    for name, key in pinned.items():
-        if key == own:
-            reason = f"{name} is pinned with this party's own public key: they are one party"
-            raise ValueError(f"{file.path}: {reason}")
-
-
 def _at(file: TomlFile, name: Party, role: str, reason: str) -> ValueError:
     """Return the error about a party, where the file names it."""
     places = ("peers", name), ("sites", name), (role.rpartition(" ")[2],)
@@ -139,13 +123,24 @@ def party_name(text: str) -> Party:
     return text
 
 
-def own_party(file: TomlFile, role: str, folder: str | None = None) -> tuple[Party, Path, Path]:
-    """Return a party's own name, key file and folder."""
-    table = file.table(role)
-    name, key = table.made("name", party_name), table.path("key")
-    where = table.path("folder", folder) if folder is not None else file.path.parent
-    table.end()
-    return name, key, where
+def party_names(texts: Sequence[str]) -> list[Party]:
+    """Return the names of several parties; `party_name` says which are none.
+
+    Raises
+    ------
+    ValueError
+        Also if one stands twice.
+    """
+    names = [party_name(text) for text in texts]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} stands twice: each party has a name of its own")
+    return names
+
+
+def own_party(table: Table) -> tuple[Party, Path]:
+    """Return a party's own name and key file."""
+    return table.made("name", party_name), table.path("key")
 
 
 def pinned_party(file: TomlFile, role: str) -> tuple[Party, bytes]:
@@ -243,12 +238,10 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
         table.path("file"),
         table.text("record_key"),
         table.names("missing_codes", ()),
-        table.number("bins", 0.1),
+        _share(table, 0.1),
         table.whole("most_states", 100, least=2),
     )
     table.end()
-    if not 0 < found.share <= 0.5:
-        raise table.error("bins", "a share of the records is wanted: above 0, at most 0.5")
     if found.record_key in variables:
         reason = f"{found.record_key!r} is a variable; identifiers never leave a site"
         raise table.error("record_key", reason)
@@ -266,25 +259,30 @@ def variables_of(file: TomlFile) -> dict[str, VariableSpec]:
 def _variable(table: Table) -> VariableSpec:
     spec = VariableSpec(
         table.names("states", ()),
-        tuple(str(edge) for edge in _edges(table)),
+        _edges(table),
         table.flag("categorical", False),
-        table.number("bins") if "bins" in table else None,
+        _share(table) if "bins" in table else None,
     )
     table.end()
     ways = [name for name in ("states", "edges", "categorical", "bins") if name in table]
     if len(ways) > 1:
         raise table.error(ways[1], f"one of {', '.join(ways)} is wanted, not several")
-    if spec.share is not None and not 0 < spec.share <= 0.5:
-        raise table.error("bins", "a share of the records is wanted: above 0, at most 0.5")
     if "states" in table and len(spec.states) < 2:
         raise table.error("states", "two states at least are wanted")
     return spec
 
 
-def _edges(table: Table) -> list[int | float]:
+def _share(table: Table, default: float | None = None) -> float:
+    found = table.number("bins", default)
+    if not 0 < found <= 0.5:
+        raise table.error("bins", "a share of the records is wanted: above 0, at most 0.5")
+    return found
+
+
+def _edges(table: Table) -> tuple[Decimal, ...]:
     found = table.numbers("edges", [])
     if any(a >= b for a, b in pairwise(found)):
         raise table.error("edges", "the edges are not ascending")
     if "edges" in table and not found:
         raise table.error("edges", "one edge at least is wanted")
-    return found
+    return tuple(Decimal(str(edge)) for edge in found)

@@ -9,7 +9,7 @@ from pathlib import Path
 from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Party
 from protocols.deployment.keys import encode_public, write_private
-from protocols.deployment.parts import address, party_name
+from protocols.deployment.parts import address, party_names
 from protocols.transports.mailbox import RELAY
 
 PRACTICE_ADDRESS = "127.0.0.1:8102"
@@ -108,10 +108,7 @@ class Names:
     analyst: Party = "analyst"
 
     def __post_init__(self) -> None:
-        names = [party_name(name) for name in self.parties]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{name!r} stands twice: each party has a name of its own")
+        party_names(self.parties)
         if not self.sites:
             raise ValueError("one site at least is wanted")
 

@@ -18,6 +18,7 @@ from protocols.session import Conversation, Query, Side
 from protocols.variables import Variable
 
 DESCRIPTION_CELLS = 4_000_000
+REVEALED = "record count, names and states of variables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Description(Message):
 
 def _consider(site: SiteRole, query: Describe) -> None:
     del query
-    site.ledger.note("record count, names and states of variables", site.party, (site.analyst,))
+    site.ledger.note(REVEALED, site.party, (site.analyst,))
 
 
 def _site(site: SiteRole, query: Describe) -> Program[None]:
@@ -76,7 +77,7 @@ def _analyst(analyst: AnalystRole, query: Describe) -> Program[dict[Party, Descr
             message.named()
         except ValueError as error:
             raise MalformedMessageError(party, str(error)) from None
-        analyst.ledger.note("record count, names and states of variables", party, (analyst.party,))
+        analyst.ledger.note(REVEALED, party, (analyst.party,))
         found[party] = message
     return found
 

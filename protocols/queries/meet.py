@@ -41,6 +41,7 @@ from protocols.site.data import SiteData
 SAME_RECORDS = "records of two sites, compared"
 SESSION_BYTES = 16
 VERSION = 1  # raised whenever a message changes
+REVEALED = "whether its records are the same, in the same order"
 NAME_CELLS = 256  # characters of a name, at most
 
 
@@ -118,8 +119,7 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
                 "lists, and no more are allowed (most_failed_meets)"
             )
             raise QueryRefusedError(site.party, reason)
-    what = "whether its records are the same, in the same order"
-    site.ledger.note(what, site.party, (*others, site.analyst))
+    site.ledger.note(REVEALED, site.party, (*others, site.analyst))
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Meet) -> None:
@@ -177,9 +177,8 @@ def _analyst(analyst: AnalystRole, query: Meet) -> Program[None]:
             raise MalformedMessageError(site, "names a party that is not another site")
         pairs |= {frozenset((site, other)) for other in message.different}
         counts[site] = message.records
-    what = "whether its records are the same, in the same order"
     for site in sites:
-        analyst.ledger.note(what, site, (*(s for s in sites if s != site), analyst.party))
+        analyst.ledger.note(REVEALED, site, (*(s for s in sites if s != site), analyst.party))
     if pairs:
         raise RecordsDifferError(_told(sites, pairs, counts))
 

@@ -20,6 +20,22 @@ FEW_WORDS = 3  # that may stand among numbers by mistake
 MOST_NUMBERS = 16  # more distinct numbers than these are binned
 
 
+class Advice(NamedTuple):
+    """What errors about a column advise, in the words of where its encoding is said.
+
+    ``{name}`` stands for the column, ``{text}`` for a value; the defaults are the command line's.
+    """
+
+    leave_out: str = "leave it out with --exclude {name}"
+    more_states: str = "raise --max-states"
+    identifies: str = "name it with --id-column, else leave it out with --exclude"
+    missing: str = "name it with --missing-codes {text}"
+    word: str = "name it with --missing-codes if it says missing, or the column with --categorical"
+
+
+COMMAND_LINE = Advice()
+
+
 @dataclass(frozen=True)
 class Encoding:
     """How a site encodes its columns.
@@ -35,6 +51,8 @@ class Encoding:
     bins : float, default=0.1
         The smallest share of the records in a bin of a numeric column.
     most_states : int, default=100
+    advice : Advice
+        What errors about its columns advise.
 
     Raises
     ------
@@ -47,6 +65,7 @@ class Encoding:
     categorical: Collection[str] = ()
     bins: float = 0.1
     most_states: int = 100
+    advice: Advice = COMMAND_LINE
 
     def __post_init__(self) -> None:
         if isinstance(self.missing_codes, str) or isinstance(self.categorical, str):
@@ -60,7 +79,10 @@ class Encoding:
 
 
 class Encoded(NamedTuple):
-    """A variable, and for each record its code: shape (n,), dtype uint8 or uint16."""
+    """A variable, and for each record its code: shape (n,), dtype uint8 or uint16.
+
+    The code is ``len(states)`` where the value is missing.
+    """
 
     variable: Variable
     codes: NDArray[np.unsignedinteger]
@@ -79,6 +101,7 @@ def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Enco
         identifier: it names the site, the column and, where one is at fault, the record.
     """
     where = f"{site}: the column {name!r}"
+    leave_out = encoding.advice.leave_out.format(name=name)
     used = np.bincount(column.places, minlength=len(column.texts))
     texts = [
         text
@@ -86,37 +109,29 @@ def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Enco
         if count and not is_missing(text, encoding)
     ]
     if not texts:
-        raise DataError(f"{where} has no values; leave it out with --exclude {name}")
+        raise DataError(f"{where} has no values; {leave_out}")
     if name in encoding.states:
         states = tuple(encoding.states[name])
         code_of = _declared(where, column, texts, states)
     else:
-        _check_found(where, column, texts, name in encoding.categorical)
+        _check_found(where, name, column, texts, encoding)
         states, code_of = _found(name, column, texts, used, encoding)
     if len(states) < 2 and name not in encoding.states and len(texts) > MOST_NUMBERS:
         raise DataError(
-            f"{where} has {len(texts)} numbers on too few records for two bins; leave it out with "
-            f"--exclude {name}"
+            f"{where} has {len(texts)} numbers on too few records for two bins; {leave_out}"
         )
     if len(states) < 2:
-        raise DataError(f"{where} has one state, {states[0]!r}; leave it out with --exclude {name}")
+        raise DataError(f"{where} has one state, {states[0]!r}; {leave_out}")
     if len(states) > encoding.most_states:
         raise DataError(
-            f"{where} has {len(states)} states, at most {encoding.most_states} are allowed; raise "
-            f"--max-states, or leave it out with --exclude {name}"
+            f"{where} has {len(states)} states, at most {encoding.most_states} are allowed; "
+            f"{encoding.advice.more_states}, or {leave_out}"
         )
     return _codes(name, column, states, code_of)
 
 
-def encode_known(
-    source: str, name: str, column: TextColumn, encoding: Encoding
-) -> NDArray[np.unsignedinteger]:
+def encode_known(source: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
     """Encode a column in declared states; numbers find their bins if the states are bins.
-
-    Returns
-    -------
-    codes : ndarray of shape (n,), dtype uint8 or uint16
-        ``len(states)`` where the value is missing.
 
     Raises
     ------
@@ -138,9 +153,9 @@ def encode_known(
             raise DataError(
                 f"{source}: the column {name!r}, record {places[0] + 1}: {text!r} is none of its "
                 f"states, {', '.join(states)} ({len(places)} such records); if it says missing, "
-                f"name it with --missing-codes {text}"
+                + encoding.advice.missing.format(text=text)
             )
-    return _codes(name, column, states, code_of).codes
+    return _codes(name, column, states, code_of)
 
 
 def is_missing(text: str, encoding: Encoding) -> bool:
@@ -171,7 +186,9 @@ def _declared(
     return {text: code_of[text] for text in texts}
 
 
-def _check_found(where: str, column: TextColumn, texts: Sequence[str], categorical: bool) -> None:
+def _check_found(
+    where: str, name: str, column: TextColumn, texts: Sequence[str], encoding: Encoding
+) -> None:
     """Refuse identifiers, and numbers in which a few texts stand.
 
     Such a text is mostly a code for missing; as a state it would turn each number into one.
@@ -183,15 +200,16 @@ def _check_found(where: str, column: TextColumn, texts: Sequence[str], categoric
     fractions = not words and any(value != value.to_integral_value() for value in values)
     if different == len(column) > 2 and not fractions:
         raise DataError(
-            f"{where} is different in every record: if it identifies records, name it with "
-            "--id-column, else leave it out with --exclude"
+            f"{where} is different in every record: if it identifies records, "
+            + encoding.advice.identifies
         )
+    categorical = name in encoding.categorical
     if 0 < len(words) <= FEW_WORDS and len(values) > MOST_NUMBERS and not categorical:
         records = int((column.places == column.texts.index(words[0])).sum())
         first = int(np.argmax(column.places == column.texts.index(words[0]))) + 1
         raise DataError(
             f"{where} has numbers but for {words[0]!r} ({records} records, first {first}): "
-            "name it with --missing-codes if it says missing, or the column with --categorical"
+            + encoding.advice.word
         )
 
 

@@ -8,38 +8,15 @@ its data and its randomness.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mpc.randomness import Randomness, SystemRandomness
 from mpc.rounds import Expect, Message, Party, Program
 from mpc.scheduler import Scheduler, Sent
 from protocols import wire
+from protocols.session import Traffic as Traffic  # also for those who import it from here
 
 R = TypeVar("R")
-
-
-@dataclass
-class Traffic:
-    """What travelled.
-
-    Attributes
-    ----------
-    bytes_sent : dict of (Party, Party) to int
-        By sender and receiver, envelopes included.
-    messages : int
-    rounds : int
-        The longest chain of messages, each an answer to the one before.
-    """
-
-    bytes_sent: dict[tuple[Party, Party], int] = field(default_factory=dict)
-    messages: int = 0
-    rounds: int = 0
-
-    @property
-    def bytes(self) -> int:
-        """All bytes."""
-        return sum(self.bytes_sent.values())
 
 
 class SealedPackets:

@@ -46,7 +46,8 @@ ANSWER_SECONDS = 5.0  # for a receipt, and more for the bytes of its piece:
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
 QUIET_SECONDS = 10.0  # before the relay is asked for a receipt
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # fits a certificate's DNS name too
+RESERVED = (RELAY, SERVER)
 
 
 class Certificates(NamedTuple):
@@ -247,7 +248,7 @@ def connect(
     Parameters
     ----------
     party : Party
-        Letters, digits, - and _, at most 64.
+        Letters, digits, - and _, at most 63.
     address : str
         Host and port of the relay.
     certificates : Certificates or None
@@ -263,7 +264,7 @@ def connect(
     ValueError
         If the party's name cannot be one.
     """
-    if not _NAME.fullmatch(party) or party in (SERVER, RELAY):
+    if not NAME.fullmatch(party) or party in RESERVED:
         raise ValueError(f"{party!r} cannot be a party's name: letters, digits, - and _ are wanted")
     _host_and_port(address)
     cell = _cell(party, address, certificates)

@@ -62,9 +62,7 @@ def read_rows(path):
         return list(csv.reader(file))
 
 
-def predict(capsys, folder, *arguments):
-    try:
-        main(["predict", *map(str, arguments)])
-    except SystemExit as stop:
-        return stop.code or 0, capsys.readouterr().err
-    return 0, capsys.readouterr().err
+def predict(capsys, *arguments):
+    """Run predict; return (exit status, standard error)."""
+    code, _, error = run(capsys, "predict", *arguments)
+    return code, error

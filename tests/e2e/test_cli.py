@@ -157,7 +157,7 @@ def test_predict(folder, tmp_path, capsys):
     learn(capsys, tmp_path / "m", "--data", folder / "all.csv", "--sites", 2, "--pseudo-count", 1)
     model = ["--model", tmp_path / "m" / "model.bif", "--target", "LVFAILURE"]
     out = tmp_path / "p.csv"
-    code, _ = predict(capsys, tmp_path, *model, "--data", folder / "all.csv", "--out", out)
+    code, _ = predict(capsys, *model, "--data", folder / "all.csv", "--out", out)
     assert code == 0
     header, *rows = read_rows(out)
     states = read_bif_file(tmp_path / "m" / "model.bif").variables["LVFAILURE"].states
@@ -170,13 +170,11 @@ def test_predict(folder, tmp_path, capsys):
     assert right / 2000 > 0.9
     (tmp_path / "bad.csv").write_text("CVP\nLOW\nNOVEL\n")
     new = tmp_path / "new.csv"
-    code, error = predict(capsys, tmp_path, *model, "--data", tmp_path / "bad.csv", "--out", new)
+    code, error = predict(capsys, *model, "--data", tmp_path / "bad.csv", "--out", new)
     assert code == 2 and "the column 'CVP', record 2: 'NOVEL' is none of its states" in error
-    code, error = predict(
-        capsys, tmp_path, *model[:2], "--target", "X", "--data", out, "--out", new
-    )
+    code, error = predict(capsys, *model[:2], "--target", "X", "--data", out, "--out", new)
     assert code == 2 and "--target X: the model has" in error
-    code, error = predict(capsys, tmp_path, *model, "--data", out, "--out", out)
+    code, error = predict(capsys, *model, "--data", out, "--out", out)
     assert code == 2 and "it exists" in error
     assert not new.exists()
 
@@ -189,7 +187,7 @@ def test_predict_finds_the_bins_of_numbers(tmp_path, capsys):
     learn(capsys, tmp_path / "m", "--data", path, "--sites", 2)
     write(tmp_path / "new.csv", ["x"], [["-3"], ["2.5"], [""]])
     code, _ = predict(
-        capsys, tmp_path, "--model", tmp_path / "m" / "model.bif", "--data", tmp_path / "new.csv",
+        capsys, "--model", tmp_path / "m" / "model.bif", "--data", tmp_path / "new.csv",
         "--target", "y", "--out", tmp_path / "p.csv",
     )  # fmt: skip
     rows = read_rows(tmp_path / "p.csv")[1:]

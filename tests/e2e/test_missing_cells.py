@@ -103,7 +103,7 @@ def test_no_figure_is_not_a_number(tmp_path, capsys):
     assert None in found["svdg"]["auc_by_fold"], "a fold with one class has no AUC"
     assert found["public"]["impossible"] == 2 and "are not scored" in warned
     code, told = predict(
-        capsys, tmp_path, "--model", tmp_path / "out" / "model.bif", "--data", public,
+        capsys, "--model", tmp_path / "out" / "model.bif", "--data", public,
         "--target", "t", "--out", tmp_path / "p.csv",
     )  # fmt: skip
     assert code == 0 and "2 records have probability zero" in told
@@ -122,7 +122,7 @@ def test_a_misspelt_column_is_told(tmp_path, capsys, gaps_file, gaps):
     assert code == 0 and doubt in warned
     assert "AUC by public: 0." in told and "AUC by scv: 0." in told and "optimistic" in told
     code, warned = predict(
-        capsys, tmp_path, "--model", tmp_path / "out" / "model.bif", "--data", typo,
+        capsys, "--model", tmp_path / "out" / "model.bif", "--data", typo,
         "--target", header[0], "--out", tmp_path / "p.csv",
     )  # fmt: skip
     assert code == 0 and doubt in warned
@@ -142,7 +142,7 @@ def test_an_empty_field_is_the_state_missing_of_a_model_that_has_it(tmp_path, ca
     for option in ([], ["--missing-state"]):
         out = tmp_path / f"p{len(option)}.csv"
         predict(
-            capsys, tmp_path, "--model", tmp_path / "out" / "model.bif", "--data", path,
+            capsys, "--model", tmp_path / "out" / "model.bif", "--data", path,
             "--target", "t", "--out", out, *option,
         )  # fmt: skip
         told.append([row[0] for row in read_rows(out)[1:4]])

@@ -138,7 +138,7 @@ def test_its_model_predicts(folder, tmp_path, capsys):
     nb(capsys, tmp_path / "m", "--data", folder / "ids.csv.gz", *VDPNB, "--parties", 2,
        "--noise", "none", "--id-column", "id", "--exclude", "CVP")  # fmt: skip
     code, _ = predict(
-        capsys, tmp_path, "--model", tmp_path / "m" / "model.bif", "--data", folder / "all.csv",
+        capsys, "--model", tmp_path / "m" / "model.bif", "--data", folder / "all.csv",
         "--target", "LVFAILURE", "--out", tmp_path / "p.csv",
     )  # fmt: skip
     rows = read_rows(tmp_path / "p.csv")

@@ -60,7 +60,7 @@ def test_its_model_predicts(folder, tmp_path, capsys):
         "--epsilon", 5, "--via", "masked", "--quiet",
     )  # fmt: skip
     code, _ = predict(
-        capsys, tmp_path, "--model", tmp_path / "out" / "model.bif", "--data", folder / "all.csv",
+        capsys, "--model", tmp_path / "out" / "model.bif", "--data", folder / "all.csv",
         "--target", "LVFAILURE", "--out", tmp_path / "p.csv",
     )  # fmt: skip
     rows = read_rows(tmp_path / "p.csv")[1:]

@@ -13,7 +13,8 @@ from protocols.deployment.files import StudyFile
 from protocols.deployment.keys import decode_public, read_private
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import change, deployment
-from vertibayes.cli.up import party_files, reach
+from vertibayes.cli.check import reach
+from vertibayes.cli.up import party_files
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three_sites"
 

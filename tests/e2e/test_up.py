@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +11,8 @@ from time import monotonic, sleep
 import pytest
 
 from protocols.deployment.certificates import provision
-from protocols.deployment.data import read_data
-from protocols.deployment.files import SiteFile
-from protocols.site.data import SiteData
-from tests.protocols.deployment.parties import SITES, change, deployment, records
+from tests.e2e.processes import free_address
+from tests.protocols.deployment.parties import SITES, change, deployment, pooled, records
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import Options, learn
@@ -31,14 +28,9 @@ pytestmark = [
 ]
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 @pytest.fixture
 def folder(tmp_path):
-    folder = deployment(tmp_path / "all", address=f"127.0.0.1:{free_port()}")
+    folder = deployment(tmp_path / "all", address=free_address())
     yield folder
     assert processes_of(folder) == []
 
@@ -72,12 +64,6 @@ def processes_of(folder):
         if str(folder) in line:
             found.append(line)
     return found
-
-
-def pooled(folder):
-    found = [read_data(SiteFile.read(folder / site / "site.toml")) for site in SITES]
-    variables = {name: v for data in found for name, v in data.variables.items()}
-    return SiteData(variables, {name: c for data in found for name, c in data.codes.items()})
 
 
 def test_five_processes_and_a_relay_learn_the_model_of_the_pooled_records(folder, tmp_path):

@@ -1,4 +1,4 @@
-"""The command line: ``vertibayes learn``, ``vertibayes demo``."""
+"""The command line: `app` and `deployment` have the commands, the others what they run."""
 
 from vertibayes.cli.app import main
 

@@ -30,6 +30,18 @@ SEVERAL = (
     "--categorical",
 )  # options that take several values in a row
 
+Exclude = Annotated[list[str] | None, typer.Option(help="Columns to leave out: several in a row.")]
+MissingCodes = Annotated[
+    list[str] | None,
+    typer.Option(help="What says missing, beside the empty field: several in a row."),
+]
+Categorical = Annotated[
+    list[str] | None, typer.Option(help="Columns whose numbers are names: never binned.")
+]
+Bins = Annotated[float, typer.Option(help="Smallest share of the records in a bin, to 0.5.")]
+MaxStates = Annotated[int, typer.Option(help="Most states of a variable.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -68,16 +80,9 @@ def _learn(
     id_column: Annotated[
         str | None, typer.Option(help="Identifies records; matches them between files.")
     ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(help="Columns to leave out: several in a row.")
-    ] = None,
-    missing_codes: Annotated[
-        list[str] | None,
-        typer.Option(help="What says missing, beside the empty field: several in a row."),
-    ] = None,
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="Columns whose numbers are names: never binned.")
-    ] = None,
+    exclude: Exclude = None,
+    missing_codes: MissingCodes = None,
+    categorical: Categorical = None,
     ordering: Annotated[
         Path | None, typer.Option(help="JSON list of all variables; default: as in the data.")
     ] = None,
@@ -119,15 +124,13 @@ def _learn(
     ] = None,
     folds: Annotated[int, typer.Option(help="Of scv and svdg, which wants 10 records each.")] = 10,
     pseudo_count: Annotated[float, typer.Option(help="Added to each cell of the CPTs.")] = 0.0,
-    bins: Annotated[
-        float, typer.Option(help="Smallest share of the records in a bin, to 0.5.")
-    ] = 0.1,
-    max_states: Annotated[int, typer.Option(help="Most states of a variable.")] = 100,
+    bins: Bins = 0.1,
+    max_states: MaxStates = 100,
     structure_records: Annotated[
         int | None, typer.Option(help="Learn the structure on a sample of so many records.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the random split of columns.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Learn a Bayesian network from columns held by several sites.
 
@@ -230,22 +233,13 @@ def _nb(
         float | None, typer.Option(help="Share of the records to hold out and test on, as 0.1.")
     ] = None,
     id_column: Annotated[str | None, typer.Option(help="Identifies records: no feature.")] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(help="Columns to leave out: several in a row.")
-    ] = None,
-    missing_codes: Annotated[
-        list[str] | None,
-        typer.Option(help="What says missing, beside the empty field: several in a row."),
-    ] = None,
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="Columns whose numbers are names: never binned.")
-    ] = None,
-    bins: Annotated[
-        float, typer.Option(help="Smallest share of the records in a bin, to 0.5.")
-    ] = 0.1,
-    max_states: Annotated[int, typer.Option(help="Most states of a variable.")] = 100,
+    exclude: Exclude = None,
+    missing_codes: MissingCodes = None,
+    categorical: Categorical = None,
+    bins: Bins = 0.1,
+    max_states: MaxStates = 100,
     seed: Annotated[int, typer.Option(help="Of how FILE is dealt and held out.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Learn a naive Bayes classifier over parties, with noise or without.
 

@@ -115,14 +115,9 @@ def _check(
     files: Annotated[list[Path], typer.Argument(help="Configuration files, of any parties.")],
 ) -> None:
     """Say before a run what is wrong: keys, certificates, clock, data, the relay's address."""
-    from protocols.deployment.checks import check_files
-    from vertibayes.cli.up import reach, versions
+    from vertibayes.cli.check import run_check
 
-    sys.stdout.write(f"{versions()}\n")
-    found = check_files(files, reach)
-    for how, text in found.lines:
-        sys.stdout.write(f"{how:8}{text}\n")
-    if found.wrong:
+    if run_check(files):
         raise typer.Exit(2)
 
 

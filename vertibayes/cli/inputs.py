@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from protocols.errors import DataError
+from protocols.site.alignment import in_order
 from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding
+from protocols.site.encoding import Encoding, is_missing
 from protocols.site.text import TextColumn, read_columns
 from vertibayes.network import Structure
 from vertibayes.splitting import deal_columns
@@ -40,6 +41,11 @@ class Source:
     max_states: int = 100
     seed: int = 0
 
+    @property
+    def encoding(self) -> Encoding:
+        """How columns become variables."""
+        return Encoding(self.missing_codes, {}, self.categorical, self.bins, self.max_states)
+
 
 @dataclass(frozen=True)
 class Sites:
@@ -66,9 +72,7 @@ def read_sites(source: Source) -> Sites:
     DataError, ValueError
         If a file or an option is at fault: it names it, with the column and the line or record.
     """
-    encoding = Encoding(
-        source.missing_codes, {}, source.categorical, source.bins, source.max_states
-    )
+    encoding = source.encoding
     named = [_named(text) for text in source.data]
     if all(name is None for name, _ in named) and len(named) == 1:
         held, order = _split_file(source, named[0][1])
@@ -95,9 +99,7 @@ def read_pooled(source: Source) -> tuple[SiteData, tuple[str, ...]]:
     DataError, ValueError
         As `read_sites`.
     """
-    encoding = Encoding(
-        source.missing_codes, {}, source.categorical, source.bins, source.max_states
-    )
+    encoding = source.encoding
     path = Path(source.data[0])
     found = _take(source, path)
     _check_excluded(source, [found])
@@ -118,7 +120,7 @@ def doubts(source: Source, held: Mapping[str, Held]) -> tuple[str, ...]:
     told = []
     for where, held_there in held.items():
         for name, column in held_there.columns.items():
-            known = _known_share(column, source.missing_codes)
+            known = _known_share(column, source.encoding)
             if 0 < known < FEW_KNOWN:
                 told.append(
                     f"{where}: {name} has a value in {known:.1%} of the records only, which edges "
@@ -135,10 +137,10 @@ def doubts(source: Source, held: Mapping[str, Held]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _known_share(column: TextColumn, missing_codes: Collection[str]) -> float:
+def _known_share(column: TextColumn, encoding: Encoding) -> float:
     """Return the share of records that have a value."""
     used = np.bincount(column.places, minlength=len(column.texts))
-    lost = [not text.strip() or text in missing_codes for text in column.texts]
+    lost = [is_missing(text, encoding) for text in column.texts]
     return 1 - float(used[np.array(lost, bool)].sum()) / max(len(column.places), 1)
 
 
@@ -279,10 +281,7 @@ def _matched(held: Mapping[str, Held]) -> dict[str, Held]:
             matched[site] = Held(columns, None)
             continue
         _check_same_ids(first, held[first].ids, site, ids)
-        rank = np.argsort(np.argsort(np.array(ids.texts, object)))[ids.places]
-        order = np.argsort(rank, kind="stable")
-        taken = {name: column.take(order) for name, column in columns.items()}
-        matched[site] = Held(taken, ids.take(order))
+        matched[site] = Held(*in_order(columns, ids))
     return matched
 
 

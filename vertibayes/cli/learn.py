@@ -44,10 +44,7 @@ def run_learn(
     in_order = {name: variables[name] for name in sites.order}
     records = next(iter(sites.data.values())).records
     validations = validations.prepared(in_order, records)
-    doubts = list(sites.doubts)
-    if validations.public is not None and validations.public_records is not None:
-        doubts += filter(None, [validations.public_records.doubt(validations.public)])
-    warn(doubts)
+    warn([*sites.doubts, *validations.doubts()])
     learned, summary = learn_from(sites, options, out, quiet, validations)
     if not quiet:
         sys.stdout.write(told(learned, summary))

@@ -14,9 +14,10 @@ from mpc.randomness import SystemRandomness
 from mpc.rounds import Party
 from protocols.federation import ANALYST, federate
 from protocols.ledger import Ledger, OpenedTable
+from protocols.session import Traffic
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData, apart
-from protocols.transports.local import LocalTransport, SealedPackets, Traffic
+from protocols.transports.local import LocalTransport, SealedPackets
 from protocols.variables import Rows
 from vertibayes.counting import SecureCounter
 from vertibayes.naive_bayes.accounting import Privacy

@@ -15,8 +15,8 @@ import numpy as np
 
 from mpc.rounds import Party
 from protocols.ledger import Ledger
+from protocols.session import Traffic
 from protocols.site.data import SiteData
-from protocols.transports.local import Traffic
 from vertibayes import __version__
 from vertibayes.bif import write_bif
 from vertibayes.cli.validations import as_json

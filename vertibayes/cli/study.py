@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
-from protocols.deployment.tables import Table
 from protocols.session import Session
-from protocols.transports.local import Traffic
 from vertibayes.cli.inputs import read_structure
 from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
 from vertibayes.counting import SecureCounter
 from vertibayes.learning import Options
+from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
-
-TABLES = "tables"
 
 
 def run_study(path: Path, out: Path, quiet: bool) -> None:
@@ -35,7 +35,7 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     check_folder(out)
     file = StudyFile.read(path)
     options, validations = options_of(file), validations_of(file)
-    with TableFile(file.folder / TABLES) as kept, study_session(file) as session:
+    with TableFile(file.tables) as kept, study_session(file) as session:
         _learn(file, session, kept, options, validations, out, quiet)
 
 
@@ -51,17 +51,12 @@ def _learn(
     start, before = perf_counter(), len(kept.tables)
     ledger = session.role.ledger
     with ledger_kept(ledger, out):
-        chosen = file.variables or None
-        counter = SecureCounter(
-            session, file.sites, file.dealer, order=chosen, variables=chosen, kept=kept
-        )
+        counter = counter_of(file, session, kept)
         validations = validations.prepared(counter.variables, counter.records)
         if before and not quiet:
             sys.stderr.write(f"going on with {before} tables that were opened before\n")
-        if validations.public is not None and validations.public_records is not None:
-            warn(filter(None, [validations.public_records.doubt(validations.public)]))
-        traffic = getattr(session.transport, "traffic", None) or Traffic()
-        run = Run(ledger, traffic, shown(counter))
+        warn(validations.doubts())
+        run = Run(ledger, session.transport.traffic, shown(counter))
         commit_seconds = perf_counter() - start
         learned, summary = learn_with(
             counter, run, options, out, quiet, validations, commit_seconds
@@ -85,32 +80,19 @@ def options_of(file: StudyFile) -> Options:
         It names file, line and key.
     """
     table = file.source.table("learning")
-    structure = read_structure(table.path("structure")) if "structure" in table else None
-    ordering = table.names("ordering") if "ordering" in table else None
-    whole = {
-        name: table.whole(name, 0)
-        for name in ("max_parents", "wider_cells", "em_restarts")
-        if name in table
+    ways: dict[str, Callable[[str], object]] = {
+        "structure": lambda key: read_structure(table.path(key)),
+        "ordering": table.names,
+        "missing": table.text,
+        "pseudo_count": table.number,
+        **dict.fromkeys(("max_parents", "wider_cells", "em_restarts"), table.whole),
+        **dict.fromkeys(("structure_records", "synthetic_records"), partial(table.whole, least=1)),
     }
-    records = {
-        name: table.whole(name, least=1)
-        for name in ("structure_records", "synthetic_records")
-        if name in table
-    }
-    options = {
-        "ordering": ordering,
-        "structure": structure,
-        "missing": table.text("missing") if "missing" in table else None,
-        "pseudo_count": table.number("pseudo_count", 0.0),
-        "keep_synthetic": table.flag("write_synthetic", False),
-    }
+    given: dict[str, Any] = {key: take(key) for key, take in ways.items() if key in table}
+    given["keep_synthetic"] = table.flag("write_synthetic", False)
     table.end()
-    return _options(table, {**options, **whole, **records})
-
-
-def _options(table: Table, options: dict[str, object]) -> Options:
     try:
-        return Options(**options)  # type: ignore[arg-type]  # each was taken as its kind
+        return Options(**given)
     except ValueError as error:
         raise table.file.error(table.keys, str(error)) from None
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
+from typing import Any
 
 from protocols.deployment.files import StudyFile
 from protocols.deployment.parts import is_this_machine
 from protocols.transports.mailbox import RELAY
+from vertibayes.cli.check import reach
 from vertibayes.cli.outputs import check_folder
 
 START_SECONDS = 60.0
 END_SECONDS = 10.0
-REACH_SECONDS = 3.0
 
 
 def run_up(study: Path, out: Path, quiet: bool) -> None:
@@ -140,10 +139,9 @@ def _processes() -> Iterator[list[_Party]]:
         _end(processes[:1])
 
 
-def _end(processes: list[subprocess.Popen[str]] | list[subprocess.Popen[bytes]]) -> None:
+def _end(processes: Sequence[subprocess.Popen[Any]]) -> None:
     for process in processes:
-        with suppress(ProcessLookupError):
-            process.terminate()
+        process.terminate()
     end = monotonic() + END_SECONDS
     for process in processes:
         try:
@@ -151,30 +149,3 @@ def _end(processes: list[subprocess.Popen[str]] | list[subprocess.Popen[bytes]])
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def reach(host: str, port: int) -> str | None:
-    """Return None if somebody listens at an address, else why it cannot be reached."""
-    try:
-        with socket.create_connection((host, port), REACH_SECONDS):
-            return None
-    except OSError as error:
-        return f"cannot be reached ({error.strerror or error})"
-
-
-def versions() -> str:
-    """Return the versions that parties should have in common."""
-    told = [f"vertibayes {_version('vertibayes')}", f"Python {sys.version.split()[0]}"]
-    told += [f"{name} {_version(name)}" for name in ("cryptography", "numpy", "nvflare")]
-    return ", ".join(told)
-
-
-def _version(name: str) -> str:
-    if name == "vertibayes":
-        from vertibayes import __version__
-
-        return __version__
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "is not there"

@@ -73,6 +73,12 @@ class Validations:
             raise ValueError(f"--public {self.public}: no column {self.target!r}, the target")
         return replace(self, public_records=found)
 
+    def doubts(self) -> list[str]:
+        """Return warnings of what was read."""
+        if self.public is None or self.public_records is None:
+            return []
+        return list(filter(None, [self.public_records.doubt(self.public)]))
+
     def run(
         self, counter: Counter, learned: Learned, options: Options, progress: Progress
     ) -> dict[str, Validation]:

@@ -165,7 +165,7 @@ def read_records(party: Party, schema: Schema, columns: Mapping[str, TextColumn]
     if lacking := [name for name in schema.variables if name not in columns]:
         raise DataError(f"{party} has no column {lacking[0]!r}")
     how = Encoding(states={name: v.states for name, v in schema.variables.items()})
-    codes = {name: encode_known(party, name, columns[name], how) for name in schema.variables}
+    codes = {name: encode_known(party, name, columns[name], how).codes for name in schema.variables}
     return LocalData(schema.variables, codes)
 
 

@@ -7,7 +7,10 @@ import re
 
 import numpy as np
 
+from protocols.deployment.data import read_data
+from protocols.deployment.files import SiteFile
 from protocols.deployment.templates import Names, init
+from protocols.site.data import SiteData
 
 SITES = ("north", "south", "east")
 COLUMNS = {"north": ("age", "sex"), "south": ("pulse", "drug"), "east": ("outcome",)}
@@ -56,6 +59,13 @@ def deployment(folder, *, people=None, address=None, **options):
         write_csv(folder / site / "records.csv", own, texts, COLUMNS[site])
     change(folder / "north" / "site.toml", '"age" = {}', "age = { edges = [30, 50, 70] }")
     return folder
+
+
+def pooled(folder):
+    """Return all sites' data as one: what nobody has."""
+    found = [read_data(SiteFile.read(folder / site / "site.toml")) for site in SITES]
+    variables = {name: v for data in found for name, v in data.variables.items()}
+    return SiteData(variables, {name: c for data in found for name, c in data.codes.items()})
 
 
 def change(path, old, new):

@@ -6,7 +6,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from protocols.deployment import certificates
-from protocols.deployment.certificates import check_certificates, provision, public_key_of
+from protocols.deployment.certificates import check_certificate, provision, public_key_of
 
 NOW = datetime.now(UTC)
 
@@ -33,7 +33,7 @@ def files(folder, party, kind="client"):
     ("party", "kind"), [("a", "client"), ("dealer", "client"), ("relay", "server")]
 )
 def test_each_party_has_a_certificate_in_its_name(folder, party, kind):
-    end = check_certificates(*files(folder, party, kind), party, NOW)
+    end = check_certificate(*files(folder, party, kind), party, NOW)
     assert timedelta(days=364) < end - NOW < timedelta(days=366)
     assert stat.S_IMODE((folder / party / f"{kind}.key").stat().st_mode) == 0o600
     assert {path.name for path in (folder / party).iterdir()} == {
@@ -54,9 +54,7 @@ def test_the_relays_certificate_has_its_host(folder):
 
 def test_another_party_is_added_under_the_same_root(folder):
     (new,) = provision(folder, ["b"], "127.0.0.1")
-    check_certificates(
-        folder / "a" / "rootCA.pem", new / "client.crt", new / "client.key", "b", NOW
-    )
+    check_certificate(folder / "a" / "rootCA.pem", new / "client.crt", new / "client.key", "b", NOW)
     with pytest.raises(ValueError, match="a has a certificate there already"):
         provision(folder, ["a"], "h")
 
@@ -90,11 +88,11 @@ def test_what_is_wrong_with_certificates_is_named(folder, tmp_path):
         ((root, certificate, tmp_path / "none"), "a", NOW, "No such file"),
     ):
         with pytest.raises(ValueError, match=reason):
-            check_certificates(*given, party, now)
+            check_certificate(*given, party, now)
     (tmp_path / "open.key").write_bytes(key.read_bytes())
     (tmp_path / "open.key").chmod(0o644)
     with pytest.raises(ValueError, match="can be read by others"):
-        check_certificates(root, certificate, tmp_path / "open.key", "a", NOW)
+        check_certificate(root, certificate, tmp_path / "open.key", "a", NOW)
 
 
 def test_a_foreign_root_is_not_taken(folder, tmp_path, monkeypatch):
@@ -102,7 +100,7 @@ def test_a_foreign_root_is_not_taken(folder, tmp_path, monkeypatch):
     provision(tmp_path, ["a"], "h")
     _, certificate, key = files(tmp_path, "a")
     with pytest.raises(ValueError, match="is not signed by"):
-        check_certificates(folder / "rootCA.pem", certificate, key, "a", NOW)
+        check_certificate(folder / "rootCA.pem", certificate, key, "a", NOW)
 
 
 def test_public_keys_tell_certificates_apart(folder):

@@ -1,10 +1,12 @@
+from decimal import Decimal
+
 import pytest
 
 from mpc.randomness import KeyPair
 from protocols.deployment.checks import read_any
-from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile
+from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile, own_keys
 from protocols.deployment.keys import encode_public, read_private
-from protocols.deployment.parts import VariableSpec, check_own_key
+from protocols.deployment.parts import VariableSpec
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
 from tests.randomness import SeededRandomness
 
@@ -27,7 +29,7 @@ def test_what_init_writes_is_what_each_party_reads(folder):
     assert (found.party, found.dealer, found.analyst) == ("north", "dealer", "analyst")
     assert found.pinned == {p: k for p, k in keys.items() if p != "north"}
     assert found.variables == {
-        "age": VariableSpec(edges=("30", "50", "70")),
+        "age": VariableSpec(edges=(Decimal(30), Decimal(50), Decimal(70))),
         "sex": VariableSpec(),
     }
     assert found.policy.variables == ("age", "sex") and found.relay.certificates is None
@@ -131,10 +133,8 @@ def test_a_party_pinned_with_ones_own_key_is_oneself(folder, file, party):
     """A data site, or the analyst, that is also the dealer, under another name."""
     path = folder / file
     changed_key(path, party, key_of(folder, path.parent.name))
-    found = read_any(path)
-    own = read_private(found.key).public
     with pytest.raises(ValueError, match=f"{party} is pinned with this party's own public key"):
-        check_own_key(found.source, found.pinned, own)
+        own_keys(read_any(path))
 
 
 @pytest.mark.parametrize("name", ["relay", "server"])
