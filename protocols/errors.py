@@ -5,6 +5,11 @@ from __future__ import annotations
 from mpc.errors import PartyGoneError
 
 
+def printable(text: str) -> str:
+    """Return a peer's words, fit for a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 class DataError(ValueError):
     """A site's data cannot be used; the message names the file or site, the column and the row."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from mpc.rounds import Expect, Message, Party, Program, Round
-from protocols.errors import QueryRefusedError, TransportError
+from protocols.errors import QueryRefusedError, TransportError, printable
 
 R = TypeVar("R")
 
@@ -101,10 +101,11 @@ def ask(role: Any, query: Query, conversation: Conversation[R]) -> Program[R]:
     """
     expect = {party: Expect(Answer, REASON_BYTES) for party in query.parties}
     answers = yield Round(dict.fromkeys(query.parties, query), expect)
-    refusals = [(p, a.reason) for p, a in answers.items() if isinstance(a, Answer) and not a.agreed]
+    refusals = [(p, a) for p, a in answers.items() if isinstance(a, Answer) and not a.agreed]
     yield Round(dict.fromkeys(query.parties, Go(not refusals)), {})
     if refusals:
-        raise QueryRefusedError(*refusals[0])
+        party, answer = refusals[0]
+        raise QueryRefusedError(party, printable(answer.reason))
     return (yield from conversation.analyst(role, query))
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
+
+# Controls but the tab; characters that end lines or turn directions.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,18 @@ class Variable:
     def __post_init__(self) -> None:
         if len(set(self.states)) < len(self.states):
             raise ValueError(f"variable {self.name!r} has a state twice")
+
+    def check_printable(self) -> None:
+        """Refuse names that would do something to the terminals of others, to whom they come.
+
+        Raises
+        ------
+        ValueError
+            It names the variable, and the state.
+        """
+        for text in (self.name, *self.states):
+            if _CONTROL.search(text):
+                raise ValueError(f"variable {self.name!r}: {text!r} has control characters")
 
     @property
     def codes(self) -> int:

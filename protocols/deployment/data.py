@@ -59,4 +59,9 @@ def _encoded(
         source.most_states,
         ADVICE,
     )
-    return (encode_known if spec.edges else encode)(site, name, column, how)
+    encoded = (encode_known if spec.edges else encode)(site, name, column, how)
+    try:
+        encoded.variable.check_printable()
+    except ValueError as error:
+        raise DataError(f"{source.file}: {error}") from None
+    return encoded

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 
 from mpc.randomness import KeyPair
+from protocols.deployment.certificates import check_certificate
 from protocols.deployment.data import read_data
 from protocols.deployment.files import (
     DealerFile,
@@ -29,7 +31,7 @@ from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.transports.mailbox import Mailbox
 from protocols.transports.network import NetworkTransport, answer
-from protocols.transports.nvflare import connect, start_relay
+from protocols.transports.nvflare import Certificates, connect, start_relay
 
 # ---- roles ---------------------------------------------------------------------------------------
 
@@ -121,9 +123,9 @@ def study_session(file: StudyFile) -> Iterator[Session]:
 
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Pass packets on until `wait` returns."""
-    relay = file.relay
-    with start_relay(relay.address, certificates=relay.certificates):
-        tell("listening", address=relay.address)
+    address = file.relay.address
+    with start_relay(address, certificates=_certificates(file)):
+        tell("listening", address=address)
         wait()
 
 
@@ -132,6 +134,19 @@ def _mailbox(
     file: PartyFile, keys: KeyPair, note: Callable[[Exception], None] | None = None
 ) -> Iterator[Mailbox]:
     """Connect to the relay; `note` is told which packets were refused."""
-    relay = file.relay
-    with connect(file.party, relay.address, certificates=relay.certificates) as link:
+    with connect(file.party, file.relay.address, certificates=_certificates(file)) as link:
         yield Mailbox(link, Identity(file.party, keys, file.pinned), note=note)
+
+
+def _certificates(file: PartyFile | RelayFile) -> Certificates | None:
+    """Return a party's certificates if they are good: else its peer would only hang up.
+
+    Raises
+    ------
+    ValueError
+        As `check_certificate`.
+    """
+    found = file.relay.certificates
+    if found is not None:
+        check_certificate(*found, file.party, datetime.now(UTC))
+    return found

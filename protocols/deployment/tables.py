@@ -46,6 +46,8 @@ class TomlFile:
             raise ValueError(f"{path}: a folder, a file is wanted") from None
         except tomllib.TOMLDecodeError as error:
             raise ValueError(_placed(path, text, str(error))) from None
+        except RecursionError:
+            raise ValueError(f"{path}: tables or arrays too deep within each other") from None
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{path}: cannot be read ({error})") from None
 

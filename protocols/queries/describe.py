@@ -46,11 +46,13 @@ class Description(Message):
         Raises
         ------
         ValueError
-            If a state, or a variable, stands twice.
+            If a state, or a variable, stands twice, or has control characters.
         """
         found = {name: Variable(name, states, gaps) for name, states, gaps in self.variables}
         if len(found) < len(self.variables):
             raise ValueError("a variable stands twice")
+        for variable in found.values():
+            variable.check_printable()
         return found
 
 

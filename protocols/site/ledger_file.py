@@ -37,7 +37,7 @@ class LedgerFile(Ledger):
         self.path = path
         if path.exists():
             self._load(path)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         self._file = os.fdopen(descriptor, "ab")
 
     def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:

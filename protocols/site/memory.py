@@ -8,17 +8,14 @@ plain digest of a rare column is guessed.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import io
 import json
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, TypeVar
-from zipfile import BadZipFile
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +24,7 @@ from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from mpc.rounds import Party
 from protocols.errors import DataError
 from protocols.site.data import SiteData
+from protocols.site.whole_file import WholeFile
 
 MOST_STUDIES = 1000  # that can be gone on with
 
@@ -48,7 +46,8 @@ class SiteMemory:
     Raises
     ------
     ValueError
-        If the file is not a site's memory, or another process uses it.
+        If the file is not a site's memory, another process uses it, or others may write to its
+        folder.
     """
 
     path: Path | None = None
@@ -64,9 +63,13 @@ class SiteMemory:
         self._records: Digests = np.zeros(0, np.uint32)  # all records in them, ascending
         self._atoms = np.zeros(0, np.uint32)  # of each, which of the sets it is in: a number
         self._unsaved = False
-        self._lock = None if self.path is None else _locked(self.path)
+        self._file = None if self.path is None else WholeFile(self.path)
         if self.path is not None and self.path.exists():
-            self._load(self.path)
+            try:
+                self._load(self.path)
+            except Exception as error:  # whatever a damaged file does to its readers
+                self.close()
+                raise ValueError(f"{self.path} is no memory of a site: {error}") from None
 
     # ---- commitments -----------------------------------------------------------------------------
 
@@ -202,19 +205,19 @@ class SiteMemory:
 
     def close(self) -> None:
         """Let another process use the file."""
-        if self._lock is not None:
-            self._lock.close()
+        if self._file is not None:
+            self._file.close()
             self._unsaved = False
-        self._lock = None
+        self._file = None
 
     def _keep(self, new: bool) -> None:
         """Write the file if there is something new, or something that could not be written."""
         self._unsaved = self._unsaved or new
-        if self.path is not None and self._unsaved:
-            self._save(self.path)
+        if self._file is not None and self._unsaved:
+            self._save(self._file)
         self._unsaved = False
 
-    def _save(self, path: Path) -> None:
+    def _save(self, file: WholeFile) -> None:
         notes = {
             "key": self._key.hex(),
             "committed": self._committed,
@@ -226,30 +229,29 @@ class SiteMemory:
         buffer = io.BytesIO()
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
         np.savez(buffer, notes=encoded, records=self._records, atoms=self._atoms)
-        part = path.with_name(path.name + ".part")
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.fchmod(descriptor, 0o600)  # also if an old part was there
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(buffer.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        file.write(buffer.getvalue())
 
     def _load(self, path: Path) -> None:
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                notes = json.loads(file["notes"].tobytes())
-                self._records, self._atoms = file["records"], file["atoms"]
-            self._key = bytes.fromhex(notes["key"])
-            self._committed, self._seeds = notes["committed"], notes["seeds"]
-            self._frame, self._sets = notes["frame"], notes["sets"]
-            self._failed = notes["failed"]
-        except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile) as error:
-            self.close()
-            raise ValueError(f"{path} is no memory of a site: {error}") from None
+        with np.load(path, allow_pickle=False) as file:
+            notes = json.loads(file["notes"].tobytes())
+            self._records, self._atoms = file["records"], file["atoms"]
+        self._key = bytes.fromhex(notes["key"])
+        self._committed = {study: _strings(known) for study, known in notes["committed"].items()}
+        self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
+        self._failed = {peer: int(count) for peer, count in notes["failed"].items()}
+        self._sets = list(map(str, notes["sets"]))
+        arrays = self._records, self._atoms
+        if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
+            raise ValueError("a key or arrays of other sizes")
+        if len(self._records) != len(self._atoms):
+            raise ValueError("records without their atoms")
+
+
+def _strings(found: Mapping[str, object]) -> dict[str, str]:
+    """Return a mapping of digests, or raise: a damaged file can have anything there."""
+    if not all(isinstance(text, str) for text in found.values()):
+        raise ValueError("a digest that is none")
+    return {name: str(text) for name, text in found.items()}
 
 
 def _latest(studies: dict[str, T], study: bytes, new: T) -> T:
@@ -261,23 +263,6 @@ def _latest(studies: dict[str, T], study: bytes, new: T) -> T:
     if len(studies) > MOST_STUDIES:
         del studies[next(iter(studies))]
     return found
-
-
-def _locked(path: Path) -> BinaryIO:
-    """Hold a file's lock: two processes would forget each other's promises.
-
-    Raises
-    ------
-    ValueError
-        If another process holds it.
-    """
-    lock = path.with_name(path.name + ".lock").open("wb")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise ValueError(f"{path} is in use by another process") from None
-    return lock
 
 
 def _distinct(records: Digests) -> Digests:

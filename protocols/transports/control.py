@@ -8,6 +8,7 @@ from typing import ClassVar
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Expect, Message, Party
 from protocols import wire
+from protocols.errors import printable
 
 REASON = 300  # characters
 MOST_NAMES = 65_536  # characters and names of a session's parties
@@ -57,7 +58,7 @@ class Abort(Control):
 
     def told(self) -> str:
         """Return the reason, fit for a terminal."""
-        return "".join(c if c.isprintable() else "?" for c in self.reason[:REASON])
+        return printable(self.reason[:REASON])
 
 
 @dataclass(frozen=True, slots=True)

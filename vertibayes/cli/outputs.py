@@ -64,7 +64,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Fill a folder beside its place and move it there when it is whole."""
+    """Fill a folder, its owner's alone, beside its place and move it there when it is whole."""
     check_folder(folder)
     folder = folder.resolve()
     try:
@@ -74,7 +74,6 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
         raise ValueError(f"--out {folder}: {error.strerror}") from None
     try:
         write(part)
-        part.chmod(0o755)
         if folder.exists():
             folder.rmdir()
         part.replace(folder)

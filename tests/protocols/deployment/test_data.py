@@ -50,6 +50,7 @@ def test_numbers_in_bins_of_a_share_and_numbers_that_are_names(site):
         ("id,age,sex\na,x,f\nb,2,m\n", "record 1: 'x' is none of its states"),
         ("id,age,sex\na,1,f\nb,2,f\n", "one state, 'f'; leave it out of [variables]"),
         ("id,age,sex\na,1\n", "line 2: 2 fields"),
+        ("id,age,sex\na,1,f\nb,2,\x1b[2J\n", r"variable 'sex': '\x1b[2J' has control characters"),
     ],
 )
 def test_mistakes_in_the_data_are_named_in_the_words_of_the_file(site, content, reason):
