@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from mpc.randomness import KeyPair
+from protocols.errors import TransportError
 from protocols.federation import ANALYST, DEALER
 from protocols.queries import CONVERSATIONS
 from protocols.roles import DealerRole, SiteRole
@@ -93,7 +94,13 @@ def main(party, path):
     stop_at(party, settings)
     identity = identity_of(party, settings)
     patience = Patience(**settings.get("patience", {}))
-    with connect(party, settings["address"], certificates=certificates) as link:
+    try:
+        seconds = settings.get("connect", 30.0)
+        link = connect(party, settings["address"], certificates=certificates, timeout=seconds)
+    except TransportError as error:
+        say(f"failed {error}")
+        sys.exit(2)
+    with link:
         mailbox = Mailbox(link, identity, patience, note=lambda e: say(f"refused {e}"))
         role = role_of(party, identity, settings)
         say("ready")
