@@ -92,11 +92,11 @@ class Authority:
 class Process:
     """A party's process; its lines are read as they come."""
 
-    def __init__(self, party, settings, module="party"):
+    def __init__(self, party, settings="", module="party", command=None):
         self.party = party
         self.lines = queue.Queue()
         self.seen = []
-        command = [sys.executable, "-m", f"tests.e2e.{module}", party, str(settings)]
+        command = command or [sys.executable, "-m", f"tests.e2e.{module}", party, str(settings)]
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -107,8 +107,8 @@ class Process:
         for line in self.process.stdout:
             self.lines.put(line.strip())
 
-    def wait_for(self, start, timeout=40.0):
-        """Return the next line that starts so."""
+    def wait_for(self, start, part="", timeout=40.0):
+        """Return the next line that starts so, and has a part."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -116,7 +116,7 @@ class Process:
             except queue.Empty:
                 raise AssertionError(f"{self.party} said only {self.seen}") from None
             self.seen.append(line)
-            if line.startswith(start):
+            if line.startswith(start) and part in line:
                 return line
 
     def kill(self):
