@@ -19,6 +19,7 @@ from protocols.queries import CONVERSATIONS
 from protocols.roles import DealerRole, SiteRole
 from protocols.seal import Identity
 from protocols.site.data import SiteData
+from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.transports.channel import Channel
 from protocols.transports.mailbox import Mailbox, Patience
@@ -62,22 +63,30 @@ def role_of(party, identity, settings):
     role = SiteRole(party, data_of(settings["data"][party]), identity.keys, peers)
     if "memory" in settings:
         role.memory = SiteMemory(Path(settings["memory"]) / party)
+        role.ledger = LedgerFile(Path(settings["memory"]) / f"{party}.jsonl")
     return role
 
 
-def stop_at(party, settings):
-    """Say when the nth message of a kind is about to leave, and wait there to be killed."""
-    kind, place = settings.get("stop", {}).get(party, (None, 0))
-    if kind is None:
-        return
+def stop_file(settings, party):
+    """Where to write before which message a party is to stop: kind, how many go before, seconds."""
+    return Path(settings["folder"]) / f"{party}.stop"
+
+
+def stop_where_told(party, settings):
+    """Say when the message of the stop file is about to leave, and wait there: to be killed."""
+    path = stop_file(settings, party)
     pack, seen = Channel._pack, []
 
     def watched(channel, receiver, body):
-        if bytes(body[1 : 1 + body[0]]).decode() == kind:
-            seen.append(receiver)
-            if len(seen) == place + 1:
-                say("here")
-                time.sleep(60)
+        if path.exists():
+            kind, place, seconds = json.loads(path.read_text())
+            if bytes(body[1 : 1 + body[0]]).decode() == kind:
+                seen.append(receiver)
+                if len(seen) == place + 1:
+                    seen.clear()
+                    path.unlink()
+                    say("here")
+                    time.sleep(seconds)
         return pack(channel, receiver, body)
 
     Channel._pack = watched
@@ -91,7 +100,7 @@ def main(party, path):
             say("ready")
             time.sleep(settings.get("seconds", 120))
         return
-    stop_at(party, settings)
+    stop_where_told(party, settings)
     identity = identity_of(party, settings)
     patience = Patience(**settings.get("patience", {}))
     try:

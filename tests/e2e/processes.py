@@ -27,7 +27,7 @@ from protocols.session import Session
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import NetworkTransport
 from protocols.transports.nvflare import Certificates, connect
-from tests.e2e.party import identity_of, save_data
+from tests.e2e.party import identity_of, save_data, stop_file
 
 ROOT = Path(__file__).parents[2]
 
@@ -127,9 +127,16 @@ class Process:
 
 
 class Processes:
-    """A relay, sites and a dealer as processes; the analyst is the caller."""
+    """A relay, sites and a dealer as processes; the analyst is the caller, or a process too.
 
-    def __init__(self, folder, data, *, secure=False, patience=None, stop=None, memory=False):
+    `stop` has parties and before which message each waits: its kind, how many go before, seconds.
+    `around` wraps the relay's address for each party: it returns the one that it connects to.
+    """
+
+    def __init__(
+        self, folder, data, *, secure=False, patience=None, stop=None, memory=False,
+        analyst_apart=False, around=None,
+    ):  # fmt: skip
         self.folder, self.sites = folder, tuple(data)
         parties = (*data, DEALER, ANALYST)
         keys = {p: KeyPair.generate(SystemRandomness()).private.hex() for p in parties}
@@ -139,9 +146,12 @@ class Processes:
         self.address = free_address()
         self.patience = patience or {}
         self.settings = {
-            "address": self.address, "keys": keys, "data": files, "stop": stop or {},
+            "address": self.address, "keys": keys, "data": files, "folder": str(folder),
             "patience": self.patience,
         }  # fmt: skip
+        for party, (kind, place, *seconds) in (stop or {}).items():
+            self.stop_at(party, kind, place, *seconds)
+        self.around, self.analyst_apart = around, analyst_apart
         if memory:
             self.settings["memory"] = str(folder)
         self.authority = Authority(folder / "certificates") if secure else None
@@ -162,16 +172,26 @@ class Processes:
         self.running["relay"].wait_for("ready")
         for party in (*self.sites, DEALER):
             self.start(party)
-        self.link = connect(ANALYST, self.address, certificates=self.certificates.get(ANALYST))
-        known = identity_of(ANALYST, self.settings)
-        self.mailbox = Mailbox(self.link, known, Patience(**self.patience))
+        if not self.analyst_apart:
+            self._connect()
         for party in (*self.sites, DEALER):
             self.running[party].wait_for("ready")
 
-    def start(self, party, **changes):
+    def _connect(self):
+        self.link = connect(ANALYST, self.address, certificates=self.certificates.get(ANALYST))
+        known = identity_of(ANALYST, self.settings)
+        self.mailbox = Mailbox(self.link, known, Patience(**self.patience))
+
+    def start(self, party, module="party", **changes):
         path = self.folder / f"{party}.json"
+        if self.around is not None and party != "relay":
+            changes["address"] = self.around(party, self.address)
         path.write_text(json.dumps({**self.settings, **changes}))
-        self.running[party] = Process(party, path)
+        self.running[party] = Process(party, path, module)
+
+    def stop_at(self, party, kind, place=0, seconds=60):
+        """Have a party say "here" and wait before it sends the next message of a kind."""
+        stop_file(self.settings, party).write_text(json.dumps([kind, place, seconds]))
 
     def session(self):
         transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))

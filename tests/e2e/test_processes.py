@@ -86,7 +86,7 @@ def test_a_party_is_killed(tmp_path, alarm_data, phase):
         for party in {*split, DEALER} - {victim}:
             assert processes.running[party].wait_for("ended").startswith(f"ended {victim} ")
         assert time.monotonic() - killed[0] < 30
-        processes.start(victim, stop={})
+        processes.start(victim)
         processes.running[victim].wait_for("ready")
         session, counter = counter_of(processes, order=list(data.variables), study=study)
         assert_same_model(counter, data)
