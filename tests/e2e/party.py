@@ -21,6 +21,7 @@ from protocols.seal import Identity
 from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
+from protocols.site.text import TextColumn
 from protocols.transports.channel import Channel
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import answer
@@ -47,12 +48,15 @@ def data_of(path):
     with np.load(path, allow_pickle=False) as file:
         notes = json.loads(file["variables"].tobytes())
         variables = {n: Variable(n, tuple(states), missing) for n, states, missing in notes}
-        return SiteData(variables, {name: file[f"codes {name}"] for name in variables})
+        ids = TextColumn.of(file["ids"]) if "ids" in file else None
+        return SiteData(variables, {name: file[f"codes {name}"] for name in variables}, ids)
 
 
 def save_data(path, data):
     notes = json.dumps([[v.name, v.states, v.missing] for v in data.variables.values()])
     codes = {f"codes {name}": column for name, column in data.codes.items()}
+    if data.ids is not None:
+        codes["ids"] = np.array(data.ids.texts)[data.ids.places]
     np.savez(path, variables=np.frombuffer(notes.encode(), np.uint8), **codes)
 
 

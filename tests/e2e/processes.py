@@ -178,16 +178,21 @@ class Processes:
             self.running[party].wait_for("ready")
 
     def _connect(self):
-        self.link = connect(ANALYST, self.address, certificates=self.certificates.get(ANALYST))
+        address = self._address_of(ANALYST)
+        self.link = connect(ANALYST, address, certificates=self.certificates.get(ANALYST))
         known = identity_of(ANALYST, self.settings)
         self.mailbox = Mailbox(self.link, known, Patience(**self.patience))
 
     def start(self, party, module="party", **changes):
         path = self.folder / f"{party}.json"
-        if self.around is not None and party != "relay":
-            changes["address"] = self.around(party, self.address)
+        changes["address"] = self._address_of(party)
         path.write_text(json.dumps({**self.settings, **changes}))
         self.running[party] = Process(party, path, module)
+
+    def _address_of(self, party):
+        if self.around is None or party == "relay":
+            return self.address
+        return self.around(party, self.address)
 
     def stop_at(self, party, kind, place=0, seconds=60):
         """Have a party say "here" and wait before it sends the next message of a kind."""
