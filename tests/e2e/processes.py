@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -202,6 +203,14 @@ class Processes:
         transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))
         role = AnalystRole(public_keys=self.mailbox.identity.peers)
         return Session(role, transport, CONVERSATIONS)
+
+    def promised(self, site):
+        """Return what a site's memory has committed: study -> column -> id and digest."""
+        path = self.folder / site
+        if not path.exists():
+            return {}
+        with np.load(path, allow_pickle=False) as file:
+            return json.loads(file["notes"].tobytes())["committed"]
 
     def __enter__(self):
         return self

@@ -78,9 +78,12 @@ def finish(processes):
 
 
 def test_the_analyst_is_killed_in_each_phase_and_goes_on(processes):
-    """The model is that of pooled data; no table that was kept is asked again."""
+    """The model is that of pooled data; no table that was kept is asked again, no id drawn anew.
+
+    A run whose file does not yet have the study begins another: the sites' mark comes first.
+    """
     processes, data = processes
-    before, had = dict.fromkeys(processes.sites, 0), set()
+    before, had, promised = dict.fromkeys(processes.sites, 0), set(), {}
     for phase in (*PHASES, "none"):
         had = set(kept(processes))
         if phase in PHASES:
@@ -91,6 +94,10 @@ def test_the_analyst_is_killed_in_each_phase_and_goes_on(processes):
             tables = asked(processes, site)
             assert not had.intersection(tables[count:]), (phase, site)
             before[site] = len(tables)
+            found, earlier = processes.promised(site), promised.get(site, {})
+            assert found == (earlier if had else {**found, **earlier}), (phase, site)
+            promised[site] = found
+    assert all(promised.values())
     assert had, "nothing had been kept: there was nothing to ask again"
     wanted = learned(PlainCounter(data))
     assert len(wanted["edges"]) and model.keys() == wanted.keys()
