@@ -13,9 +13,11 @@ demo: .venv/installed
 test: .venv/installed lint
 	$(BIN)/pytest -n 2
 
-# What needs NVFlare: parties as processes, killed and started again. Two minutes, after a larger installation.
+# What needs NVFlare: parties as processes, killed and started again. Three minutes, after a larger installation.
 test-machines: .venv-machines/installed
-	.venv-machines/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py tests/e2e/test_up.py
+	.venv-machines/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
+		tests/e2e/test_analyst_killed.py tests/e2e/test_strangers.py tests/e2e/test_capture.py \
+		tests/e2e/test_stopping.py tests/e2e/test_up.py
 
 .venv-machines/installed: requirements-nvflare.lock pyproject.toml
 	$(PYTHON) -m venv .venv-machines

@@ -2,7 +2,8 @@
 
     hello     sender -> receiver    its ephemeral key, under the static keys of both
     data      sender -> receiver    anything, under the session key of both
-    unknown   sender -> receiver    "I know of no such session", under the static keys
+    unknown   sender -> receiver    "I know of no such session", or "I cannot open your hello",
+                                    under the static keys
 
     packet      = header | ChaCha20-Poly1305(envelope key, nonce 0, text, header)
     header      = magic, kind, session, sender, receiver, counter, salt
@@ -162,8 +163,15 @@ class Identity:
             raise UnexpectedMessageError(sender, "a message where a hello is wanted")
         _check_names(header, sender, self.party)
         secret = self._secret(sender, header.kind)
-        reason = "a hello that does not open: its key is not the one pinned here, or it was changed"
-        return _open(secret, packet, sender, reason)
+        kind = "a hello" if header.kind == HELLO else "an answer to a hello"
+        return _open(secret, packet, sender, f"{kind} that does not open: {self._doubt(sender)}")
+
+    def _doubt(self, peer: Party) -> str:
+        """Return what to look at: a secret of two keys does not tell which of them is wrong."""
+        return (
+            f"the key of {peer} is not the one pinned at {self.party}, or that of {self.party} is "
+            f"not the one pinned at {peer}, or it was changed on its way"
+        )
 
     def _check_known(self, peer: Party) -> None:
         if peer not in self.peers:

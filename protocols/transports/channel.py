@@ -48,7 +48,7 @@ from protocols.transports.control import (
     decode_roster,
 )
 from protocols.transports.local import Traffic
-from protocols.transports.mailbox import RELAY, Link, Mailbox, Patience
+from protocols.transports.mailbox import RELAY, UNREADABLE, Link, Mailbox, Patience
 
 __all__ = ["RELAY", "Channel", "Link", "Mailbox", "Patience", "drive"]
 
@@ -276,8 +276,10 @@ class Channel:
         elif header.kind == DATA:
             self._sort(sender, self._seal.open(sender, packet), step)
         else:
-            self._mailbox.identity.open_statically(sender, packet)
-            self._leaves(sender, PeerGoneError(sender, "was started again"), step)
+            text = self._mailbox.identity.open_statically(sender, packet)
+            changed = "cannot open a hello that was sent to it: it was changed on its way"
+            reason = changed if text == UNREADABLE else "was started again"
+            self._leaves(sender, PeerGoneError(sender, reason), step)
 
     def _sort(self, sender: Party, text: bytes, step: Round | None) -> None:
         """Keep a message; act on what a channel tells."""

@@ -4,6 +4,14 @@ A `Link` is all that an engine gives: packets to peers, packets from peers. Its 
 packets are believed once their seal is opened. A `Mailbox` outlives sessions. What comes for the
 session that is under way is handed to its channel; hellos of other sessions wait until they are
 begun; whatever else comes is refused by a named error, which is noted and ends nothing.
+
+Who says hello and is not understood is told so, under the static keys: else it would wait for its
+time-out and could not say why. If two parties do not have each other's keys, that answer does not
+open either; it ends its receiver's session as any packet does that claims to be of the session and
+does not open. So whoever carries packets ends sessions no more easily by it: an answer that is
+invented must name the session, which its parties and who carries their packets know alone, and
+these end it also by a changed or a lost packet. An answer is never answered, and is about as long
+as the shortest hello: nothing is multiplied by what is sent in another's name.
 """
 
 from __future__ import annotations
@@ -13,7 +21,12 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from mpc.errors import ProtocolError, ReplayedMessageError, UnexpectedMessageError
+from mpc.errors import (
+    MalformedMessageError,
+    ProtocolError,
+    ReplayedMessageError,
+    UnexpectedMessageError,
+)
 from mpc.randomness import Randomness, SystemRandomness
 from mpc.rounds import Party
 from protocols.errors import PeerGoneError
@@ -22,6 +35,7 @@ from protocols.seal import DATA, HELLO, UNKNOWN, Header, Identity, read_header
 RELAY: Party = "relay"
 MOST_EARLY = 64  # hellos of sessions that have not begun
 MOST_REFUSED = 100  # that are remembered
+UNREADABLE = b"hello"  # says that it was a hello that did not open: not that it is of no session
 
 
 class Link(Protocol):
@@ -138,6 +152,8 @@ class Mailbox:
                 raise ReplayedMessageError(sender, "a hello of a session that is over")
         except ProtocolError as error:
             self.refuse(error)
+            if isinstance(error, MalformedMessageError):
+                self._answer(sender, read_header(packet, sender), UNREADABLE)
             return False
         return True
 
@@ -188,7 +204,11 @@ class Mailbox:
         """
         self.refuse(UnexpectedMessageError(sender, "a message of another session"))
         if header.kind == DATA:
-            packet = self.identity.seal_statically(
-                sender, UNKNOWN, header.session, b"", self.randomness
-            )
-            self.link.deliver({sender: packet}, 0.0)
+            self._answer(sender, header, b"")
+
+    def _answer(self, sender: Party, header: Header, text: bytes) -> None:
+        """Tell a sender that its packet is of no session here."""
+        packet = self.identity.seal_statically(
+            sender, UNKNOWN, header.session, text, self.randomness
+        )
+        self.link.deliver({sender: packet}, 0.0)

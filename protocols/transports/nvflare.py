@@ -30,7 +30,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from secrets import token_bytes
-from threading import Lock
+from threading import Lock, Thread
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -46,6 +46,8 @@ ANSWER_SECONDS = 5.0  # for a receipt, and more for the bytes of its piece:
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
 QUIET_SECONDS = 10.0  # before the relay is asked for a receipt
+WAKE_SECONDS = 0.5  # a signal may reach another thread: Python acts when the main one next runs
+STOP_SECONDS = 1.5  # for CellNet to stop: it waits for a connection that is being tried
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # fits a certificate's DNS name too
 RESERVED = (RELAY, SERVER)
 
@@ -195,12 +197,15 @@ class CellLink:
     def receive(self, timeout: float | None) -> tuple[Party, bytes] | None:
         """Return the next packet and who is said to have sent it; None after `timeout` seconds."""
         end = None if timeout is None else monotonic() + timeout
+        quiet = monotonic() + QUIET_SECONDS
         while True:
-            rest = QUIET_SECONDS if end is None else min(QUIET_SECONDS, end - monotonic())
+            rest = WAKE_SECONDS if end is None else min(WAKE_SECONDS, end - monotonic())
             found = self._pieces.next(max(0.0, rest))
             if found is not None or (end is not None and monotonic() >= end):
                 return found
-            self._check_relay()
+            if monotonic() >= quiet:
+                self._check_relay()
+                quiet = monotonic() + QUIET_SECONDS
 
     def close(self) -> None:
         """Leave the network."""
@@ -269,14 +274,17 @@ def connect(
     _host_and_port(address)
     cell = _cell(party, address, certificates)
     link = CellLink(party, address, cell)
-    cell.start()
-    end = monotonic() + timeout
-    while not link.is_connected():
-        if monotonic() >= end:
-            link.close()
-            doubt = "" if certificates is None else f", or does not take {party}'s certificate"
-            raise TransportError(f"the relay cannot be reached at {address}{doubt}")
-        sleep(0.02)
+    try:
+        cell.start()
+        end = monotonic() + timeout
+        while not link.is_connected():
+            if monotonic() >= end:
+                doubt = "" if certificates is None else f", or does not take {party}'s certificate"
+                raise TransportError(f"the relay cannot be reached at {address}{doubt}")
+            sleep(0.02)
+    except BaseException:
+        link.close()
+        raise
     return link
 
 
@@ -345,11 +353,22 @@ def _credentials(certificates: Certificates) -> dict[str, str]:
 
 
 def _stop(cell: Any) -> None:
-    """Stop a cell, and let another of its name start in this process."""
+    """Stop a cell, in a thread that is waited for; let another of its name start here."""
     nv = _nvflare()
-    cell.stop()
+    stopping = Thread(target=cell.stop, daemon=True)
+    stopping.start()
+    stopping.join(STOP_SECONDS)
+    _stopping.append(stopping)
     nv.CoreCell.ALL_CELLS.pop(cell.get_fqcn(), None)
     nv.StatsPoolManager.pools.clear()
+
+
+_stopping: list[Thread] = []  # of all cells of this process
+
+
+def keeps_process() -> bool:
+    """Whether CellNet has not stopped in time: its threads would keep this process from ending."""
+    return any(thread.is_alive() for thread in _stopping)
 
 
 class _Names(NamedTuple):

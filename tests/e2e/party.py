@@ -13,12 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from mpc.randomness import KeyPair
+from protocols.errors import TransportError
 from protocols.federation import ANALYST, DEALER
 from protocols.queries import CONVERSATIONS
 from protocols.roles import DealerRole, SiteRole
 from protocols.seal import Identity
 from protocols.site.data import SiteData
+from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
+from protocols.site.text import TextColumn
 from protocols.transports.channel import Channel
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import answer
@@ -45,12 +48,15 @@ def data_of(path):
     with np.load(path, allow_pickle=False) as file:
         notes = json.loads(file["variables"].tobytes())
         variables = {n: Variable(n, tuple(states), missing) for n, states, missing in notes}
-        return SiteData(variables, {name: file[f"codes {name}"] for name in variables})
+        ids = TextColumn.of(file["ids"]) if "ids" in file else None
+        return SiteData(variables, {name: file[f"codes {name}"] for name in variables}, ids)
 
 
 def save_data(path, data):
     notes = json.dumps([[v.name, v.states, v.missing] for v in data.variables.values()])
     codes = {f"codes {name}": column for name, column in data.codes.items()}
+    if data.ids is not None:
+        codes["ids"] = np.array(data.ids.texts)[data.ids.places]
     np.savez(path, variables=np.frombuffer(notes.encode(), np.uint8), **codes)
 
 
@@ -61,22 +67,30 @@ def role_of(party, identity, settings):
     role = SiteRole(party, data_of(settings["data"][party]), identity.keys, peers)
     if "memory" in settings:
         role.memory = SiteMemory(Path(settings["memory"]) / party)
+        role.ledger = LedgerFile(Path(settings["memory"]) / f"{party}.jsonl")
     return role
 
 
-def stop_at(party, settings):
-    """Say when the nth message of a kind is about to leave, and wait there to be killed."""
-    kind, place = settings.get("stop", {}).get(party, (None, 0))
-    if kind is None:
-        return
+def stop_file(settings, party):
+    """Where to write before which message a party is to stop: kind, how many go before, seconds."""
+    return Path(settings["folder"]) / f"{party}.stop"
+
+
+def stop_where_told(party, settings):
+    """Say when the message of the stop file is about to leave, and wait there: to be killed."""
+    path = stop_file(settings, party)
     pack, seen = Channel._pack, []
 
     def watched(channel, receiver, body):
-        if bytes(body[1 : 1 + body[0]]).decode() == kind:
-            seen.append(receiver)
-            if len(seen) == place + 1:
-                say("here")
-                time.sleep(60)
+        if path.exists():
+            kind, place, seconds = json.loads(path.read_text())
+            if bytes(body[1 : 1 + body[0]]).decode() == kind:
+                seen.append(receiver)
+                if len(seen) == place + 1:
+                    seen.clear()
+                    path.unlink()
+                    say("here")
+                    time.sleep(seconds)
         return pack(channel, receiver, body)
 
     Channel._pack = watched
@@ -90,10 +104,16 @@ def main(party, path):
             say("ready")
             time.sleep(settings.get("seconds", 120))
         return
-    stop_at(party, settings)
+    stop_where_told(party, settings)
     identity = identity_of(party, settings)
     patience = Patience(**settings.get("patience", {}))
-    with connect(party, settings["address"], certificates=certificates) as link:
+    try:
+        seconds = settings.get("connect", 30.0)
+        link = connect(party, settings["address"], certificates=certificates, timeout=seconds)
+    except TransportError as error:
+        say(f"failed {error}")
+        sys.exit(2)
+    with link:
         mailbox = Mailbox(link, identity, patience, note=lambda e: say(f"refused {e}"))
         role = role_of(party, identity, settings)
         say("ready")

@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -27,7 +28,7 @@ from protocols.session import Session
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import NetworkTransport
 from protocols.transports.nvflare import Certificates, connect
-from tests.e2e.party import identity_of, save_data
+from tests.e2e.party import identity_of, save_data, stop_file
 
 ROOT = Path(__file__).parents[2]
 
@@ -92,11 +93,11 @@ class Authority:
 class Process:
     """A party's process; its lines are read as they come."""
 
-    def __init__(self, party, settings, module="party"):
+    def __init__(self, party, settings="", module="party", command=None):
         self.party = party
         self.lines = queue.Queue()
         self.seen = []
-        command = [sys.executable, "-m", f"tests.e2e.{module}", party, str(settings)]
+        command = command or [sys.executable, "-m", f"tests.e2e.{module}", party, str(settings)]
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -107,8 +108,8 @@ class Process:
         for line in self.process.stdout:
             self.lines.put(line.strip())
 
-    def wait_for(self, start, timeout=40.0):
-        """Return the next line that starts so."""
+    def wait_for(self, start, part="", timeout=40.0):
+        """Return the next line that starts so, and has a part."""
         end = time.monotonic() + timeout
         while True:
             try:
@@ -116,7 +117,7 @@ class Process:
             except queue.Empty:
                 raise AssertionError(f"{self.party} said only {self.seen}") from None
             self.seen.append(line)
-            if line.startswith(start):
+            if line.startswith(start) and part in line:
                 return line
 
     def kill(self):
@@ -127,9 +128,16 @@ class Process:
 
 
 class Processes:
-    """A relay, sites and a dealer as processes; the analyst is the caller."""
+    """A relay, sites and a dealer as processes; the analyst is the caller, or a process too.
 
-    def __init__(self, folder, data, *, secure=False, patience=None, stop=None, memory=False):
+    `stop` has parties and before which message each waits: its kind, how many go before, seconds.
+    `around` wraps the relay's address for each party: it returns the one that it connects to.
+    """
+
+    def __init__(
+        self, folder, data, *, secure=False, patience=None, stop=None, memory=False,
+        analyst_apart=False, around=None,
+    ):  # fmt: skip
         self.folder, self.sites = folder, tuple(data)
         parties = (*data, DEALER, ANALYST)
         keys = {p: KeyPair.generate(SystemRandomness()).private.hex() for p in parties}
@@ -139,9 +147,12 @@ class Processes:
         self.address = free_address()
         self.patience = patience or {}
         self.settings = {
-            "address": self.address, "keys": keys, "data": files, "stop": stop or {},
+            "address": self.address, "keys": keys, "data": files, "folder": str(folder),
             "patience": self.patience,
         }  # fmt: skip
+        for party, (kind, place, *seconds) in (stop or {}).items():
+            self.stop_at(party, kind, place, *seconds)
+        self.around, self.analyst_apart = around, analyst_apart
         if memory:
             self.settings["memory"] = str(folder)
         self.authority = Authority(folder / "certificates") if secure else None
@@ -162,21 +173,44 @@ class Processes:
         self.running["relay"].wait_for("ready")
         for party in (*self.sites, DEALER):
             self.start(party)
-        self.link = connect(ANALYST, self.address, certificates=self.certificates.get(ANALYST))
-        known = identity_of(ANALYST, self.settings)
-        self.mailbox = Mailbox(self.link, known, Patience(**self.patience))
+        if not self.analyst_apart:
+            self._connect()
         for party in (*self.sites, DEALER):
             self.running[party].wait_for("ready")
 
-    def start(self, party, **changes):
+    def _connect(self):
+        address = self._address_of(ANALYST)
+        self.link = connect(ANALYST, address, certificates=self.certificates.get(ANALYST))
+        known = identity_of(ANALYST, self.settings)
+        self.mailbox = Mailbox(self.link, known, Patience(**self.patience))
+
+    def start(self, party, module="party", **changes):
         path = self.folder / f"{party}.json"
+        changes["address"] = self._address_of(party)
         path.write_text(json.dumps({**self.settings, **changes}))
-        self.running[party] = Process(party, path)
+        self.running[party] = Process(party, path, module)
+
+    def _address_of(self, party):
+        if self.around is None or party == "relay":
+            return self.address
+        return self.around(party, self.address)
+
+    def stop_at(self, party, kind, place=0, seconds=60):
+        """Have a party say "here" and wait before it sends the next message of a kind."""
+        stop_file(self.settings, party).write_text(json.dumps([kind, place, seconds]))
 
     def session(self):
         transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))
         role = AnalystRole(public_keys=self.mailbox.identity.peers)
         return Session(role, transport, CONVERSATIONS)
+
+    def promised(self, site):
+        """Return what a site's memory has committed: study -> column -> id and digest."""
+        path = self.folder / site
+        if not path.exists():
+            return {}
+        with np.load(path, allow_pickle=False) as file:
+            return json.loads(file["notes"].tobytes())["committed"]
 
     def __enter__(self):
         return self

@@ -86,11 +86,15 @@ def test_a_party_is_killed(tmp_path, alarm_data, phase):
         for party in {*split, DEALER} - {victim}:
             assert processes.running[party].wait_for("ended").startswith(f"ended {victim} ")
         assert time.monotonic() - killed[0] < 30
-        processes.start(victim, stop={})
+        promised = {site: processes.promised(site) for site in split}
+        processes.start(victim)
         processes.running[victim].wait_for("ready")
         session, counter = counter_of(processes, order=list(data.variables), study=study)
         assert_same_model(counter, data)
         session.close()
+        for site, found in promised.items():
+            assert processes.promised(site).keys() == {study.hex()}
+            assert found in ({}, processes.promised(site)), "ids were drawn anew"
 
 
 def test_the_dealer_and_then_the_relay_are_killed(tmp_path, alarm_data):

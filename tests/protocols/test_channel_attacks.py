@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic, sleep
+
 import pytest
 
 from mpc.errors import (
@@ -10,12 +12,11 @@ from mpc.errors import (
     ReplayedMessageError,
     UnexpectedMessageError,
 )
+from mpc.randomness import SystemRandomness
 from mpc.rounds import Expect, Round
-from protocols.errors import (
-    PeerAbortedError,
-)
+from protocols.errors import PeerAbortedError, PeerGoneError
 from protocols.federation import ANALYST, DEALER
-from protocols.seal import Identity
+from protocols.seal import HELLO, UNKNOWN, Identity
 from protocols.session import Go
 from protocols.transports.channel import drive
 from protocols.transports.network import NetworkTransport, begin
@@ -141,6 +142,65 @@ def test_a_site_with_another_pinned_key_of_a_party_refuses_it():
                 assert error.party in {party, "b"} and "not the one pinned" in str(error)
             else:
                 assert "not the one pinned" in str(ps.mailboxes["b"].refused[0])
+
+
+PINS = {  # whose identity is not what the others take it for, and how
+    "another private key of b": ("b", True),
+    "another private key of the dealer": (DEALER, True),
+    "another key of the analyst pinned by b": ("b", False),
+    "another key of the analyst pinned by the dealer": (DEALER, False),
+}
+
+
+@pytest.mark.parametrize("which", PINS)
+def test_who_cannot_open_the_analysts_hello_is_named_at_once(which):
+    """It cannot be told under keys that both have; it is told all the same, before a time-out."""
+    (party, own), everybody = PINS[which], (*DATA, DEALER, ANALYST)
+    known, other = identities(*everybody), identities(*everybody, seed=b"other")
+    keys = other[party].keys if own else known[party].keys
+    peers = dict(known[party].peers)
+    peers |= {} if own else {ANALYST: other[ANALYST].keys.public}
+    patience = QUICK._replace(hello=20.0)
+    with Parties(DATA, patience=patience, pinned={party: Identity(party, keys, peers)}) as parties:
+        start = monotonic()
+        with pytest.raises(MalformedMessageError, match=r"that of analyst is not") as caught:
+            counter_of(parties)
+        assert caught.value.party == party and monotonic() - start < 5
+        others = parties.errors(*({*DATA, DEALER} - {party}))
+        assert {e.party for e in others.values()} == {party}
+        assert "a hello that does not open" in str(parties.mailboxes[party].refused[0])
+
+
+def test_a_hello_changed_on_its_way_is_told_to_its_sender():
+    network = Network(after(0, ANALYST, "b", flipped(-20)))
+    with Parties(DATA, network) as parties:
+        with pytest.raises(PeerGoneError, match=r"b: cannot open a hello .* changed on its way"):
+            counter_of(parties)
+
+
+def test_only_a_hello_is_answered_and_an_answer_to_another_session_ends_nothing():
+    other = identities(*DATA, DEALER, ANALYST, seed=b"other")
+    with Parties(DATA) as parties:
+        session, counter = counter_of(parties)
+        for count, kind in enumerate((HELLO, UNKNOWN), 1):
+            packet = other[ANALYST].seal_statically("b", kind, bytes(16), b"", SystemRandomness())
+            before = len(parties.network.seen)
+            parties.network.boxes["b"].put((ANALYST, packet))
+            refused = parties.mailboxes["b"].refused
+            wait_until(lambda: len(refused) == count)  # noqa: B023 (called at once)
+            answers = [
+                p for s, r, p in parties.network.seen[before:] if s == "b" and p[4] == UNKNOWN
+            ]
+            assert len(answers) == (kind == HELLO)
+        assert counter.tables([Family("x", ("z",))])[0].sum() == 40
+        session.close()
+
+
+def wait_until(condition, seconds=5.0):
+    end = monotonic() + seconds
+    while not condition():
+        assert monotonic() < end
+        sleep(0.01)
 
 
 def test_a_site_that_does_not_know_a_party_refuses_the_session():

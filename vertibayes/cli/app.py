@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from vertibayes.cli.deployment import commands
+from vertibayes.cli.deployment import commands, leave
 
 app = typer.Typer(
     add_completion=False,
@@ -321,6 +321,14 @@ def several_values(arguments: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exit with 2 and one sentence on standard error if it cannot."""
+    try:
+        _main(arguments)
+    except SystemExit as stop:
+        leave(stop.code if isinstance(stop.code, int) else 0)
+        raise
+
+
+def _main(arguments: Sequence[str] | None) -> None:
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")  # tables are small: threads cost more than they bring
     if sys.stdout is None:  # closed by the shell

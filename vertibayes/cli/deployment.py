@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
+from time import sleep
 from typing import Annotated
 
 import typer
@@ -22,6 +24,21 @@ def _split(text: str) -> tuple[str, ...]:
 def _stop_when_told() -> None:
     """End on SIGTERM as on Ctrl-C: connections are closed, and nobody waits for a time-out."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def _wait() -> None:
+    """Wait until stopped; a signal may reach another thread, and then would not end a pause."""
+    while True:
+        sleep(0.5)
+
+
+def leave(code: int) -> None:
+    """End the process if the transport's threads would keep it; all files have been closed."""
+    transport = sys.modules.get("protocols.transports.nvflare")
+    if transport is not None and transport.keeps_process():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 @commands.command("keygen")
@@ -107,7 +124,7 @@ def _relay(file: File, quiet: Quiet = False) -> None:
     _stop_when_told()
     start_log(quiet=quiet)
     found = RelayFile.read(file)
-    run_relay(found, teller(found.party), signal.pause)
+    run_relay(found, teller(found.party), _wait)
 
 
 @commands.command("check")

@@ -1,0 +1,55 @@
+"""An analyst as a process: ``python -m tests.e2e.analyst analyst settings``; as a study's command.
+
+It keeps the tables that were opened in a file, learns a network, and writes it beside.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from protocols.federation import ANALYST, DEALER
+from protocols.queries import CONVERSATIONS
+from protocols.roles import AnalystRole
+from protocols.session import Session
+from protocols.transports.mailbox import Mailbox, Patience
+from protocols.transports.network import NetworkTransport
+from protocols.transports.nvflare import connect
+from tests.e2e.party import certificates_of, identity_of, say, stop_where_told
+from vertibayes.counting import SecureCounter
+from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.structure.k2 import k2
+from vertibayes.table_file import TableFile
+
+
+def learned(counter):
+    """Return a network's edges and CPTs, to the last bit."""
+    structure = k2(counter)
+    fitted = fit_cpts(counter, structure)
+    return {"edges": np.array(structure.edges), **{n: fitted.cpts[n] for n in structure.nodes}}
+
+
+def main(party, path):
+    settings = json.loads(Path(path).read_text())
+    stop_where_told(party, settings)
+    identity, sites = identity_of(party, settings), tuple(settings["data"])
+    folder, patience = Path(settings["folder"]), Patience(**settings.get("patience", {}))
+    certificates = certificates_of({"certificates": settings.get("certificates", {}).get(party)})
+    with (
+        TableFile(folder / "study" / "tables") as kept,
+        connect(ANALYST, settings["address"], certificates=certificates) as link,
+    ):
+        say(f"ready {len(kept.tables)}")
+        transport = NetworkTransport(Mailbox(link, identity, patience), (*sites, DEALER))
+        role = AnalystRole(public_keys=identity.peers)
+        with Session(role, transport, CONVERSATIONS) as session:
+            counter = SecureCounter(session, sites, DEALER, order=settings["order"], kept=kept)
+            np.savez(folder / "model.npz", **learned(counter))
+        say("learned")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,95 @@
+"""Parties that are told to stop end within seconds, whatever the transport is waiting for."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
+
+from protocols.deployment.files import SiteFile
+from protocols.site.memory import SiteMemory
+from tests.e2e.processes import Process, free_address
+from tests.protocols.deployment.parties import deployment
+
+SECONDS = 3.0
+FILES = {"relay": ("relay", "relay.toml"), "dealer": ("dealer", "dealer.toml"),
+         "north": ("site", "site.toml")}  # fmt: skip
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads are signalled by tgkill")
+
+
+class Commands:
+    """Parties as commands of one deployment."""
+
+    def __init__(self, folder, address):
+        self.folder, self.running = deployment(folder, address=address), {}
+
+    def start(self, party, until):
+        kind, file = FILES[party]
+        command = [sys.executable, "-m", "vertibayes", kind, str(self.folder / party / file)]
+        self.running[party] = Process(party, command=command)
+        self.running[party].wait_for("", until)
+        return self.running[party].process
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.running.values():
+            process.kill()
+
+
+def signal_another_thread(process, number):
+    """Send a signal as the kernel may: to a thread that is not the main one."""
+    threads = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
+    assert max(threads) != process.pid
+    assert ctypes.CDLL(None).tgkill(process.pid, max(threads), number) == 0
+
+
+def ends(process):
+    """Return its exit status, and in how many seconds it came."""
+    start = time.monotonic()
+    return process.wait(60), time.monotonic() - start
+
+
+def test_a_signal_that_reaches_another_thread_ends_a_party(tmp_path):
+    with Commands(tmp_path / "all", free_address()) as commands:
+        processes = [commands.start("relay", " listening ")]
+        processes += [commands.start(party, " connected ") for party in ("dealer", "north")]
+        for process in reversed(processes):
+            signal_another_thread(process, signal.SIGTERM)
+            code, seconds = ends(process)
+            assert code == 130 and seconds < SECONDS
+
+
+@pytest.fixture
+def swallowing():
+    """An address whose connections are never made: a firewall that drops what it is sent."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        waiting = [socket.socket() for _ in range(4)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        yield "{}:{}".format(*full.getsockname())
+        for one in waiting:
+            one.close()
+
+
+def test_a_party_ends_while_it_tries_to_connect_and_its_files_are_free(tmp_path, swallowing):
+    with Commands(tmp_path / "all", swallowing) as commands:
+        process = commands.start("north", " ready ")
+        time.sleep(1.5)  # it has begun to connect
+        process.send_signal(signal.SIGTERM)
+        code, seconds = ends(process)
+        assert code == 130 and seconds < SECONDS
+        file = SiteFile.read(commands.folder / "north" / "site.toml")
+        SiteMemory(file.folder / "memory").close()

@@ -1,0 +1,115 @@
+"""Who is not whom the others pinned, or not certified, as processes under mutual TLS."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+
+import pytest
+
+pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
+
+from mpc.errors import MalformedMessageError
+from mpc.randomness import KeyPair, SystemRandomness
+from protocols.errors import PeerGoneError
+from protocols.federation import ANALYST, DEALER
+from tests.e2e.processes import Authority, Processes
+from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.splitting import split_columns
+from vertibayes.structure.k2 import k2
+
+# CellNet leaves the sockets of attempts that failed to the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+STRANGER = "site-1"
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory, alarm_data):
+    """Three sites, dealer and relay, certified; and the data of all sites."""
+    data = alarm_data.take(list(alarm_data.variables)[:6])
+    split, patience = split_columns(data, 3), {"hello": 3.0, "gone": 2.0}
+    folder = tmp_path_factory.mktemp("strangers")
+    with Processes(folder, split, secure=True, patience=patience) as processes:
+        yield processes, data
+
+
+def restart(processes, **changes):
+    processes.running[STRANGER].kill()
+    processes.start(STRANGER, **changes)
+
+
+def refused(processes, error):
+    """Begin a session in vain; return the error and how long it took."""
+    start = time.monotonic()
+    with pytest.raises(error) as caught:
+        processes.session()
+    return caught.value, time.monotonic() - start
+
+
+def others_end(processes):
+    """Everyone who had joined ends with the stranger's name."""
+    for party in {*processes.sites, DEALER} - {STRANGER}:
+        processes.running[party].wait_for(f"ended {STRANGER} ", timeout=10.0)
+
+
+def works(processes, data):
+    """With its own certificate and key it is let in, and the model is that of the pooled data."""
+    restart(processes)
+    processes.running[STRANGER].wait_for("ready")
+    session = processes.session()
+    counter = SecureCounter(session, processes.sites, DEALER, order=list(data.variables))
+    assert k2(counter) == k2(PlainCounter(data))
+    session.close()
+
+
+def certificate_is_taken(processes, certificates):
+    """Whether the relay goes on after it has seen a certificate, whoever wrote its client."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(processes.certificates["relay"].root)
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    host, port = processes.address.split(":")
+    with socket.create_connection((host, int(port)), 5.0) as plain:
+        try:
+            with context.wrap_socket(plain) as wrapped:
+                wrapped.settimeout(1.0)
+                return wrapped.recv(1) != b""
+        except TimeoutError:  # it waits for the client to speak
+            return True
+        except (ssl.SSLError, ConnectionError):
+            return False
+
+
+def test_a_foreign_certificate_joins_nothing(federation, tmp_path):
+    processes, data = federation
+    foreign = Authority(tmp_path / "foreign").certificates(STRANGER)
+    paths = {**processes.settings["certificates"], STRANGER: list(map(str, foreign))}
+    restart(processes, certificates=paths, connect=1.0)
+    told = processes.running[STRANGER].wait_for("failed")
+    assert f"does not take {STRANGER}'s certificate" in told
+    assert processes.running[STRANGER].process.wait(10) == 2
+    assert not certificate_is_taken(processes, foreign)
+    assert certificate_is_taken(processes, processes.certificates[STRANGER])
+    error, seconds = refused(processes, PeerGoneError)
+    assert error.party == STRANGER and seconds < 10
+    others_end(processes)
+    works(processes, data)
+
+
+def test_the_right_certificate_with_another_private_key_is_refused_at_once(federation):
+    """The peers pin the old key: the analyst is told by whom, and what to look at."""
+    processes, data = federation
+    other = KeyPair.generate(SystemRandomness()).private.hex()
+    restart(processes, keys={**processes.settings["keys"], STRANGER: other})
+    processes.running[STRANGER].wait_for("ready")
+    processes.mailbox.patience = processes.mailbox.patience._replace(hello=60.0)  # the default
+    error, seconds = refused(processes, MalformedMessageError)
+    assert error.party == STRANGER and seconds < 10
+    assert f"the key of {STRANGER} is not the one pinned at {ANALYST}" in str(error)
+    others_end(processes)
+    processes.running[STRANGER].wait_for(f"refused {ANALYST}: a hello that does not open")
+    works(processes, data)
