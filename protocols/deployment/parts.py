@@ -15,7 +15,8 @@ from mpc.rounds import Party
 from protocols.deployment.keys import decode_public
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
-from protocols.transports.nvflare import NAME, RESERVED, Certificates
+from protocols.transports.cells import Certificates
+from protocols.transports.nvflare import NAME, RESERVED
 
 ADDRESS = re.compile(r"([A-Za-z0-9.-]+):(\d{1,5})")  # the transport takes no IPv6
 

@@ -29,9 +29,10 @@ from protocols.seal import Identity
 from protocols.session import Session
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
+from protocols.transports.cells import Certificates
 from protocols.transports.mailbox import Mailbox
 from protocols.transports.network import NetworkTransport, answer
-from protocols.transports.nvflare import Certificates, connect, start_relay
+from protocols.transports.nvflare import connect, start_relay
 
 # ---- roles ---------------------------------------------------------------------------------------
 

@@ -4,12 +4,12 @@
     party <- relay <- party    its receipt
 
 A party is an ordinary process that connects to the relay; nothing connects to it. CellNet is an
-internal interface of NVFlare: all of it is here, and it is asked for nothing but to deliver bytes.
-A piece is sent again until its receipt has come or patience is over. Packets are numbered, their
-pieces counted: what comes twice is taken once, and pieces come in any order, several on their way
-at a time, so that a long line is filled. A packet leaves when the one before has come, or was given
-up. A party that has heard nothing for a while asks the relay for a receipt, and connects anew if
-none comes.
+internal interface of NVFlare (`protocols.transports.cells`), and is asked for nothing but to
+deliver bytes. A piece is sent again until its receipt has come or patience is over. Packets are
+numbered, their pieces counted: what comes twice is taken once, and pieces come in any order,
+several on their way at a time, so that a long line is filled. A packet leaves when the one before
+has come, or was given up. A party that has heard nothing for a while asks the relay for a receipt,
+and connects anew if none comes.
 
 Security: what CellNet would decode (its own serialization, bulk messages, exchange of keys) is
 refused before it is read: only plain bytes are taken in. With certificates all connections are
@@ -24,48 +24,36 @@ from __future__ import annotations
 
 import re
 import socket
-import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from secrets import token_bytes
-from threading import Lock, Thread
+from threading import Lock
 from time import monotonic, sleep
-from typing import Any, NamedTuple
+from typing import Any
 
 from mpc.rounds import Party
 from protocols.errors import PeerGoneError, TransportError
+from protocols.transports.cells import (
+    ANSWER_SECONDS,
+    CHANNEL,
+    SERVER,
+    TOPIC,
+    Certificates,
+    make_cell,
+    nvflare,
+    stop_cell,
+)
 from protocols.transports.mailbox import RELAY
 from protocols.transports.pieces import Pieces, count_of, piece_of
 
-CHANNEL, TOPIC = "vertibayes", "packet"
-SERVER = "server"  # CellNet's name of the relay
 UNDER_WAY = 8  # pieces to each receiver that wait for their receipts at a time
-ANSWER_SECONDS = 5.0  # for a receipt, and more for the bytes of its piece:
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
 QUIET_SECONDS = 10.0  # before the relay is asked for a receipt
 WAKE_SECONDS = 0.5  # a signal may reach another thread: Python acts when the main one next runs
-STOP_SECONDS = 1.5  # for CellNet to stop: it waits for a connection that is being tried
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # fits a certificate's DNS name too
 RESERVED = (RELAY, SERVER)
-
-
-class Certificates(NamedTuple):
-    """Files in PEM of one party's mutual TLS.
-
-    Parameters
-    ----------
-    root : Path
-        The certificate of the authority that signed all parties' certificates.
-    certificate, key : Path
-        The party's own; its common name is the party's, or "relay".
-    """
-
-    root: Path
-    certificate: Path
-    key: Path
 
 
 class Relay:
@@ -82,7 +70,7 @@ class Relay:
 
     def close(self) -> None:
         """Stop listening, and close all connections."""
-        _stop(self._cell)
+        stop_cell(self._cell)
 
     def __enter__(self) -> Relay:
         return self
@@ -139,7 +127,7 @@ class CellLink:
                 sleep(AGAIN_SECONDS)
 
     def _piece(self, peer: Party, packet: bytes, index: int) -> Any:
-        nv = _nvflare()
+        nv = nvflare()
         headers = {"epoch": self._epoch, "number": self._numbers[peer]}
         headers |= {"index": index, "count": count_of(packet)}
         message = nv.Message(headers, piece_of(packet, index))
@@ -147,7 +135,7 @@ class CellLink:
 
     def _send(self, pieces: Mapping[Party, Any]) -> set[Party]:
         """Send a piece to each receiver, wait for the receipts, and return whose have come."""
-        nv = _nvflare()
+        nv = nvflare()
         size = UNDER_WAY * sum(len(piece.message.payload) for piece in pieces.values())
         seconds = ANSWER_SECONDS + size / BYTES_A_SECOND
         replies = self._cell.broadcast_multi_requests(dict(pieces), seconds, optional=True)
@@ -163,7 +151,7 @@ class CellLink:
 
     def is_connected(self) -> bool:
         """Whether the relay gives receipts: it lets a party in before it has read its name."""
-        nv = _nvflare()
+        nv = nvflare()
         if not self._cell.is_backbone_ready():
             return False
         ask = nv.Message({}, b"")
@@ -182,7 +170,7 @@ class CellLink:
 
     def _take(self, request: Any) -> Any:
         """Take a piece in and return its receipt: CellNet's callback."""
-        nv = _nvflare()
+        nv = nvflare()
         get = request.get_header
         sender, epoch = get(nv.MessageHeaderKey.ORIGIN), get("epoch")
         numbers = number, index, count = get("number"), get("index"), get("count")
@@ -209,7 +197,7 @@ class CellLink:
 
     def close(self) -> None:
         """Leave the network."""
-        _stop(self._cell)
+        stop_cell(self._cell)
 
     def __enter__(self) -> CellLink:
         return self
@@ -238,8 +226,8 @@ def start_relay(address: str, *, certificates: Certificates | None) -> Relay:
         socket.create_server((host, port)).close()
     except OSError as error:
         raise TransportError(f"no relay can listen on {address}: {error.strerror}") from None
-    cell = _cell(SERVER, address, certificates)
-    nv = _nvflare()
+    cell = make_cell(SERVER, address, certificates)
+    nv = nvflare()
     cell.register_request_cb(CHANNEL, TOPIC, lambda _: nv.make_reply(nv.ReturnCode.OK))
     cell.start()
     return Relay(address, cell)
@@ -272,7 +260,7 @@ def connect(
     if not NAME.fullmatch(party) or party in RESERVED:
         raise ValueError(f"{party!r} cannot be a party's name: letters, digits, - and _ are wanted")
     _host_and_port(address)
-    cell = _cell(party, address, certificates)
+    cell = make_cell(party, address, certificates)
     link = CellLink(party, address, cell)
     try:
         cell.start()
@@ -293,126 +281,3 @@ def _host_and_port(address: str) -> tuple[str, int]:
     if not host or ":" in host or not port.isdecimal() or int(port) > 65535:
         raise TransportError(f"{address!r} is no address: host:port is wanted")
     return host, int(port)
-
-
-def _cell(name: str, address: str, certificates: Certificates | None) -> Any:
-    """Make a cell that takes in plain bytes alone; the relay's, nothing in another's name."""
-    nv = _nvflare()
-    credentials = {} if certificates is None else _credentials(certificates)
-    try:
-        cell = nv.CoreCell(
-            fqcn=name,
-            root_url=f"tcp://{address}",
-            secure=certificates is not None,
-            credentials=credentials,
-            max_timeout=ANSWER_SECONDS,
-            auth_identity_map={SERVER: RELAY},
-        )
-    except Exception as error:
-        raise TransportError(f"NVFlare does not start {name}: {error}") from None
-    cell.add_incoming_filter("*", "*", _refuse, name == SERVER)
-    return cell
-
-
-def _refuse(message: Any, at_relay: bool) -> Any:
-    """Return a refusal of what CellNet would decode, or None; CellNet's filter."""
-    nv = _nvflare()
-    keys = nv.MessageHeaderKey
-    goodbye = message.get_header(keys.CHANNEL) == nv.CellChannel.CELLNET
-    goodbye = goodbye and message.get_header(keys.TOPIC) == nv.CellChannelTopic.Bye
-    ours = message.get_header(keys.CHANNEL) == CHANNEL or goodbye
-    returned = message.get_header(keys.MSG_TYPE) != nv.MessageType.REQ
-    plain = message.get_header(keys.PAYLOAD_ENCODING) in (None, nv.Encoding.BYTES, nv.Encoding.NONE)
-    plain = plain and not message.get_header(keys.SECURE)
-    endpoint = message.get_prop(nv.MessagePropKey.ENDPOINT)
-    own = not at_relay or endpoint.name == message.get_header(keys.ORIGIN)
-    if plain and own and (ours or returned):
-        return None
-    return nv.make_reply(nv.ReturnCode.AUTHENTICATION_ERROR)
-
-
-def _credentials(certificates: Certificates) -> dict[str, str]:
-    """Return CellNet's names of the files, once they were found to be usable."""
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(certificates.root)
-        context.load_cert_chain(certificates.certificate, certificates.key)
-    except (OSError, ssl.SSLError) as error:
-        files = ", ".join(str(path) for path in certificates)
-        reason = error.strerror or type(error).__name__
-        raise TransportError(f"the certificates {files} cannot be used: {reason}") from None
-    names = _nvflare().DriverParams
-    certificate, key = str(certificates.certificate), str(certificates.key)
-    return {
-        names.CA_CERT.value: str(certificates.root),
-        names.CLIENT_CERT.value: certificate,
-        names.CLIENT_KEY.value: key,
-        names.SERVER_CERT.value: certificate,
-        names.SERVER_KEY.value: key,
-    }
-
-
-def _stop(cell: Any) -> None:
-    """Stop a cell, in a thread that is waited for; let another of its name start here."""
-    nv = _nvflare()
-    stopping = Thread(target=cell.stop, daemon=True)
-    stopping.start()
-    stopping.join(STOP_SECONDS)
-    _stopping.append(stopping)
-    nv.CoreCell.ALL_CELLS.pop(cell.get_fqcn(), None)
-    nv.StatsPoolManager.pools.clear()
-
-
-_stopping: list[Thread] = []  # of all cells of this process
-
-
-def keeps_process() -> bool:
-    """Whether CellNet has not stopped in time: its threads would keep this process from ending."""
-    return any(thread.is_alive() for thread in _stopping)
-
-
-class _Names(NamedTuple):
-    """What is used of NVFlare."""
-
-    CoreCell: Any
-    TargetMessage: Any
-    Message: Any
-    make_reply: Any
-    MessageHeaderKey: Any
-    MessagePropKey: Any
-    MessageType: Any
-    ReturnCode: Any
-    Encoding: Any
-    CellChannel: Any
-    CellChannelTopic: Any
-    DriverParams: Any
-    StatsPoolManager: Any
-
-
-def _nvflare() -> _Names:
-    """Import what is used of NVFlare, when it is."""
-    try:
-        from nvflare.fuel.f3.cellnet import core_cell, defs
-        from nvflare.fuel.f3.cellnet.utils import make_reply
-        from nvflare.fuel.f3.drivers.driver_params import DriverParams
-        from nvflare.fuel.f3.message import Message
-        from nvflare.fuel.f3.stats_pool import StatsPoolManager
-    except ImportError as error:
-        raise TransportError(
-            f"between machines NVFlare is wanted: pip install 'vertibayes[nvflare]' ({error})"
-        ) from None
-    return _Names(
-        core_cell.CoreCell,
-        core_cell.TargetMessage,
-        Message,
-        make_reply,
-        defs.MessageHeaderKey,
-        defs.MessagePropKey,
-        defs.MessageType,
-        defs.ReturnCode,
-        defs.Encoding,
-        defs.CellChannel,
-        defs.CellChannelTopic,
-        DriverParams,
-        StatsPoolManager,
-    )

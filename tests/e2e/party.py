@@ -22,10 +22,11 @@ from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
+from protocols.transports.cells import Certificates
 from protocols.transports.channel import Channel
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import answer
-from protocols.transports.nvflare import Certificates, connect, start_relay
+from protocols.transports.nvflare import connect, start_relay
 from protocols.variables import Variable
 
 

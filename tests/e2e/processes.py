@@ -25,9 +25,10 @@ from protocols.federation import ANALYST, DEALER
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole
 from protocols.session import Session
+from protocols.transports.cells import Certificates
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import NetworkTransport
-from protocols.transports.nvflare import Certificates, connect
+from protocols.transports.nvflare import connect
 from tests.e2e.party import identity_of, save_data, stop_file
 
 ROOT = Path(__file__).parents[2]

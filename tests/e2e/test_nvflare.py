@@ -14,8 +14,9 @@ pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 've
 
 from protocols.errors import TransportError
 from protocols.transports import nvflare as module
+from protocols.transports.cells import Certificates, nvflare
 from protocols.transports.mailbox import RELAY
-from protocols.transports.nvflare import Certificates, connect, start_relay
+from protocols.transports.nvflare import connect, start_relay
 from protocols.transports.pieces import PIECE
 from tests.e2e.processes import Authority, Process, free_address
 from tests.e2e.proxy import Proxy
@@ -148,7 +149,7 @@ def test_a_relay_that_went_is_named(tmp_path):
 
 
 def send(link, payload, headers=None, channel=module.CHANNEL, topic=module.TOPIC, target="b"):
-    nv = module._nvflare()
+    nv = nvflare()
     reply = link._cell.send_request(
         channel, topic, target, nv.Message(headers or {}, payload), 0.7, optional=True
     )
@@ -160,7 +161,7 @@ GOOD = {"epoch": b"e" * 16, "number": 0, "index": 0, "count": 1}
 
 def test_what_cellnet_would_decode_is_refused_before_it_is_read(a):
     """Its own serialization can name classes; plain bytes, sent the same way, are taken in."""
-    ok = module._nvflare().ReturnCode.OK
+    ok = nvflare().ReturnCode.OK
     assert send(a, b"bytes", GOOD) == ok
     assert a.receive(5.0) == ("b", b"bytes")
     assert send(a, {"a": 1}, {**GOOD, "number": 1}) != ok
@@ -182,12 +183,12 @@ def test_what_cellnet_would_decode_is_refused_before_it_is_read(a):
     ],
 )
 def test_a_piece_without_its_numbers_is_refused(a, wrong):
-    assert send(a, b"x", {**GOOD, **wrong}) != module._nvflare().ReturnCode.OK
+    assert send(a, b"x", {**GOOD, **wrong}) != nvflare().ReturnCode.OK
 
 
 def test_the_relay_forwards_nothing_in_anothers_name(a, echoes, monkeypatch):
     monkeypatch.setattr(module, "ANSWER_SECONDS", 0.7)
-    keys = module._nvflare().MessageHeaderKey
+    keys = nvflare().MessageHeaderKey
     sent = []
 
     def lie(message):

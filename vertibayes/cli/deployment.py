@@ -34,7 +34,7 @@ def _wait() -> None:
 
 def leave(code: int) -> None:
     """End the process if the transport's threads would keep it; all files have been closed."""
-    transport = sys.modules.get("protocols.transports.nvflare")
+    transport = sys.modules.get("protocols.transports.cells")
     if transport is not None and transport.keeps_process():
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,0 +1,233 @@
+"""What is used of NVFlare's CellNet, an internal interface: cells, and how they connect.
+
+A cell takes in plain bytes alone: what CellNet would decode (its own serialization, bulk messages,
+exchange of keys) is refused before it is read, as is, at the relay, what comes in another's name.
+
+Connections are CellNet's but for two things, which are here. Its relay shakes hands where it
+accepts, so that one stranger who says nothing would keep all others out; and its parties wait
+without an end for a relay that says nothing. Here each connection has its own thread, and a time.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+from protocols.errors import TransportError
+from protocols.transports.mailbox import RELAY
+
+CHANNEL, TOPIC = "vertibayes", "packet"
+SERVER = "server"  # CellNet's name of the relay
+SCHEME = "vertibayes"  # of addresses: CellNet finds by it how to connect
+ANSWER_SECONDS = 5.0  # for a receipt, and more for the bytes of its piece
+HANDSHAKE_SECONDS = 10.0
+STOP_SECONDS = 1.5  # for CellNet to stop: it waits for a connection that is being tried
+
+
+class Certificates(NamedTuple):
+    """Files in PEM of one party's mutual TLS.
+
+    Parameters
+    ----------
+    root : Path
+        The certificate of the authority that signed all parties' certificates.
+    certificate, key : Path
+        The party's own; its common name is the party's, or "relay".
+    """
+
+    root: Path
+    certificate: Path
+    key: Path
+
+
+def make_cell(name: str, address: str, certificates: Certificates | None) -> Any:
+    """Make a cell that takes in plain bytes alone; the relay's, nothing in another's name.
+
+    Raises
+    ------
+    TransportError
+        If a file cannot be used, or NVFlare is not installed.
+    """
+    nv = nvflare()
+    credentials = {} if certificates is None else _credentials(certificates)
+    try:
+        cell = nv.CoreCell(
+            fqcn=name,
+            root_url=f"{SCHEME}://{address}",
+            secure=certificates is not None,
+            credentials=credentials,
+            max_timeout=ANSWER_SECONDS,
+            auth_identity_map={SERVER: RELAY},
+        )
+    except Exception as error:
+        raise TransportError(f"NVFlare does not start {name}: {error}") from None
+    cell.add_incoming_filter("*", "*", _refuse, name == SERVER)
+    return cell
+
+
+def _refuse(message: Any, at_relay: bool) -> Any:
+    """Return a refusal of what CellNet would decode, or None; CellNet's filter."""
+    nv = nvflare()
+    keys = nv.MessageHeaderKey
+    goodbye = message.get_header(keys.CHANNEL) == nv.CellChannel.CELLNET
+    goodbye = goodbye and message.get_header(keys.TOPIC) == nv.CellChannelTopic.Bye
+    ours = message.get_header(keys.CHANNEL) == CHANNEL or goodbye
+    returned = message.get_header(keys.MSG_TYPE) != nv.MessageType.REQ
+    plain = message.get_header(keys.PAYLOAD_ENCODING) in (None, nv.Encoding.BYTES, nv.Encoding.NONE)
+    plain = plain and not message.get_header(keys.SECURE)
+    endpoint = message.get_prop(nv.MessagePropKey.ENDPOINT)
+    own = not at_relay or endpoint.name == message.get_header(keys.ORIGIN)
+    if plain and own and (ours or returned):
+        return None
+    return nv.make_reply(nv.ReturnCode.AUTHENTICATION_ERROR)
+
+
+def _credentials(certificates: Certificates) -> dict[str, str]:
+    """Return CellNet's names of the files, once they were found to be usable."""
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(certificates.root)
+        context.load_cert_chain(certificates.certificate, certificates.key)
+    except (OSError, ssl.SSLError) as error:
+        files = ", ".join(str(path) for path in certificates)
+        reason = error.strerror or type(error).__name__
+        raise TransportError(f"the certificates {files} cannot be used: {reason}") from None
+    names = nvflare().DriverParams
+    certificate, key = str(certificates.certificate), str(certificates.key)
+    return {
+        names.CA_CERT.value: str(certificates.root),
+        names.CLIENT_CERT.value: certificate,
+        names.CLIENT_KEY.value: key,
+        names.SERVER_CERT.value: certificate,
+        names.SERVER_KEY.value: key,
+    }
+
+
+# ---- the end -------------------------------------------------------------------------------------
+
+_stopping: list[Thread] = []  # of all cells of this process
+
+
+def stop_cell(cell: Any) -> None:
+    """Stop a cell, in a thread that is waited for; let another of its name start here."""
+    nv = nvflare()
+    stopping = Thread(target=cell.stop, daemon=True)
+    stopping.start()
+    stopping.join(STOP_SECONDS)
+    _stopping.append(stopping)
+    nv.CoreCell.ALL_CELLS.pop(cell.get_fqcn(), None)
+    nv.StatsPoolManager.pools.clear()
+
+
+def keeps_process() -> bool:
+    """Whether CellNet has not stopped in time: its threads would keep this process from ending."""
+    return any(thread.is_alive() for thread in _stopping)
+
+
+# ---- CellNet -------------------------------------------------------------------------------------
+
+
+class _Names(NamedTuple):
+    """What is used of NVFlare."""
+
+    CoreCell: Any
+    TargetMessage: Any
+    Message: Any
+    make_reply: Any
+    MessageHeaderKey: Any
+    MessagePropKey: Any
+    MessageType: Any
+    ReturnCode: Any
+    Encoding: Any
+    CellChannel: Any
+    CellChannelTopic: Any
+    DriverParams: Any
+    StatsPoolManager: Any
+
+
+@cache
+def nvflare() -> _Names:
+    """Import what is used of NVFlare, when it is.
+
+    Raises
+    ------
+    TransportError
+        If it is not installed.
+    """
+    try:
+        from nvflare.fuel.f3 import communicator
+        from nvflare.fuel.f3.cellnet import core_cell, defs
+        from nvflare.fuel.f3.cellnet.utils import make_reply
+        from nvflare.fuel.f3.drivers import net_utils, socket_conn, tcp_driver
+        from nvflare.fuel.f3.drivers.driver_params import DriverParams
+        from nvflare.fuel.f3.message import Message
+        from nvflare.fuel.f3.stats_pool import StatsPoolManager
+    except ImportError as error:
+        raise TransportError(
+            f"between machines NVFlare is wanted: pip install 'vertibayes[nvflare]' ({error})"
+        ) from None
+    communicator.driver_mgr.register(_driver(tcp_driver, net_utils, socket_conn, DriverParams))
+    return _Names(
+        core_cell.CoreCell,
+        core_cell.TargetMessage,
+        Message,
+        make_reply,
+        defs.MessageHeaderKey,
+        defs.MessagePropKey,
+        defs.MessageType,
+        defs.ReturnCode,
+        defs.Encoding,
+        defs.CellChannel,
+        defs.CellChannelTopic,
+        DriverParams,
+        StatsPoolManager,
+    )
+
+
+def _driver(tcp_driver: Any, net_utils: Any, socket_conn: Any, names: Any) -> Any:
+    """Return the class of connections whose handshakes end in time."""
+
+    class Server(tcp_driver.TcpStreamServer):  # type: ignore[misc]
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            if self.ssl_context:
+                self.socket.do_handshake_on_connect = False
+
+        def finish_request(self, request: Any, client_address: Any) -> None:
+            if self.ssl_context:
+                request.settimeout(HANDSHAKE_SECONDS)
+                try:
+                    request.do_handshake()
+                except OSError:
+                    return  # a stranger
+                request.settimeout(None)
+            super().finish_request(request, client_address)
+
+    class Driver(tcp_driver.TcpDriver):  # type: ignore[misc]
+        @staticmethod
+        def supported_transports() -> list[str]:
+            return [SCHEME]
+
+        def listen(self, connector: Any) -> None:
+            self.connector = connector
+            self.server = Server(self, connector)
+            self.server.serve_forever()
+
+        def connect(self, connector: Any) -> None:
+            self.connector = connector
+            params = connector.params
+            where = params[names.HOST.value], int(params[names.PORT.value])
+            context = net_utils.get_ssl_context(params, ssl_server=False)
+            plain = socket.create_connection(where, HANDSHAKE_SECONDS)
+            with context.wrap_socket(plain) if context else plain as connected:
+                connected.settimeout(None)
+                connection = socket_conn.SocketConnection(connected, connector, bool(context))
+                self.add_connection(connection)
+                connection.read_loop()
+                self.close_connection(connection)
+
+    return Driver
