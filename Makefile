@@ -17,7 +17,7 @@ test: .venv/installed lint
 test-machines: .venv-machines/installed
 	.venv-machines/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
 		tests/e2e/test_analyst_killed.py tests/e2e/test_strangers.py tests/e2e/test_capture.py \
-		tests/e2e/test_stopping.py tests/e2e/test_up.py
+		tests/e2e/test_stopping.py tests/e2e/test_up.py tests/e2e/test_attacks_on_the_relay.py
 
 .venv-machines/installed: requirements-nvflare.lock pyproject.toml
 	$(PYTHON) -m venv .venv-machines
