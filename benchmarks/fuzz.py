@@ -43,7 +43,7 @@ from protocols.roles import Study
 from protocols.session import QUERY_CELLS, Query
 from protocols.site.data import SiteData
 from protocols.site.text import TextColumn
-from protocols.transports.local import SealedPackets
+from protocols.transports.local import EnvelopedPackets
 from protocols.variables import Family, Rows, Variable
 
 NAMED = ProtocolError, QueryRefusedError, DataError, TransportError, DealReusedError
@@ -90,7 +90,7 @@ def talk(started, study):
         session.ask(ask_tables(session.role.joined, FAMILIES, False, rows)[0])
 
 
-class Noted(SealedPackets):
+class Noted(EnvelopedPackets):
     """Notes what is unpacked; of one message, changes the body."""
 
     def __init__(self, session, traffic, seen, place, change):
@@ -122,7 +122,7 @@ def noted(place=-1, change=None):
     def carrier(session, traffic):
         return Noted(session, traffic, seen, place, change)
 
-    with mock.patch("protocols.transports.local.SealedPackets", carrier):
+    with mock.patch("protocols.transports.local.EnvelopedPackets", carrier):
         started, study = federation()
     with started:
         yield started, study, seen

@@ -30,7 +30,7 @@ from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.statistics import LocalData
 from protocols.site.text import read_columns
-from protocols.transports.local import SealedPackets, Traffic
+from protocols.transports.local import EnvelopedPackets, Traffic
 from vertibayes.naive_bayes.accounting import Accounting, Privacy
 from vertibayes.naive_bayes.aggregations import MINER
 from vertibayes.naive_bayes.base import NaiveBayes, Schema
@@ -182,7 +182,7 @@ def one_release(name, schema, parts, via, modulus) -> list[object]:
     start = process_time()
     study = HDPNB(
         terms, parts, via=via, modulus=modulus,
-        carrier=lambda: SealedPackets(bytes(16), traffic),
+        carrier=lambda: EnvelopedPackets(bytes(16), traffic),
     )  # fmt: skip
     if via == "additive_scheme":
         for party in parts:

@@ -33,7 +33,7 @@ from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.seal import Identity
 from protocols.session import Session
-from protocols.transports.local import SealedPackets
+from protocols.transports.local import EnvelopedPackets
 from protocols.transports.mailbox import Mailbox
 from protocols.transports.network import NetworkTransport, answer
 from vertibayes.cli.demo import alarm
@@ -175,14 +175,14 @@ def in_one_process(parts, order):
     """Learn without links; return the structure, and what the busiest sent in each round."""
     sent = {}
 
-    class Noted(SealedPackets):
+    class Noted(EnvelopedPackets):
         def pack(self, message):
             packet = super().pack(message)
             round_ = sent.setdefault(message.depth, Counter())
             round_[message.sender] += sum(map(len, packet))
             return packet
 
-    with mock.patch("protocols.transports.local.SealedPackets", Noted):
+    with mock.patch("protocols.transports.local.EnvelopedPackets", Noted):
         federation = federate(parts)
     with federation:
         found = k2(SecureCounter.of(federation, order=order), max_parents=3)

@@ -135,7 +135,8 @@ def _mailbox(
     file: PartyFile, keys: KeyPair, note: Callable[[Exception], None] | None = None
 ) -> Iterator[Mailbox]:
     """Connect to the relay; `note` is told which packets were refused."""
-    with connect(file.party, file.relay.address, certificates=_certificates(file)) as link:
+    address, certificates = file.relay.address, _certificates(file)
+    with connect(file.party, address, file.pinned, certificates=certificates) as link:
         yield Mailbox(link, Identity(file.party, keys, file.pinned), note=note)
 
 

@@ -17,6 +17,7 @@ Cost: a round for the hellos of a session; 120 bytes a message more than in one 
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -36,6 +37,7 @@ from protocols.errors import (
     TransportError,
 )
 from protocols.seal import DATA, HELLO, Header, Seal
+from protocols.session import Traffic
 from protocols.transports.control import (
     Abort,
     Asked,
@@ -47,16 +49,14 @@ from protocols.transports.control import (
     decode_control,
     decode_roster,
 )
-from protocols.transports.local import Traffic
-from protocols.transports.mailbox import RELAY, UNREADABLE, Link, Mailbox, Patience
-
-__all__ = ["RELAY", "Channel", "Link", "Mailbox", "Patience", "drive"]
+from protocols.transports.mailbox import RELAY, UNREADABLE, Mailbox
 
 R = TypeVar("R")
 
 WINDOW = 1 << 25  # bytes that are sent before their receiver is asked whether it has read them
 GATHER_SECONDS = 1.0  # for hellos, before a session that failed early is left
-MOST_WAITING = 1 << 30  # bytes of one sender that wait to be read
+MOST_WAITING = 1 << 30  # bytes of one sender that wait to be read,
+A_MESSAGE = 256  # and so many for each of its messages
 _MESSAGE, _CONTROL = b"message\0", b"control\0"  # with the envelope 80 bytes: arrays stay aligned
 
 
@@ -90,6 +90,9 @@ class Channel:
         self._sent = dict.fromkeys(self.peers, 0)
         self._read = dict.fromkeys(self.peers, 0)
         self._mail: dict[Party, deque[bytes]] = {peer: deque() for peer in self.peers}
+        self._waiting = dict.fromkeys(self.peers, 0)
+        self._hellos: dict[Party, bytes] = {}  # what was said to each
+        self._welcomed: dict[Party, bytes] = {}  # digests of the hellos that were taken
         self._gone: dict[Party, PeerGoneError] = {}
         self._unread = dict.fromkeys(self.peers, 0)  # bytes sent that may not have been read
         self._asking: set[Party] = set()  # who has not answered `Asked`
@@ -100,20 +103,27 @@ class Channel:
     # ---- hellos ----------------------------------------------------------------------------------
 
     def greet(self, peers: Collection[Party] | None = None, patience: float | None = None) -> None:
-        """Say hello to peers, by default to all."""
+        """Say hello to peers, by default to all; the same again to who may not have heard it."""
         text = wire.encode(Roster(tuple(sorted((self.party, *self.peers)))))
         chosen = self.peers if peers is None else peers
-        self._deliver({peer: self._seal.greet(peer, text) for peer in chosen}, patience)
+        for peer in chosen:
+            if peer not in self._hellos:
+                self._hellos[peer] = self._seal.greet(peer, text)
+        self._deliver({peer: self._hellos[peer] for peer in chosen}, patience)
 
     def welcome(self, sender: Party, packet: bytes) -> None:
-        """Take a peer's hello.
+        """Take a peer's hello; the same again is none.
 
         Raises
         ------
         ProtocolError
             If it does not open, or names other parties.
         """
+        digest = hashlib.sha256(packet).digest()
+        if self._welcomed.get(sender) == digest:
+            return  # its receipt was lost
         told = decode_roster(self._seal.welcome(sender, packet), sender)
+        self._welcomed[sender] = digest
         if set(told) != {self.party, *self.peers}:
             raise UnexpectedMessageError(sender, "a session of other parties")
         if self._gone.pop(sender, None) is not None:
@@ -160,7 +170,8 @@ class Channel:
         self._sent[receiver] += 1
         self.traffic.messages += 1
         names = self._seal.session, self.party, receiver
-        header = wire.header(wire.Envelope(*names, counter, self._depth + 1), body)
+        depth = min(self._depth + 1, wire.MOST_CHAIN)  # whoever lied about theirs
+        header = wire.header(wire.Envelope(*names, counter, depth), body)
         packet = self._seal.seal(receiver, b"".join((_MESSAGE, header, body)))
         self._unread[receiver] += len(packet)
         return packet
@@ -284,7 +295,8 @@ class Channel:
     def _sort(self, sender: Party, text: bytes, step: Round | None) -> None:
         """Keep a message; act on what a channel tells."""
         if text[: len(_MESSAGE)] == _MESSAGE:
-            if sum(map(len, self._mail[sender])) > MOST_WAITING:
+            self._waiting[sender] += len(text) + A_MESSAGE
+            if self._waiting[sender] > MOST_WAITING:
                 raise UnexpectedMessageError(sender, "sends more than is read")
             self._mail[sender].append(text)
             return
@@ -314,6 +326,7 @@ class Channel:
 
     def _take(self, sender: Party, expect: Expect) -> Message:
         text = memoryview(self._mail[sender].popleft())[len(_MESSAGE) :]
+        self._waiting[sender] -= len(text) + len(_MESSAGE) + A_MESSAGE
         header, body = bytes(text[: wire.ENVELOPE.size]), text[wire.ENVELOPE.size :]
         names = self._seal.session, sender, self.party
         depth = wire.check_header(header, body, wire.Envelope(*names, self._read[sender], 0))

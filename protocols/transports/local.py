@@ -14,12 +14,12 @@ from mpc.randomness import Randomness, SystemRandomness
 from mpc.rounds import Expect, Message, Party, Program
 from mpc.scheduler import Scheduler, Sent
 from protocols import wire
-from protocols.session import Traffic as Traffic  # also for those who import it from here
+from protocols.session import Traffic
 
 R = TypeVar("R")
 
 
-class SealedPackets:
+class EnvelopedPackets:
     """A carrier that encodes messages, puts them into envelopes, and counts them.
 
     Parameters
@@ -93,7 +93,7 @@ class LocalTransport:
         self.analyst = analyst
         self.traffic = Traffic()
         session = (randomness or SystemRandomness()).bytes(16)
-        self._scheduler = Scheduler(SealedPackets(session, self.traffic))
+        self._scheduler = Scheduler(EnvelopedPackets(session, self.traffic))
         for party, program in programs.items():
             self._scheduler.start(party, program)
 

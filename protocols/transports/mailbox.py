@@ -33,8 +33,11 @@ from protocols.errors import PeerGoneError
 from protocols.seal import DATA, HELLO, UNKNOWN, Header, Identity, read_header
 
 RELAY: Party = "relay"
-MOST_EARLY = 64  # hellos of sessions that have not begun
+MOST_EARLY = 4  # hellos of one peer, of sessions that have not begun
+HELLO_BYTES = 1 << 17  # of a hello, at most
 MOST_REFUSED = 100  # that are remembered
+MOST_NOTED, NOTED_SECONDS = 10, 10.0  # refusals that are noted, in so many seconds
+MOST_ANSWERED = 100  # sessions that senders were told of, and are not told of again
 UNREADABLE = b"hello"  # says that it was a hello that did not open: not that it is of no session
 
 
@@ -42,7 +45,7 @@ class Link(Protocol):
     """What an engine gives: it moves bytes between parties, each link in order."""
 
     def deliver(
-        self, packets: Mapping[Party, bytes], patience: float
+        self, packets: Mapping[Party, bytes], patience: float | None
     ) -> Mapping[Party, PeerGoneError]:
         """Bring each receiver its packet; return the errors of those that were not reached.
 
@@ -50,7 +53,8 @@ class Link(Protocol):
         ----------
         packets : mapping of Party to bytes
         patience : float
-            Seconds to try again for, where a receiver or the network is gone; 0 tries once.
+            Seconds to try again for, where a receiver or the network is gone; 0 tries once, None
+            once and without waiting to hear whether it came.
         """
         ...
 
@@ -116,8 +120,10 @@ class Mailbox:
         self.randomness = randomness or SystemRandomness()
         self.refused: deque[ProtocolError] = deque(maxlen=MOST_REFUSED)
         self._note = note
+        self._noted: deque[float] = deque(maxlen=MOST_NOTED)
         self._early: deque[tuple[Party, Header, bytes]] = deque()
         self._seen: set[bytes] = set()
+        self._answered: deque[tuple[Party, bytes]] = deque(maxlen=MOST_ANSWERED)
 
     @property
     def party(self) -> Party:
@@ -127,7 +133,10 @@ class Mailbox:
     def refuse(self, error: ProtocolError) -> None:
         """Note a packet that is turned away."""
         self.refused.append(error)
-        if self._note is not None:
+        now = monotonic()
+        full = len(self._noted) == MOST_NOTED and now - self._noted[0] < NOTED_SECONDS
+        if self._note is not None and not full:
+            self._noted.append(now)
             self._note(error)
 
     def begin(self, session: bytes) -> None:
@@ -140,22 +149,9 @@ class Mailbox:
             party, header, packet = item
             if party == sender and session in (None, header.session):
                 self._early.remove(item)
-                if session is not None or self._is_new(sender, packet):
+                if session is not None or header.session not in self._seen:
                     return packet
         return None
-
-    def _is_new(self, sender: Party, packet: bytes) -> bool:
-        """Whether a hello opens, and begins a session that has not been."""
-        try:
-            self.identity.open_statically(sender, packet)
-            if read_header(packet, sender).session in self._seen:
-                raise ReplayedMessageError(sender, "a hello of a session that is over")
-        except ProtocolError as error:
-            self.refuse(error)
-            if isinstance(error, MalformedMessageError):
-                self._answer(sender, read_header(packet, sender), UNREADABLE)
-            return False
-        return True
 
     def begins(self, sender: Party) -> bool:
         """Whether a sender has said hello to begin a new session; it is kept for `hello_of`."""
@@ -175,26 +171,43 @@ class Mailbox:
             if found is None:
                 return None
             sender, packet = found
-            try:
-                header = self._header(sender, packet)
-            except ProtocolError as error:
-                self.refuse(error)
-                continue
-            if header.session == session:
+            header = self._header(sender, packet)
+            if header is not None and header.session == session:
                 return sender, header, packet
-            if header.kind == HELLO:
+            if header is not None and header.kind == HELLO:
                 self._keep(sender, header, packet)
                 return None
-            self._turn_away(sender, header)
+            if header is not None:
+                self._turn_away(sender, header)
+            if end is not None and monotonic() >= end:
+                return None
 
-    def _header(self, sender: Party, packet: bytes) -> Header:
-        if sender not in self.identity.peers:
-            raise UnexpectedMessageError(sender, f"{self.party} has pinned no key of it")
-        return read_header(packet, sender)
+    def _header(self, sender: Party, packet: bytes) -> Header | None:
+        """Read a packet's header; None if it is refused."""
+        try:
+            if sender not in self.identity.peers:
+                raise UnexpectedMessageError(sender, f"{self.party} has pinned no key of it")
+            return read_header(packet, sender)
+        except ProtocolError as error:
+            self.refuse(error)
+            return None
 
     def _keep(self, sender: Party, header: Header, packet: bytes) -> None:
-        if len(self._early) == MOST_EARLY:
-            self._early.popleft()
+        """Keep a hello that opens, and begins a session that has not been; the latest of a peer."""
+        try:
+            if len(packet) > HELLO_BYTES:
+                raise UnexpectedMessageError(sender, f"a hello of {len(packet)} bytes")
+            self.identity.open_statically(sender, packet)
+            if header.session in self._seen:
+                raise ReplayedMessageError(sender, "a hello of a session that is over")
+        except ProtocolError as error:
+            self.refuse(error)
+            if isinstance(error, MalformedMessageError):
+                self._answer(sender, header, UNREADABLE)
+            return
+        kept = [item for item in self._early if item[0] == sender]
+        if len(kept) == MOST_EARLY:
+            self._early.remove(kept[0])
         self._early.append((sender, header, packet))
 
     def _turn_away(self, sender: Party, header: Header) -> None:
@@ -207,8 +220,11 @@ class Mailbox:
             self._answer(sender, header, b"")
 
     def _answer(self, sender: Party, header: Header, text: bytes) -> None:
-        """Tell a sender that its packet is of no session here."""
+        """Tell a sender, once, that its packet is of no session here; wait for nothing of it."""
+        if (sender, header.session) in self._answered:
+            return
+        self._answered.append((sender, header.session))
         packet = self.identity.seal_statically(
             sender, UNKNOWN, header.session, text, self.randomness
         )
-        self.link.deliver({sender: packet}, 0.0)
+        self.link.deliver({sender: packet}, None)

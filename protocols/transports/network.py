@@ -19,10 +19,9 @@ from mpc.rounds import Party, Program
 from protocols.errors import SessionOverError
 from protocols.parties import serve
 from protocols.seal import SESSION_BYTES, Seal, read_header
-from protocols.session import Conversations, Role
+from protocols.session import Conversations, Role, Traffic
 from protocols.transports.channel import Channel, drive
 from protocols.transports.control import decode_roster
-from protocols.transports.local import Traffic
 from protocols.transports.mailbox import Mailbox
 
 R = TypeVar("R")

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from secrets import token_bytes
@@ -45,8 +45,9 @@ from protocols.transports.cells import (
     stop_cell,
 )
 from protocols.transports.mailbox import RELAY
-from protocols.transports.pieces import Pieces, count_of, piece_of
+from protocols.transports.pieces import PIECE, Pieces, count_of, piece_of
 
+EPOCH_BYTES = 16
 UNDER_WAY = 8  # pieces to each receiver that wait for their receipts at a time
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
@@ -82,23 +83,27 @@ class Relay:
 class CellLink:
     """A party's link to its peers, by way of the relay; see `protocols.transports.mailbox.Link`."""
 
-    def __init__(self, party: Party, address: str, cell: Any) -> None:
+    def __init__(self, party: Party, address: str, peers: Collection[Party], cell: Any) -> None:
         self.party = party
         self.address = address
         self._cell = cell
-        self._pieces = Pieces()
-        self._epoch = token_bytes(16)
+        self._pieces = Pieces(peers)
+        self._epoch = token_bytes(EPOCH_BYTES)
         self._numbers: dict[Party, int] = {}
         self._checking = Lock()
         cell.register_request_cb(CHANNEL, TOPIC, self._take)
 
     def deliver(
-        self, packets: Mapping[Party, bytes], patience: float
+        self, packets: Mapping[Party, bytes], patience: float | None
     ) -> Mapping[Party, PeerGoneError]:
         """Deliver packets, side by side; return the errors of those that were not reached."""
         failed: dict[Party, PeerGoneError] = {}
         for peer in packets:
             self._numbers[peer] = self._numbers.get(peer, -1) + 1
+        if patience is None:
+            for peer, packet in packets.items():
+                self._post(peer, packet)
+            return failed
         sending = partial(self._send_pieces, packets, patience, failed)
         most = max((count_of(packet) for packet in packets.values()), default=0)
         if most <= 1:  # no thread is worth its while
@@ -107,6 +112,12 @@ class CellLink:
         with ThreadPoolExecutor(min(UNDER_WAY, most)) as pool:
             list(pool.map(sending, range(most)))
         return failed
+
+    def _post(self, peer: Party, packet: bytes) -> None:
+        """Send a packet, and wait for no receipt."""
+        for index in range(count_of(packet)):
+            message = self._piece(peer, packet, index).message
+            self._cell.fire_and_forget(CHANNEL, TOPIC, peer, message, optional=True)
 
     def _send_pieces(
         self,
@@ -178,6 +189,8 @@ class CellLink:
         if not named or {*map(type, numbers)} != {int} or not 0 <= index < count or number < 0:
             return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
         piece = bytes(request.payload or b"")
+        if len(piece) > PIECE or len(epoch) != EPOCH_BYTES:
+            return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
         if not self._pieces.add(sender, epoch, number, index, count, piece):
             return nv.make_reply(nv.ReturnCode.SERVICE_UNAVAILABLE)
         return nv.make_reply(nv.ReturnCode.OK)
@@ -234,7 +247,12 @@ def start_relay(address: str, *, certificates: Certificates | None) -> Relay:
 
 
 def connect(
-    party: Party, address: str, *, certificates: Certificates | None, timeout: float = 30.0
+    party: Party,
+    address: str,
+    peers: Collection[Party],
+    *,
+    certificates: Certificates | None,
+    timeout: float = 30.0,
 ) -> CellLink:
     """Connect a party to the relay.
 
@@ -244,6 +262,8 @@ def connect(
         Letters, digits, - and _, at most 63.
     address : str
         Host and port of the relay.
+    peers : collection of Party
+        Whose packets are expected: others have little room.
     certificates : Certificates or None
         None connects without TLS.
     timeout : float, default=30
@@ -261,7 +281,7 @@ def connect(
         raise ValueError(f"{party!r} cannot be a party's name: letters, digits, - and _ are wanted")
     _host_and_port(address)
     cell = make_cell(party, address, certificates)
-    link = CellLink(party, address, cell)
+    link = CellLink(party, address, peers, cell)
     try:
         cell.start()
         end = monotonic() + timeout

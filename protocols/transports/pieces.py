@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import NamedTuple
@@ -9,8 +10,9 @@ from typing import NamedTuple
 from mpc.rounds import Party
 
 PIECE = 1 << 18  # bytes
-MOST_QUEUED = 1 << 30  # bytes that wait; beyond it pieces are not taken, and are sent again
-MOST_STREAMS = 256
+MOST_QUEUED = 1 << 30  # bytes of a peer that wait; beyond it its pieces are sent again
+MOST_STRANGE = 1 << 20  # bytes of all others
+MOST_STREAMS = 4  # processes of one peer that are remembered
 
 
 def count_of(packet: bytes) -> int:
@@ -31,14 +33,55 @@ class Stream(NamedTuple):
     complete: bool
 
 
-class Pieces:
-    """The packets of all senders, in the order in which they were complete."""
+class Room:
+    """Room for what waits of one peer, or of all who are none: packets, and pieces of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most, self.queued = most, 0
+        self._streams: dict[tuple[Party, bytes], Stream] = {}
+
+    def add(
+        self, key: tuple[Party, bytes], number: int, index: int, count: int, piece: bytes
+    ) -> bytes | None:
+        """Add a piece of a sender's process; return the packet if it is whole."""
+        stream = self._streams.pop(key, None) or Stream(-1, {}, True)
+        if number > stream.number:
+            self._forget(stream)  # given up, if it is not complete
+            stream = Stream(number, {}, False)
+        packet = None
+        if number == stream.number and not stream.complete and index not in stream.pieces:
+            stream.pieces[index] = piece
+            self.queued += len(piece)
+            if len(stream.pieces) == count:
+                packet = b"".join(stream.pieces[i] for i in sorted(stream.pieces))
+                stream = Stream(number, {}, True)
+        self._streams[key] = stream
+        if len(self._streams) > MOST_STREAMS:
+            self._forget(self._streams.pop(next(iter(self._streams))))
+        return packet
+
+    def _forget(self, stream: Stream) -> None:
+        self.queued -= sum(map(len, stream.pieces.values()))
+
+
+class Pieces:
+    """The packets of all senders, in the order in which they were complete.
+
+    A peer has room of its own: one whose packets never end, or are never read, keeps no other out.
+
+    Parameters
+    ----------
+    peers : collection of Party
+    """
+
+    def __init__(self, peers: Collection[Party]) -> None:
         self._lock = Lock()
         self._packets: SimpleQueue[tuple[Party, bytes]] = SimpleQueue()
-        self._queued = 0
-        self._streams: dict[tuple[Party, bytes], Stream] = {}
+        self._rooms = {peer: Room(MOST_QUEUED) for peer in peers}
+        self._strange = Room(MOST_STRANGE)
+
+    def _room(self, sender: Party) -> Room:
+        return self._rooms.get(sender, self._strange)
 
     def next(self, timeout: float) -> tuple[Party, bytes] | None:
         """Return the next packet and its sender; None after `timeout` seconds."""
@@ -47,7 +90,7 @@ class Pieces:
         except Empty:
             return None
         with self._lock:
-            self._queued -= len(found[1])
+            self._room(found[0]).queued -= len(found[1])
         return found
 
     def add(
@@ -67,28 +110,10 @@ class Pieces:
         piece : bytes
         """
         with self._lock:
-            if self._queued > MOST_QUEUED:
+            room = self._room(sender)
+            if room.queued > room.most:
                 return False
-            self._add((sender, epoch), number, index, count, piece)
+            packet = room.add((sender, epoch), number, index, count, piece)
+            if packet is not None:
+                self._packets.put((sender, packet))
         return True
-
-    def _add(
-        self, key: tuple[Party, bytes], number: int, index: int, count: int, piece: bytes
-    ) -> None:
-        stream = self._streams.pop(key, None) or Stream(-1, {}, True)
-        if number > stream.number:
-            self._forget(stream)  # given up, if it is not complete
-            stream = Stream(number, {}, False)
-        if number == stream.number and not stream.complete and index not in stream.pieces:
-            stream.pieces[index] = piece
-            self._queued += len(piece)
-            if len(stream.pieces) == count:
-                whole = b"".join(stream.pieces[i] for i in sorted(stream.pieces))
-                self._packets.put((key[0], whole))
-                stream = Stream(number, {}, True)
-        self._streams[key] = stream
-        if len(self._streams) > MOST_STREAMS:
-            self._forget(self._streams.pop(next(iter(self._streams))))
-
-    def _forget(self, stream: Stream) -> None:
-        self._queued -= sum(map(len, stream.pieces.values()))

@@ -40,7 +40,7 @@ def main(party, path):
     certificates = certificates_of({"certificates": settings.get("certificates", {}).get(party)})
     with (
         TableFile(folder / "study" / "tables") as kept,
-        connect(ANALYST, settings["address"], certificates=certificates) as link,
+        connect(ANALYST, settings["address"], settings["keys"], certificates=certificates) as link,
     ):
         say(f"ready {len(kept.tables)}")
         transport = NetworkTransport(Mailbox(link, identity, patience), (*sites, DEALER))

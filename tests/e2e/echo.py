@@ -18,7 +18,7 @@ def main(party, path):
         with start_relay(settings["address"], certificates=certificates):
             say("ready")
             time.sleep(120)
-    with connect(party, settings["address"], certificates=certificates) as link:
+    with connect(party, settings["address"], "ae", certificates=certificates) as link:
         say("ready")
         while True:
             sender, packet = link.receive(None)

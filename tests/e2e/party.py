@@ -110,7 +110,9 @@ def main(party, path):
     patience = Patience(**settings.get("patience", {}))
     try:
         seconds = settings.get("connect", 30.0)
-        link = connect(party, settings["address"], certificates=certificates, timeout=seconds)
+        link = connect(
+            party, settings["address"], settings["keys"], certificates=certificates, timeout=seconds
+        )
     except TransportError as error:
         say(f"failed {error}")
         sys.exit(2)

@@ -181,7 +181,9 @@ class Processes:
 
     def _connect(self):
         address = self._address_of(ANALYST)
-        self.link = connect(ANALYST, address, certificates=self.certificates.get(ANALYST))
+        self.link = connect(
+            ANALYST, address, self.settings["keys"], certificates=self.certificates.get(ANALYST)
+        )
         known = identity_of(ANALYST, self.settings)
         self.mailbox = Mailbox(self.link, known, Patience(**self.patience))
 

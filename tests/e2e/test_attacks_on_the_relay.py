@@ -21,7 +21,7 @@ from protocols.errors import TransportError
 from protocols.transports.cells import Certificates
 from protocols.transports.nvflare import connect
 try:
-    connect("b", sys.argv[1], certificates=Certificates(*map(Path, sys.argv[2:])), timeout=5.0)
+    connect("b", sys.argv[1], (), certificates=Certificates(*map(Path, sys.argv[2:])), timeout=5.0)
 except TransportError as error:
     print(error, flush=True)
     os._exit(3)

@@ -27,6 +27,9 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+PEERS = "bcdz"
+
+
 class Echoes:
     """A relay and parties that echo, as processes."""
 
@@ -63,7 +66,7 @@ def echoes(tmp_path_factory):
 
 @pytest.fixture
 def a(echoes):
-    with connect("a", echoes.address, certificates=None) as link:
+    with connect("a", echoes.address, PEERS, certificates=None) as link:
         yield link
 
 
@@ -120,7 +123,7 @@ def test_a_lost_network_is_found_again(echoes, loss, monkeypatch):
     monkeypatch.setattr(module, "ANSWER_SECONDS", 1.5)
     proxy = Proxy(echoes.address)
     try:
-        with connect("e", proxy.address, certificates=None) as link:
+        with connect("e", proxy.address, PEERS, certificates=None) as link:
             assert link.deliver({"b": b"before"}, 0.0) == {}
             assert link.receive(5.0) == ("b", b"before")
             getattr(proxy, loss)()
@@ -136,7 +139,7 @@ def test_a_lost_network_is_found_again(echoes, loss, monkeypatch):
 def test_a_relay_that_went_is_named(tmp_path):
     with Echoes(tmp_path) as own:
         relay = own.start("relay")
-        with connect("a", own.address, certificates=None) as link:
+        with connect("a", own.address, PEERS, certificates=None) as link:
             relay.kill()
             failed = link.deliver({"b": b"x"}, 1.0)
             assert failed["b"].party == RELAY and own.address in str(failed["b"])
@@ -209,13 +212,13 @@ def test_certificates_bind_names(tmp_path):
     with Echoes(tmp_path) as own:
         own.start("relay", root.certificates("relay"))
         own.start("b", root.certificates("b"))
-        with connect("a", own.address, certificates=root.certificates("a")) as link:
+        with connect("a", own.address, PEERS, certificates=root.certificates("a")) as link:
             assert link.deliver({"b": b"x"}, 0.0) == {}
             assert link.receive(5.0) == ("b", b"x")
         as_another = root.certificates("other", "c")
         for certificates in (foreign, as_another, None):
             with pytest.raises(TransportError, match="the relay cannot be reached at"):
-                connect("a", own.address, certificates=certificates, timeout=2.0)
+                connect("a", own.address, PEERS, certificates=certificates, timeout=2.0)
 
 
 def test_a_relay_with_another_name_is_not_believed(tmp_path):
@@ -223,7 +226,7 @@ def test_a_relay_with_another_name_is_not_believed(tmp_path):
     with Echoes(tmp_path) as own:
         own.start("relay", root.certificates("relay", "mallory"))
         with pytest.raises(TransportError, match="the relay cannot be reached at"):
-            connect("a", own.address, certificates=root.certificates("a"), timeout=2.0)
+            connect("a", own.address, PEERS, certificates=root.certificates("a"), timeout=2.0)
 
 
 # ---- mistakes ------------------------------------------------------------------------------------
@@ -241,11 +244,11 @@ def test_files_that_cannot_be_used_are_named(tmp_path):
     absent = tmp_path / "none.crt"
     for wrong in (good._replace(root=absent), good._replace(key=good.certificate)):
         with pytest.raises(TransportError, match=r"the certificates .* cannot be used"):
-            connect("a", "127.0.0.1:1", certificates=Certificates(*wrong))
+            connect("a", "127.0.0.1:1", PEERS, certificates=Certificates(*wrong))
 
 
 def test_a_relay_that_is_not_there_is_an_error_in_time():
     start = time.monotonic()
     with pytest.raises(TransportError, match="the relay cannot be reached at"):
-        connect("a", free_address(), certificates=None, timeout=1.0)
+        connect("a", free_address(), PEERS, certificates=None, timeout=1.0)
     assert time.monotonic() - start < 5

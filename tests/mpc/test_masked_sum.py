@@ -37,7 +37,7 @@ from mpc.masked_sum.server import Collection
 from mpc.randomness import KeyPair, StreamKey
 from mpc.scheduler import Scheduler, run_all
 from mpc.signing import SigningKey
-from protocols.transports.local import SealedPackets, Traffic
+from protocols.transports.local import EnvelopedPackets, Traffic
 from tests.e2e.test_examples import load
 from tests.randomness import SeededRandomness
 from tests.sums import MESSAGES, Dropping, World, run_dropping
@@ -174,13 +174,13 @@ def test_the_messages_of_a_sum():
 def test_all_messages_can_be_sent_and_are_within_what_is_expected():
     """Encoded and decoded, in a sum where the arrays are as long as may be, and empty."""
     for w in (World(4, 50), World(9, 0, neighbourhood=Neighbourhood(4, 3))):
-        scheduler = Scheduler(SealedPackets(bytes(16), Traffic()))
+        scheduler = Scheduler(EnvelopedPackets(bytes(16), Traffic()))
         for party, program in w.programs().items():
             scheduler.start(party, program)
         assert np.array_equal(scheduler.finish("server").values, w.sum_of(w.members))
 
 
-class DropsTheUnread(SealedPackets):
+class DropsTheUnread(EnvelopedPackets):
     """Drops p00 once, when the server has written to it and p00 has not read that."""
 
     scheduler: Scheduler

@@ -18,7 +18,7 @@ from mpc.errors import (
 from mpc.paillier import PrivateKey, count_by_state, encrypt_column
 from mpc.paillier.messages import Answer, EncryptedBlock, MaskedCounts, Masks
 from mpc.scheduler import ByHand, Scheduler, Sent, run_all
-from protocols.transports.local import SealedPackets, Traffic
+from protocols.transports.local import EnvelopedPackets, Traffic
 from tests.paillier_worlds import counted, plan_of, programs_of, small_key
 from tests.randomness import SeededRandomness
 
@@ -71,7 +71,7 @@ def test_at_full_size_and_over_the_wire():
     x, y = generator.integers(0, 63, 50), generator.integers(0, 2, 50)
     plan = plan_of(key, 50, (63, (2,)), block=16)
     traffic = Traffic()
-    scheduler = Scheduler(SealedPackets(bytes(16), traffic))
+    scheduler = Scheduler(EnvelopedPackets(bytes(16), traffic))
     for party, program in programs_of(key, plan, x, [y]).items():
         scheduler.start(party, program)
     (table,) = scheduler.finish("analyst")

@@ -23,7 +23,7 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER, federate
 from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
-from protocols.transports.local import SealedPackets
+from protocols.transports.local import EnvelopedPackets
 from protocols.variables import Family
 from tests.protocols.small import data_of
 from tests.randomness import SeededRandomness
@@ -87,7 +87,7 @@ class Notes:
         monkeypatch.setattr(counting, "zero_share", watched)
 
     def _watch_messages(self, monkeypatch):
-        pack, places = SealedPackets.pack, {}
+        pack, places = EnvelopedPackets.pack, {}
 
         def watched(packets, sent):
             if self.sent == self.limit:
@@ -102,7 +102,7 @@ class Notes:
                 self.note(message.values, sender, "share", self.shares[sender])
             return pack(packets, sent)
 
-        monkeypatch.setattr(SealedPackets, "pack", watched)
+        monkeypatch.setattr(EnvelopedPackets, "pack", watched)
 
     @property
     def commitments(self):

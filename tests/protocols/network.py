@@ -70,7 +70,7 @@ class MemoryLink:
         self.network, self.party, self.box = network, party, network.boxes[party]
 
     def deliver(self, packets, patience):
-        failed, end = {}, time.monotonic() + patience
+        failed, end = {}, time.monotonic() + (patience or 0.0)
         for receiver, packet in packets.items():
             while not self.network.carry(self.party, receiver, packet):
                 if time.monotonic() >= end:

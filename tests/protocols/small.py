@@ -15,7 +15,7 @@ from protocols.queries.tables import ask_tables
 from protocols.roles import Study
 from protocols.site.data import SiteData
 from protocols.site.memory import SiteMemory
-from protocols.transports.local import SealedPackets
+from protocols.transports.local import EnvelopedPackets
 from protocols.variables import Family, Rows, Variable
 from protocols.wire import ENVELOPE, encode
 from tests.randomness import SeededRandomness
@@ -100,12 +100,12 @@ def packets(monkeypatch, change=lambda sent, packet: packet):
     """Note every (message, packet) on its way, and deliver what `change` makes of the packet."""
     seen = []
 
-    class Watched(SealedPackets):
+    class Watched(EnvelopedPackets):
         def pack(self, sent):
             packet = super().pack(sent)
             seen.append((sent, packet))
             return change(sent, packet)
 
     with monkeypatch.context() as patch:
-        patch.setattr("protocols.transports.local.SealedPackets", Watched)
+        patch.setattr("protocols.transports.local.EnvelopedPackets", Watched)
         yield seen

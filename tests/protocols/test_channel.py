@@ -324,7 +324,7 @@ def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):
 
 
 def test_a_sender_of_more_than_is_read_is_named(monkeypatch):
-    monkeypatch.setattr("protocols.transports.channel.MOST_WAITING", 5000)
+    monkeypatch.setattr("protocols.transports.channel.MOST_WAITING", 10_000)
     network, known = Network(), identities("a", "b", ANALYST)
     boxes = {p: Mailbox(network.link(p), known[p], QUICK) for p in known}
     joined = {}

@@ -66,9 +66,14 @@ ATTACKS = {
     "a truncated text": (lambda p, _: p[:-1], MalformedMessageError),
     "a replay": (lambda p, seen: [p, p], ReplayedMessageError),
     "an old packet": (lambda p, seen: [p, seen[1]], ReplayedMessageError),
-    "an old hello": (lambda p, seen: [seen[0], p], ReplayedMessageError),
+    "an older hello": (lambda p, seen: [another_hello(seen[0]), p], MalformedMessageError),
     "a packet lost": (lambda p, seen: None if len(seen) == 4 else p, UnexpectedMessageError),
 }
+
+
+def another_hello(packet):
+    """Return a hello of the same session that its sender has not said."""
+    return packet[:-1] + bytes([packet[-1] ^ 1])
 
 
 FROM_DEALER = "a changed text", "a changed counter", "a changed sender", "a truncated text"

@@ -15,6 +15,10 @@ from protocols.transports.nvflare import connect, start_relay
 from protocols.transports.pieces import Pieces, count_of, piece_of
 
 
+def queued(pieces):
+    return sum(room.queued for room in (*pieces._rooms.values(), pieces._strange))
+
+
 def taken(pieces):
     found = []
     while (packet := pieces.next(0.0)) is not None:
@@ -24,7 +28,7 @@ def taken(pieces):
 
 @given(st.lists(st.lists(st.binary(max_size=3), min_size=1, max_size=4), max_size=5), st.data())
 def test_packets_are_put_together_once_in_whatever_order_their_pieces_come(packets, data):
-    pieces, before = Pieces(), []
+    pieces, before = Pieces("ab"), []
     for number, packet in enumerate(packets):
         sent = [(number, i, len(packet), piece) for i, piece in enumerate(packet)]
         for piece in data.draw(st.permutations(sent)):
@@ -32,7 +36,7 @@ def test_packets_are_put_together_once_in_whatever_order_their_pieces_come(packe
             before.append(piece)
             pieces.add("a", b"epoch", *data.draw(st.sampled_from(before)))  # its receipt was lost
     assert taken(pieces) == [("a", b"".join(packet)) for packet in packets]
-    assert pieces._queued == 0
+    assert queued(pieces) == 0
 
 
 @given(st.binary(max_size=20))
@@ -43,22 +47,22 @@ def test_a_packet_is_the_pieces_that_it_is_cut_into(packet):
 
 
 def test_a_packet_that_was_given_up_is_dropped():
-    pieces = Pieces()
+    pieces = Pieces("ab")
     pieces.add("a", b"1", 0, 0, 2, b"given up")
     pieces.add("a", b"1", 2, 0, 1, b"whole")
     pieces.add("a", b"1", 0, 1, 2, b"came late")
-    assert taken(pieces) == [("a", b"whole")] and pieces._queued == 0
+    assert taken(pieces) == [("a", b"whole")] and queued(pieces) == 0
 
 
 def test_pieces_that_disagree_on_their_count_are_no_error():
-    pieces = Pieces()
+    pieces = Pieces("ab")
     pieces.add("a", b"1", 0, 5, 6, b"x")
     pieces.add("a", b"1", 0, 0, 2, b"y")
-    assert taken(pieces) == [("a", b"yx")] and pieces._queued == 0
+    assert taken(pieces) == [("a", b"yx")] and queued(pieces) == 0
 
 
 def test_a_sender_that_was_started_again_begins_anew():
-    pieces = Pieces()
+    pieces = Pieces("ab")
     pieces.add("a", b"1", 5, 0, 2, b"old")
     pieces.add("a", b"2", 0, 0, 1, b"new")
     pieces.add("b", b"1", 0, 0, 1, b"b's")
@@ -67,7 +71,7 @@ def test_a_sender_that_was_started_again_begins_anew():
 
 def test_more_than_may_wait_is_not_taken_until_some_was_read(monkeypatch):
     monkeypatch.setattr(module, "MOST_QUEUED", 10)
-    pieces = Pieces()
+    pieces = Pieces("ab")
     assert pieces.add("a", b"1", 0, 0, 1, b"x" * 11)
     assert not pieces.add("a", b"1", 1, 0, 1, b"y")
     assert pieces.next(0.0) == ("a", b"x" * 11)
@@ -75,22 +79,34 @@ def test_more_than_may_wait_is_not_taken_until_some_was_read(monkeypatch):
     assert taken(pieces) == [("a", b"y")]
 
 
-def test_senders_that_are_remembered_are_bounded():
-    pieces = Pieces()
-    for i in range(10 * module.MOST_STREAMS):
-        pieces.add("a", i.to_bytes(4, "big"), 0, 0, 2, b"x")
-    assert len(pieces._streams) <= module.MOST_STREAMS
+def test_processes_that_are_remembered_are_bounded():
+    pieces = Pieces("ab")
+    for sender in ("a", "stranger"):
+        for i in range(10 * module.MOST_STREAMS):
+            pieces.add(sender, i.to_bytes(4, "big"), 0, 0, 2, b"x")
+    assert queued(pieces) == 2 * module.MOST_STREAMS
+
+
+@pytest.mark.parametrize("sender", ["b", "stranger"])
+def test_a_packet_that_never_ends_keeps_nobody_else_out(monkeypatch, sender):
+    monkeypatch.setattr(module, "MOST_QUEUED", 100)
+    monkeypatch.setattr(module, "MOST_STRANGE", 100)
+    pieces, index = Pieces("ab"), 0
+    while pieces.add(sender, b"epoch", 0, index, 1000, b"x" * 10):
+        index += 1
+    assert index == 11 and pieces.next(0.0) is None, "nothing that could be read makes room again"
+    assert pieces.add("a", b"epoch", 0, 0, 1, b"hello") and taken(pieces) == [("a", b"hello")]
 
 
 @pytest.mark.parametrize("name", ["", "server", "relay", "a.b", "a b", "-a", "x" * 65, "a/b", "ä"])
 def test_names_that_cellnet_would_take_for_something_else_are_refused(name):
     with pytest.raises(ValueError, match="cannot be a party's name"):
-        connect(name, "127.0.0.1:1", certificates=None)
+        connect(name, "127.0.0.1:1", (), certificates=None)
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":8102", "host:x", "host:70000", "::1:8"])
 def test_what_is_no_address_is_named(address):
-    for start in (start_relay, lambda *a, **o: connect("a", *a, **o)):
+    for start in (start_relay, lambda *a, **o: connect("a", *a, (), **o)):
         with pytest.raises(TransportError, match="is no address: host:port is wanted"):
             start(address, certificates=None)
 
@@ -98,4 +114,4 @@ def test_what_is_no_address_is_named(address):
 def test_without_nvflare_one_error_tells_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "nvflare.fuel.f3.cellnet", None)
     with pytest.raises(TransportError, match=r"pip install 'vertibayes\[nvflare\]'"):
-        connect("a", "127.0.0.1:1", certificates=None)
+        connect("a", "127.0.0.1:1", (), certificates=None)

@@ -17,7 +17,7 @@ from protocols.ledger import Ledger, OpenedTable
 from protocols.session import Traffic
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData, apart
-from protocols.transports.local import LocalTransport, SealedPackets
+from protocols.transports.local import EnvelopedPackets, LocalTransport
 from protocols.variables import Rows
 from vertibayes.counting import SecureCounter
 from vertibayes.naive_bayes.accounting import Privacy
@@ -331,6 +331,6 @@ def _distributed(
         parties,
         via="masked_sum" if request.via == "masked" else "additive_scheme",
         alpha=request.alpha,
-        carrier=lambda: SealedPackets(session, traffic),
+        carrier=lambda: EnvelopedPackets(session, traffic),
     )
     return study, traffic
