@@ -19,7 +19,8 @@ for another's before it sends its own, and the two are put in the order of the n
 Security: a session key needs, of each side, the static *or* the ephemeral private key, so
 - a stranger, or a relay, cannot be a party: static keys are pinned, not sent;
 - who steals static keys later reads nothing sealed before (ee), and who steals one party's cannot
-  pretend to it that he is another (es, se);
+  pretend to it that he is another (es, se): of what he seals as another a hello opens, by which he
+  agrees on no key, and an "unknown", by which it takes the other for one that was started again;
 - a hello that is sent again is bound to its session. Whoever has chosen a fresh ephemeral key has a
   fresh session key, whatever it was sent: no two sessions share one, nor two directions or places
   in them an envelope key, which is drawn by the salt besides. The nonce can therefore be constant.
