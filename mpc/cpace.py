@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -34,7 +34,6 @@ from mpc.randomness import KEY_BYTES, Randomness
 from mpc.rounds import Expect, Message, Party, Program, Round
 
 POINT_BYTES = 32
-CODE_BYTES = 32
 PRIME = 2**255 - 19
 MONTGOMERY_A = 486_662
 HASH_BLOCK = 128  # of SHA-512
@@ -58,7 +57,11 @@ class Confirmation(Message):
 
 
 def same_secret(
-    party: Party, secrets: Mapping[Party, bytes], session: bytes, randomness: Randomness
+    party: Party,
+    secrets: Mapping[Party, bytes],
+    session: bytes,
+    randomness: Randomness,
+    confirming: Callable[[Collection[Party]], None] = lambda _: None,
 ) -> Program[dict[Party, bool]]:
     """Compare a secret with each of several peers.
 
@@ -70,15 +73,18 @@ def same_secret(
     session : bytes
         Names the run.
     randomness : Randomness
+    confirming : callable
+        Is told the peers before any code leaves, by which they learn whether their guess was right.
 
     Returns
     -------
     same : dict of Party to bool
+        False too of a peer whose code is none.
 
     Raises
     ------
     MalformedMessageError
-        If a peer sends no point, one of small order, or a code of another length.
+        If a peer sends no point, or one of small order.
     """
     sides = {
         peer: Side(generator(secret, _names(party, peer), session), randomness.bytes(KEY_BYTES))
@@ -91,8 +97,9 @@ def same_secret(
         assert isinstance(message, Point)  # the transport has checked the kind
         keys[peer] = _agreed(sides[peer], peer, message.value, session)
     codes = {peer: Confirmation(_code(key, party, peer)) for peer, key in keys.items()}
+    confirming(tuple(secrets))
     confirmed = yield Round(codes, dict.fromkeys(secrets, Expect(Confirmation)))
-    return {peer: _fits(peer, confirmed[peer], _code(keys[peer], peer, party)) for peer in keys}
+    return {peer: _fits(confirmed[peer], _code(keys[peer], peer, party)) for peer in keys}
 
 
 def _names(party: Party, peer: Party) -> bytes:
@@ -111,10 +118,8 @@ def _code(key: bytes, sender: Party, receiver: Party) -> bytes:
     return hmac.new(key, prefixed(sender.encode(), receiver.encode()), hashlib.sha256).digest()
 
 
-def _fits(peer: Party, message: Message, wanted: bytes) -> bool:
+def _fits(message: Message, wanted: bytes) -> bool:
     assert isinstance(message, Confirmation)  # the transport has checked the kind
-    if len(message.code) != CODE_BYTES:
-        raise MalformedMessageError(peer, f"a confirmation of {len(message.code)} bytes")
     return hmac.compare_digest(message.code, wanted)
 
 

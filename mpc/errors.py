@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class ProtocolError(Exception):
     """A party did not follow the protocol.
@@ -37,6 +39,20 @@ class ReplayedMessageError(ProtocolError):
 
 class PartyGoneError(ProtocolError):
     """A party that is waited for has gone, and too few are left to go on without it."""
+
+
+class ImpossibleTablesError(ProtocolError):
+    """Opened tables that no records have: one of several parties did not follow the protocol.
+
+    Parameters
+    ----------
+    sites : sequence of str
+    dealer : str
+    """
+
+    def __init__(self, sites: Sequence[str], dealer: str) -> None:
+        parties = f"{', '.join(sites)} or {dealer}"
+        super().__init__(parties, "a table that no records have: one of them lies")
 
 
 class DealReusedError(Exception):

@@ -27,8 +27,8 @@ class Policy:
     most_cells : int, default=20,000,000
         In all tables of one query.
     most_failed_meets : int, default=100
-        Comparisons of its list of people with another site's that did not end in their being equal,
-        in all sessions together: each may have been a guess.
+        Comparisons of its list of people with another site's since the last that ended in their
+        being equal, in all sessions together: each may have been a guess.
 
     Raises
     ------

@@ -103,8 +103,7 @@ class Joined:
         """Return the chosen records: places of a permutation that the analyst cannot foresee.
 
         The permutation sorts 64-bit numbers of the stream ``rows.seed`` under the sites' seed. A
-        site knows it: one that works with the analyst can search for places to its liking, though
-        not among many seeds.
+        site knows it: one that works with the analyst can search for places to its liking.
         """
         if rows.count(self.commitments.records) == self.commitments.records:
             return Selection(self.commitments)

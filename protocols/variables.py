@@ -69,17 +69,14 @@ class Family(NamedTuple):
         return (self.child, *self.parents)
 
 
-PERMUTATIONS = 16
-
-
 class Rows(NamedTuple):
     """The records at places [first, last) of a permutation that the sites draw jointly.
 
     Parameters
     ----------
     seed : int, default=0
-        Which of the `PERMUTATIONS`: a site that works with the analyst knows them, and could look
-        for one in which it knows all but one of some records side by side.
+        Which of the permutations: a site that works with the analyst knows them, and can look for
+        one in which it knows all but one of some records side by side.
     first, last : int
         The places; ``Rows()`` is all records.
     """
@@ -97,6 +94,6 @@ class Rows(NamedTuple):
             If the places do not lie within the records.
         """
         last = records if self.last is None else self.last
-        if not 0 <= self.first <= last <= records or not 0 <= self.seed < PERMUTATIONS:
+        if not 0 <= self.first <= last <= records or not 0 <= self.seed < 2**63:
             raise ValueError(f"{self} does not lie within {records} records")
         return last - self.first

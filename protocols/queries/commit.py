@@ -123,6 +123,8 @@ def _study(party: Party, query: Commit) -> Study:
 
 def _consider_at_site(site: SiteRole, query: Commit) -> None:
     study = _study(site.party, query)
+    if site.party not in study.sites:
+        raise QueryRefusedError(site.party, "it holds nothing of the study")
     strangers = set(query.parties) - set(site.public_keys) - {site.party}
     if study.dealer != site.dealer or strangers:
         known = ", ".join(sorted((site.dealer, *site.public_keys)))

@@ -13,7 +13,8 @@ has not met, or whose list differs (`protocols.queries.commit`).
 Security: dealer, relay and an analyst who is not a site learn nothing of the identifiers: the key
 is the two sites'. A *site*, even with the analyst, tests one guess of another's whole list in a
 run, its own list if it is honest; nothing that it receives is of use for testing more afterwards,
-and runs that did not end in equal lists are counted before they begin (`most_failed_meets`).
+and runs since the last that ended in equal lists are counted, before a peer can have learned of it
+(`most_failed_meets`).
 A site that lies makes the run end and is among those named. A site that knows the list can claim to
 hold the records: what it then commits is its lie, as any column may be (docs/threat-model.md).
 Leakage: for each two sites whether their lists are equal, to both and to the analyst, who also
@@ -116,7 +117,7 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
         if site.memory.failed_meets(peer) >= site.policy.most_failed_meets:
             reason = (
                 f"{site.policy.most_failed_meets} comparisons with {peer} did not end in equal "
-                "lists, and no more are allowed (most_failed_meets)"
+                "lists: if these were not guesses, allow more by most_failed_meets of its policy"
             )
             raise QueryRefusedError(site.party, reason)
     site.ledger.note(REVEALED, site.party, (*others, site.analyst))
@@ -130,10 +131,9 @@ def _site(site: SiteRole, query: Meet) -> Program[None]:
     others = [party for party in query.parties[:-1] if party != site.party]
     lists = list_digest(site.data)
     secrets = {peer: _secret(site, peer, lists) for peer in others}
-    counted = others if site.data.ids is not None else []
-    site.memory.meet(counted)
-    same = yield from same_secret(site.party, secrets, query.session, site.randomness)
-    site.memory.met([peer for peer in counted if same[peer]])
+    count = site.memory.meet if site.data.ids is not None else lambda _: None
+    same = yield from same_secret(site.party, secrets, query.session, site.randomness, count)
+    site.memory.met([peer for peer in others if same[peer]])
     site.met = frozenset(peer for peer in others if same[peer])
     different = tuple(peer for peer in others if not same[peer])
     yield Round({site.analyst: Met(different, site.data.records)}, {})

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.errors import ImpossibleTablesError
 from mpc.masked_tables import Group, Plan, Selection, count_tables, deal_tables, open_tables
 from mpc.rounds import Party, Program
 from protocols.errors import QueryRefusedError
@@ -186,6 +187,8 @@ def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables)
 def _consider_at_site(site: SiteRole, query: Tables) -> None:
     plan = _checked(site.party, site.policy, site.joined, query)
     assert site.joined is not None and site.holder is not None  # checked
+    if site.party not in plan.parties:
+        raise QueryRefusedError(site.party, "it holds nothing of the tables")
     if query.number <= site.holder.last:
         reason = f"tables number {query.number} come after {site.holder.last}: masks are used once"
         raise QueryRefusedError(site.party, reason)
@@ -255,11 +258,30 @@ def _analyst(analyst: AnalystRole, query: Tables) -> Program[list[NDArray[np.int
         raise ValueError("tables are asked before a study is committed")
     plan = _plan(analyst.joined, query)
     tables = yield from open_tables(plan)
+    _check_possible(analyst.joined.study, plan, query, tables)
     _note(analyst.ledger, plan, query, analyst.party)
     what = "which tables are asked, over which records"
     for party in query.parties:
         analyst.ledger.note(what, analyst.party, (party,))
     return tables
+
+
+def _check_possible(
+    study: Study, plan: Plan, query: Tables, tables: Sequence[NDArray[np.int64]]
+) -> None:
+    """Refuse tables that no records have.
+
+    Raises
+    ------
+    ImpossibleTablesError
+        If one counts more records than there are, or not all where no value is missing.
+    """
+    members = [[*p, *last] for p, lasts in query.groups for last in [[z] for z in lasts] or [[]]]
+    for names, table in zip(members, tables, strict=True):
+        gaps = not query.missing and any(study.variables[name].missing for name in names)
+        counted, records = int(table.sum()), plan.selection.records
+        if counted > records or (counted < records and not gaps):
+            raise ImpossibleTablesError(plan.parties, study.dealer)
 
 
 TABLES: Conversation[Any] = Conversation(

@@ -118,18 +118,20 @@ class SiteMemory:
     # ---- comparisons -----------------------------------------------------------------------------
 
     def failed_meets(self, peer: Party) -> int:
-        """Return how many comparisons with a site have not ended in equal lists."""
+        """Return how many comparisons with a site there were since the last of equal lists."""
         return self._failed.get(peer, 0)
 
     def meet(self, peers: Collection[Party]) -> None:
-        """Remember comparisons that begin: one that a peer breaks off has told it as much."""
+        """Remember comparisons whose outcome peers are about to learn."""
         self._failed |= {peer: self.failed_meets(peer) + 1 for peer in peers}
         self._keep(bool(peers))
 
     def met(self, peers: Collection[Party]) -> None:
-        """Take back comparisons that have ended in equal lists."""
-        self._failed |= {peer: self.failed_meets(peer) - 1 for peer in peers}
-        self._keep(bool(peers))
+        """Forget the comparisons with sites that hold the same list: they need not guess it."""
+        known = self._failed.keys() & set(peers)
+        for peer in known:
+            del self._failed[peer]
+        self._keep(bool(known))
 
     # ---- record sets -------------------------------------------------------------------------
 

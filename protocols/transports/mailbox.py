@@ -37,7 +37,8 @@ MOST_EARLY = 4  # hellos of one peer, of sessions that have not begun
 HELLO_BYTES = 1 << 17  # of a hello, at most
 MOST_REFUSED = 100  # that are remembered
 MOST_NOTED, NOTED_SECONDS = 10, 10.0  # refusals that are noted, in so many seconds
-MOST_ANSWERED = 100  # sessions that senders were told of, and are not told of again
+MOST_ANSWERED = 100  # sessions that senders were told of,
+AGAIN_SECONDS = 2.0  # and are told of again
 UNREADABLE = b"hello"  # says that it was a hello that did not open: not that it is of no session
 
 
@@ -123,7 +124,7 @@ class Mailbox:
         self._noted: deque[float] = deque(maxlen=MOST_NOTED)
         self._early: deque[tuple[Party, Header, bytes]] = deque()
         self._seen: set[bytes] = set()
-        self._answered: deque[tuple[Party, bytes]] = deque(maxlen=MOST_ANSWERED)
+        self._answered: dict[tuple[Party, bytes], float] = {}
 
     @property
     def party(self) -> Party:
@@ -220,10 +221,16 @@ class Mailbox:
             self._answer(sender, header, b"")
 
     def _answer(self, sender: Party, header: Header, text: bytes) -> None:
-        """Tell a sender, once, that its packet is of no session here; wait for nothing of it."""
-        if (sender, header.session) in self._answered:
+        """Tell a sender that its packet is of no session here; wait for nothing of it.
+
+        It is told again if it goes on: an answer may be lost, and not every packet is worth one.
+        """
+        key, now = (sender, header.session), monotonic()
+        if key in self._answered and now - self._answered[key] < AGAIN_SECONDS:
             return
-        self._answered.append((sender, header.session))
+        self._answered[key] = now
+        if len(self._answered) > MOST_ANSWERED:
+            del self._answered[next(iter(self._answered))]
         packet = self.identity.seal_statically(
             sender, UNKNOWN, header.session, text, self.randomness
         )

@@ -12,6 +12,7 @@ from mpc.rounds import Party
 PIECE = 1 << 18  # bytes
 MOST_QUEUED = 1 << 30  # bytes of a peer that wait; beyond it its pieces are sent again
 MOST_STRANGE = 1 << 20  # bytes of all others
+OBJECT = 256  # bytes that the smallest piece takes
 MOST_STREAMS = 4  # processes of one peer that are remembered
 
 
@@ -23,6 +24,11 @@ def count_of(packet: bytes) -> int:
 def piece_of(packet: bytes, index: int) -> bytes:
     """Return a piece of a packet."""
     return packet[index * PIECE : (index + 1) * PIECE]
+
+
+def cost(waiting: bytes) -> int:
+    """Return what a packet, or a piece of one, takes in memory."""
+    return len(waiting) + OBJECT
 
 
 class Stream(NamedTuple):
@@ -43,25 +49,41 @@ class Room:
     def add(
         self, key: tuple[Party, bytes], number: int, index: int, count: int, piece: bytes
     ) -> bytes | None:
-        """Add a piece of a sender's process; return the packet if it is whole."""
+        """Add a piece of a sender's process; return the packet if it is whole.
+
+        Raises
+        ------
+        OverflowError
+            If there is no room for it.
+        """
+        stream = self._stream(key, number)
+        if number < stream.number or stream.complete or index in stream.pieces:
+            return None  # its receipt was lost
+        if self.queued > self.most or count * PIECE > self.most + PIECE:
+            raise OverflowError
+        stream.pieces[index] = piece
+        self.queued += cost(piece)
+        if len(stream.pieces) < count:
+            return None
+        self._streams[key] = Stream(number, {}, True)
+        packet = b"".join(stream.pieces[i] for i in sorted(stream.pieces))
+        self._forget(stream)
+        self.queued += cost(packet)
+        return packet
+
+    def _stream(self, key: tuple[Party, bytes], number: int) -> Stream:
+        """Return the stream of a process, the latest; one of an older packet was given up."""
         stream = self._streams.pop(key, None) or Stream(-1, {}, True)
         if number > stream.number:
-            self._forget(stream)  # given up, if it is not complete
+            self._forget(stream)
             stream = Stream(number, {}, False)
-        packet = None
-        if number == stream.number and not stream.complete and index not in stream.pieces:
-            stream.pieces[index] = piece
-            self.queued += len(piece)
-            if len(stream.pieces) == count:
-                packet = b"".join(stream.pieces[i] for i in sorted(stream.pieces))
-                stream = Stream(number, {}, True)
         self._streams[key] = stream
         if len(self._streams) > MOST_STREAMS:
             self._forget(self._streams.pop(next(iter(self._streams))))
-        return packet
+        return stream
 
     def _forget(self, stream: Stream) -> None:
-        self.queued -= sum(map(len, stream.pieces.values()))
+        self.queued -= sum(map(cost, stream.pieces.values()))
 
 
 class Pieces:
@@ -90,7 +112,7 @@ class Pieces:
         except Empty:
             return None
         with self._lock:
-            self._room(found[0]).queued -= len(found[1])
+            self._room(found[0]).queued -= cost(found[1])
         return found
 
     def add(
@@ -110,10 +132,10 @@ class Pieces:
         piece : bytes
         """
         with self._lock:
-            room = self._room(sender)
-            if room.queued > room.most:
+            try:
+                packet = self._room(sender).add((sender, epoch), number, index, count, piece)
+            except OverflowError:
                 return False
-            packet = room.add((sender, epoch), number, index, count, piece)
             if packet is not None:
                 self._packets.put((sender, packet))
         return True

@@ -12,11 +12,13 @@ by the query too, and ids are drawn anew by each commitment; without either the 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from mpc.errors import ImpossibleTablesError
 from mpc.masked_tables import Plan
 from mpc.masked_tables.messages import Masked, Part
 from protocols.queries import Commit
@@ -66,7 +68,8 @@ def test_a_term_that_is_asked_for_twice_in_a_session(monkeypatch, numbered):
         masked = sent_by_a(seen, Masked)
         for _ in range(2):  # as any learner does with a prefix that it extends further
             asked.append("xyz with w")
-            count(federation, study, ("x", "y", "z", "w"))
+            with suppress(ImpossibleTablesError):  # it does not trouble to take it out again
+                count(federation, study, ("x", "y", "z", "w"))
     # Each part is D + A(T) - A(x) (x) masked(right): 8 rows of (xy), (xz); 8, changed, of (xyz).
     first, second = np.split(sent_by_a(seen, Part), 2, axis=1)
     masks = (first - second)[8:].reshape(2, 4, 40)[:, 0]
@@ -88,7 +91,8 @@ def test_a_study_that_is_gone_on_with(monkeypatch, new_ids):
                 role.randomness = SeededRandomness(f"{role.party} {run * new_ids}".encode())
             study = federation.session.ask(Commit.of(STUDY))
             columns.append(sent_by_a(seen, Masked))
-            count(federation, study, ("x", "y", "z"))
+            with suppress(ImpossibleTablesError):
+                count(federation, study, ("x", "y", "z"))
             parts.append(sent_by_a(seen, Part))
             federation.session.close()
             seen.clear()

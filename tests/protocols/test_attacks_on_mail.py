@@ -79,6 +79,17 @@ def test_a_message_of_no_session_does_not_hold_a_party_up():
     assert time.monotonic() - start < 0.5, "20 packets, 20 receipts"
 
 
+def test_an_answer_that_may_be_lost_is_given_again(monkeypatch):
+    """To who goes on in a session that is unknown here, and not for every packet."""
+    monkeypatch.setattr("protocols.transports.mailbox.AGAIN_SECONDS", 0.02)
+    link = ListLink([("b", junk(DATA, "b", "a", session=b"s" * 16)) for _ in range(20)])
+    link.receive = lambda _: time.sleep(0.005) or (link.packets.pop(0) if link.packets else None)
+    mailbox = Mailbox(link, KNOWN["a"])
+    while link.packets:
+        mailbox.receive(None, 0.0)
+    assert 2 <= len(link.sent) < 10
+
+
 def test_a_flood_of_refused_packets_does_not_stop_the_clock():
     """`Mailbox.receive` looks at its time-out only where no packet waits."""
     ends = time.monotonic() + 2.0

@@ -71,6 +71,7 @@ def test_a_sender_that_was_started_again_begins_anew():
 
 def test_more_than_may_wait_is_not_taken_until_some_was_read(monkeypatch):
     monkeypatch.setattr(module, "MOST_QUEUED", 10)
+    monkeypatch.setattr(module, "PIECE", 11)
     pieces = Pieces("ab")
     assert pieces.add("a", b"1", 0, 0, 1, b"x" * 11)
     assert not pieces.add("a", b"1", 1, 0, 1, b"y")
@@ -84,18 +85,36 @@ def test_processes_that_are_remembered_are_bounded():
     for sender in ("a", "stranger"):
         for i in range(10 * module.MOST_STREAMS):
             pieces.add(sender, i.to_bytes(4, "big"), 0, 0, 2, b"x")
-    assert queued(pieces) == 2 * module.MOST_STREAMS
+    assert queued(pieces) == 2 * module.MOST_STREAMS * module.cost(b"x")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(module, "MOST_QUEUED", 10_000)
+    monkeypatch.setattr(module, "MOST_STRANGE", 10_000)
+    monkeypatch.setattr(module, "PIECE", 1000)
+    return Pieces("ab")
 
 
 @pytest.mark.parametrize("sender", ["b", "stranger"])
-def test_a_packet_that_never_ends_keeps_nobody_else_out(monkeypatch, sender):
-    monkeypatch.setattr(module, "MOST_QUEUED", 100)
-    monkeypatch.setattr(module, "MOST_STRANGE", 100)
-    pieces, index = Pieces("ab"), 0
-    while pieces.add(sender, b"epoch", 0, index, 1000, b"x" * 10):
-        index += 1
-    assert index == 11 and pieces.next(0.0) is None, "nothing that could be read makes room again"
-    assert pieces.add("a", b"epoch", 0, 0, 1, b"hello") and taken(pieces) == [("a", b"hello")]
+@pytest.mark.parametrize("size", [0, 100])
+def test_packets_that_never_end_or_are_empty_keep_nobody_else_out(small, sender, size):
+    for index in range(10):
+        small.add(sender, b"epoch", 0, index, 11, bytes(size))
+    packets = 0
+    while small.add(sender, b"another", packets, 0, 1, b"") and packets < 1000:
+        packets += 1
+    assert packets < 50
+    assert small.add("a", b"epoch", 0, 0, 1, b"hello")
+    assert taken(small)[-1] == ("a", b"hello")
+
+
+def test_a_packet_that_is_too_large_is_not_begun_and_keeps_its_sender_not_out(small):
+    assert not any(small.add("b", b"1", 0, i, 12, bytes(1000)) for i in range(12))
+    for i in range(9):
+        small.add("b", b"1", 1, i, 11, bytes(1000))  # given up
+    assert small.add("b", b"1", 2, 0, 1, b"next") and taken(small) == [("b", b"next")]
+    assert queued(small) == 0
 
 
 @pytest.mark.parametrize("name", ["", "server", "relay", "a.b", "a b", "-a", "x" * 65, "a/b", "ä"])
