@@ -105,6 +105,11 @@ class Channel:
         chosen = self.peers if peers is None else peers
         self._deliver({peer: self._seal.greet(peer, text) for peer in chosen}, patience)
 
+    def unreached(self) -> dict[Party, PeerGoneError]:
+        """Return whom no hello has reached: no longer given up, they may be greeted again."""
+        late, self._gone = self._gone, {}
+        return late
+
     def welcome(self, sender: Party, packet: bytes) -> None:
         """Take a peer's hello.
 
