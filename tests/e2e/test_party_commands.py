@@ -27,7 +27,7 @@ def folder(tmp_path):
 def test_the_list_of_commands_cuts_no_sentence(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = run(capsys, "--help")
-    assert code == 0 and "  site  " in out and "..." not in out
+    assert code == 0 and "  site  " in out and "..." not in out.split("Commands:")[1]
 
 
 @pytest.mark.parametrize("party", ["site", "dealer", "relay"])
