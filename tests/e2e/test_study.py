@@ -2,8 +2,10 @@
 
 import json
 import logging
+import os
 import re
 import runpy
+import signal
 from base64 import b64decode
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -144,6 +146,17 @@ def test_a_run_that_failed_is_started_again_as_it_was_and_its_ledger_is_kept(
 
 def raise_(error):
     raise error
+
+
+def test_a_run_that_is_told_to_end_keeps_its_ledger_too(capsys, folder, tmp_path, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    end = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
+    monkeypatch.setattr("vertibayes.learning.fit_cpts", end)
+    try:
+        assert learn_study(capsys, folder, tmp_path / "out")[0] == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ledger_of(tmp_path / "out")["tables"]
 
 
 def test_the_summary_names_the_study_its_parties_keys_and_whose_bytes_it_counts(
