@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -148,7 +147,6 @@ def _learn(
         from vertibayes.cli.study import run_study
 
         _check_no_options(context)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: a ledger is written
         return run_study(study, out, quiet)
     if not data:
         raise ValueError("a study.toml, or --data FILE, is wanted")
