@@ -67,7 +67,7 @@ def write_bif(network: Network) -> str:
 
 def _lines(network: Network) -> Iterator[str]:
     codes = encode_nodes(network.structure.nodes)
-    yield "network unknown {\n}"
+    yield "network vertibayes {\n}"
     for node in network.structure.nodes:
         states = ", ".join(map(encode_name, network.variables[node].states))
         count = len(network.variables[node].states)

@@ -19,7 +19,7 @@ from protocols.federation import Federation
 from protocols.ledger import Ledger, OpenedTable
 from protocols.queries import Commit, Describe, Description, Meet
 from protocols.queries.batches import batches
-from protocols.queries.tables import ask_tables
+from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.roles import GIBIBYTE, Study
 from protocols.session import Session
 from protocols.site.data import SiteData
@@ -285,6 +285,9 @@ class SecureCounter:
             OpenedTable(family.members, table.size, role.party, rows)
             for family, _, rows, table in kept.tables
         )
+        members = {name for family, *_ in kept.tables for name in family.members}
+        if members:
+            note_asked(role, parties_of(self.study, members))
 
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
         for batch in batches(self.study, families, rows.count(self.records), self._budget):

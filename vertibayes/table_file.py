@@ -29,6 +29,7 @@ from protocols.variables import Family, Rows
 MAGIC = b"VBT1"
 LENGTHS = struct.Struct("<QQ")
 DIGEST_BYTES = 32
+SEED = "seed of the sites"
 
 
 class Opened(NamedTuple):
@@ -90,10 +91,7 @@ class TableFile:
             return
         different = [name for name in head if head[name] != self._head[name]]
         if different:
-            raise ValueError(
-                f"{self.path} is of a study with other {', '.join(different)} than the sites have "
-                "now: what was opened then cannot be gone on with; name another folder"
-            )
+            raise ValueError(f"{self.path} {_told(different)}")
 
     def add(self, tables: Sequence[Opened]) -> None:
         """Write tables; they are on disk when this returns."""
@@ -169,6 +167,18 @@ class TableFile:
         self.tables.append(Opened(Family(child, tuple(parents)), head["missing"], rows, table))
 
 
+def _told(different: Sequence[str]) -> str:
+    """Say why a study cannot be gone on with: a mark is of all sites, and names none of them."""
+    anew = 'begin a new study, in another folder ([study] folder = "study2" in study.toml)'
+    if different == [SEED]:
+        return (
+            "is of a study that the sites do not remember as they did: one of them has lost its "
+            f"memory, or has an older one; have it restore the newest, or {anew}"
+        )
+    others = ", ".join(name for name in different if name != SEED)
+    return f"is of a study with other {others} than the sites have now: {anew}"
+
+
 def _head_of(study: Study, mark: bytes) -> dict[str, Any]:
     variables = [
         [v.name, list(v.states), v.missing, list(study.holders[v.name])]
@@ -179,7 +189,7 @@ def _head_of(study: Study, mark: bytes) -> dict[str, Any]:
         "variables": sorted(variables),
         "records": study.records,
         "dealer": study.dealer,
-        "seed of the sites": mark.hex(),
+        SEED: mark.hex(),
     }
 
 

@@ -4,6 +4,7 @@
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir "$1"
+echo '*' > "$1/.gitignore"  # private keys, and soon exact counts: no `git add` takes them
 for party in clinic hospital registry dealer analyst relay; do cp -r "$here/$party" "$1/$party"; done
 python "$here/make_records.py" "$1"
 cd "$1"

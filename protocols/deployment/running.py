@@ -31,7 +31,7 @@ from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.transports.cells import Certificates
 from protocols.transports.mailbox import Mailbox
-from protocols.transports.network import NetworkTransport, answer
+from protocols.transports.network import NetworkTransport, Waiting, answer, unsaid
 from protocols.transports.nvflare import connect, start_relay
 
 # ---- roles ---------------------------------------------------------------------------------------
@@ -112,11 +112,11 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def study_session(file: StudyFile) -> Iterator[Session]:
-    """Connect as the analyst, and begin a session with the study's parties."""
+def study_session(file: StudyFile, waiting: Waiting = unsaid) -> Iterator[Session]:
+    """Connect as the analyst, and begin a session; `waiting` is told who has not come yet."""
     keys = own_keys(file)
     with _mailbox(file, keys) as mailbox:
-        transport = NetworkTransport(mailbox, (*file.sites, file.dealer))
+        transport = NetworkTransport(mailbox, (*file.sites, file.dealer), waiting)
         role = AnalystRole(file.party, public_keys=file.pinned)
         with Session(role, transport, CONVERSATIONS) as session:
             yield session

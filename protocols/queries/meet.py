@@ -43,6 +43,10 @@ SAME_RECORDS = "records of two sites, compared"
 SESSION_BYTES = 16
 VERSION = 1  # raised whenever a message changes
 REVEALED = "whether its records are the same, in the same order"
+AS_WRITTEN = (
+    "Identifiers are compared as they are written: outer spaces, upper and lower case and leading "
+    "zeros make another person"
+)
 NAME_CELLS = 256  # characters of a name, at most
 
 
@@ -190,8 +194,9 @@ def _told(sites: Sequence[Party], pairs: set[frozenset[Party]], counts: Mapping[
         return f"the sites hold different numbers of records: {told}"
     differ = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) in pairs]
     agree = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) not in pairs]
-    told = f"the records are not the same, or not in the same order, at {', at '.join(differ)}"
-    return f"{told}; they are the same at {', at '.join(agree)}" if agree else told
+    told = f"the records are not the same at {', at '.join(differ)}"
+    told += f"; they are the same at {', at '.join(agree)}" if agree else ""
+    return f"{told}. {AS_WRITTEN}"
 
 
 MEET: Conversation[None] = Conversation(

@@ -9,7 +9,7 @@ sites concerned and the dealer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from operator import index
@@ -76,6 +76,12 @@ class Tables(Query):
         ]
 
 
+def parties_of(study: Study, names: Iterable[str]) -> tuple[Party, ...]:
+    """Return whom tables of variables concern: their holders, and the dealer."""
+    holders = {site for name in names for site in study.holders[name]}
+    return (*sorted(holders), study.dealer)
+
+
 def ask_tables(
     joined: Joined, families: Sequence[Family], missing: bool, rows: Rows
 ) -> tuple[Tables, list[int]]:
@@ -91,9 +97,8 @@ def ask_tables(
     groups = grouped(families)
     order = [i for members in groups.values() for i in members]
     where = {i: place for place, i in enumerate(order)}
-    sites = {site for name in names for site in study.holders[name]}
     query = Tables(
-        parties=(*sorted(sites), study.dealer),
+        parties=parties_of(study, names),
         study=study.id,
         variables=tuple(names),
         prefixes=tuple(np.array([names[n] for n in prefix], np.uint32) for prefix, _ in groups),
@@ -260,9 +265,7 @@ def _analyst(analyst: AnalystRole, query: Tables) -> Program[list[NDArray[np.int
     tables = yield from open_tables(plan)
     _check_possible(analyst.joined.study, plan, query, tables)
     _note(analyst.ledger, plan, query, analyst.party)
-    what = "which tables are asked, over which records"
-    for party in query.parties:
-        analyst.ledger.note(what, analyst.party, (party,))
+    note_asked(analyst, query.parties)
     return tables
 
 
@@ -282,6 +285,12 @@ def _check_possible(
         counted, records = int(table.sum()), plan.selection.records
         if counted > records or (counted < records and not gaps):
             raise ImpossibleTablesError(plan.parties, study.dealer)
+
+
+def note_asked(analyst: AnalystRole, parties: Sequence[Party]) -> None:
+    """Note in an analyst's ledger which parties know what was asked."""
+    for party in parties:
+        analyst.ledger.note("which tables are asked, over which records", analyst.party, (party,))
 
 
 TABLES: Conversation[Any] = Conversation(

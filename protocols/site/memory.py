@@ -100,7 +100,7 @@ class SiteMemory:
             if not hmac.compare_digest(known[name], self._digest(name, codes[name])):
                 raise DataError(
                     f"the column {name!r} has changed since it was committed in this study: start "
-                    "a new study"
+                    'a new study, in another folder ([study] folder = "study2" in study.toml)'
                 )
 
     def seed(self, study: bytes) -> bytes:

@@ -1,7 +1,6 @@
 """Channels: one party's end of one session between machines, and the loop that drives a program.
 
-    analyst -> all    hello: the parties of the session       (protocols.seal)
-    all -> all        hello: the same
+    all -> all        hello: the parties of the session, the analyst first     (protocols.seal)
     any -> any        messages, in the envelopes of protocols.wire, sealed
     any -> any        ping, asked, taken, abort, bye: sealed as messages are
 
@@ -106,10 +105,13 @@ class Channel:
         """Say hello to peers, by default to all; the same again to who may not have heard it."""
         text = wire.encode(Roster(tuple(sorted((self.party, *self.peers)))))
         chosen = self.peers if peers is None else peers
-        for peer in chosen:
-            if peer not in self._hellos:
-                self._hellos[peer] = self._seal.greet(peer, text)
+        self._hellos |= {p: self._seal.greet(p, text) for p in chosen if p not in self._hellos}
         self._deliver({peer: self._hellos[peer] for peer in chosen}, patience)
+
+    def unreached(self) -> dict[Party, PeerGoneError]:
+        """Return whom no hello has reached: no longer given up, they may be greeted again."""
+        late, self._gone = self._gone, {}
+        return late
 
     def welcome(self, sender: Party, packet: bytes) -> None:
         """Take a peer's hello; the same again is none.
@@ -138,8 +140,8 @@ class Channel:
             If one cannot be reached, or does not in time.
         """
         wanted = self.peers if peers is None else tuple(peers)
-        reason = "did not say hello in time; are the keys that are pinned on both sides the right"
-        self._wait(partial(self._strange, wanted), self._patience.hello, f"{reason} ones?")
+        reason = "did not say hello in time; does each side pin the other's key?"
+        self._wait(partial(self._strange, wanted), self._patience.hello, reason)
 
     def _strange(self, wanted: Collection[Party]) -> list[Party]:
         strange = [peer for peer in wanted if not self._seal.knows(peer)]
@@ -180,7 +182,7 @@ class Channel:
         self, peers: Collection[Party], control: Control, patience: float | None = None
     ) -> None:
         text = _CONTROL + wire.encode(control)
-        known = [peer for peer in peers if self._seal.knows(peer) and peer not in self._gone]
+        known = (peer for peer in peers if self._seal.knows(peer) and peer not in self._gone)
         self._deliver({peer: self._seal.seal(peer, text) for peer in known}, patience)
 
     def _deliver(self, packets: Mapping[Party, bytes], patience: float | None = None) -> None:

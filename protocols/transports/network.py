@@ -11,12 +11,12 @@ committed outlives it in the sites' memories: a column that has changed since is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.randomness import KEY_BYTES
 from mpc.rounds import Party, Program
-from protocols.errors import SessionOverError
+from protocols.errors import PeerGoneError, SessionOverError
 from protocols.parties import serve
 from protocols.seal import SESSION_BYTES, Seal, read_header
 from protocols.session import Conversations, Role, Traffic
@@ -25,6 +25,13 @@ from protocols.transports.control import decode_roster
 from protocols.transports.mailbox import Mailbox
 
 R = TypeVar("R")
+
+SOON = 2.5  # seconds, before an analyst is told whom it waits for
+Waiting: TypeAlias = Callable[[Collection[Party], float], None]  # for whom, at most how long
+
+
+def unsaid(parties: Collection[Party], seconds: float) -> None:
+    """Tell nobody who is waited for."""
 
 
 class NetworkTransport:
@@ -36,6 +43,8 @@ class NetworkTransport:
         The analyst's.
     parties : collection of Party
         Sites and dealer.
+    waiting : callable, optional
+        Is told, once, who has not been reached soon, and the seconds they are waited for.
 
     Raises
     ------
@@ -45,8 +54,10 @@ class NetworkTransport:
         If a party's hello is not in order.
     """
 
-    def __init__(self, mailbox: Mailbox, parties: Collection[Party]) -> None:
-        self._channel = begin(mailbox, parties)
+    def __init__(
+        self, mailbox: Mailbox, parties: Collection[Party], waiting: Waiting = unsaid
+    ) -> None:
+        self._channel = begin(mailbox, parties, waiting)
 
     @property
     def traffic(self) -> Traffic:
@@ -62,7 +73,7 @@ class NetworkTransport:
         self._channel.close()
 
 
-def begin(mailbox: Mailbox, parties: Collection[Party]) -> Channel:
+def begin(mailbox: Mailbox, parties: Collection[Party], waiting: Waiting = unsaid) -> Channel:
     """Begin a session with parties; raises as `NetworkTransport`."""
     analyst, identity = mailbox.party, mailbox.identity
     strangers = set(parties) - set(identity.peers)
@@ -72,12 +83,24 @@ def begin(mailbox: Mailbox, parties: Collection[Party]) -> Channel:
     seal = Seal(identity, session, mailbox.randomness)
     channel = Channel(mailbox, seal, {analyst, *parties}, analyst)
     try:
-        channel.greet(patience=mailbox.patience.hello)
+        _greet(channel, mailbox.patience.hello, waiting)
         channel.await_hellos()
     except BaseException as error:
         channel.abort(error)
         raise
     return channel
+
+
+def _greet(channel: Channel, patience: float, waiting: Waiting) -> None:
+    """Greet all parties; tell of those who are late."""
+    channel.greet(patience=min(SOON, patience))
+    late = channel.unreached()
+    if late and patience > SOON:
+        waiting(sorted({error.party for error in late.values()}), patience)
+        channel.greet(late, patience - SOON)
+        late = channel.unreached()
+    for error in late.values():
+        raise PeerGoneError(error.party, f"{error.reason} ({patience:g} s; is it started?)")
 
 
 def accept(mailbox: Mailbox, analyst: Party) -> Channel:

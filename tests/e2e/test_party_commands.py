@@ -24,6 +24,18 @@ def folder(tmp_path):
     return deployment(tmp_path / "all")
 
 
+def test_the_list_of_commands_cuts_no_sentence(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run(capsys, "--help")
+    assert code == 0 and "  site  " in out and "..." not in out.split("Commands:")[1]
+
+
+@pytest.mark.parametrize("party", ["site", "dealer", "relay"])
+def test_a_partys_help_leads_on(capsys, party):
+    out = " ".join(run(capsys, party, "--help")[1].split())
+    assert all(word in out for word in ("vertibayes init", "vertibayes check", "docs/deploy.md"))
+
+
 def test_keygen(capsys, tmp_path):
     code, out, error = run(capsys, "keygen", "--out", tmp_path / "a.key")
     assert (code, error) == (0, "")

@@ -6,6 +6,7 @@ import re
 import runpy
 from base64 import b64decode
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import rmtree
 
@@ -19,6 +20,7 @@ from protocols.deployment.log import line, logged, teller
 from protocols.deployment.running import dealer_role, site_role
 from protocols.parties import serve
 from protocols.queries import CONVERSATIONS
+from protocols.queries.meet import fingerprint
 from protocols.roles import AnalystRole
 from protocols.session import Session
 from protocols.transports.local import LocalTransport
@@ -50,7 +52,7 @@ def in_one_process(monkeypatch, folder):
     """Have the analyst's session run all parties from their files, each with its log."""
 
     @contextmanager
-    def session(file):
+    def session(file, **_):
         role = AnalystRole(file.party, public_keys=file.pinned)
         with ExitStack() as held:
             roles = {"dealer": dealer_role(DealerFile.read(folder / "dealer" / "dealer.toml"))}
@@ -105,14 +107,62 @@ def test_a_study_gone_on_with_asks_only_what_is_missing(capsys, folder, tmp_path
     assert ledger.read_text().count('"tables"') == before
     for file in ("model.bif", "structure.json"):
         assert (tmp_path / "first" / file).read_text() == (tmp_path / "again" / file).read_text()
-    tables = [json.loads((tmp_path / run / "ledger.json").read_text())["tables"]
-              for run in ("first", "again")]  # fmt: skip
-    assert sorted(map(str, tables[0])) == sorted(map(str, tables[1]))
+    for what in ("tables", "revealed"):
+        found = [ledger_of(tmp_path / run)[what] for run in ("first", "again")]
+        assert sorted(map(str, found[0])) == sorted(map(str, found[1]))
     change(study, "max_parents = 1", "max_parents = 3")
     assert learn_study(capsys, folder, tmp_path / "more")[0] == 0
     plain = learn(PlainCounter(pooled(folder)), Options())
     more = json.loads((tmp_path / "more" / "summary.json").read_text())
     assert more["scores"] == plain.scores.as_json()
+
+
+def ledger_of(folder, name="ledger.json"):
+    return json.loads((folder / name).read_text())
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"),
+    [(KeyboardInterrupt, 130), (SystemExit(143), 143), (ValueError("a site went"), 2)],
+)
+def test_a_run_that_failed_is_started_again_as_it_was_and_its_ledger_is_kept(
+    capsys, folder, tmp_path, monkeypatch, stop, status
+):
+    out = tmp_path / "out"
+    out.mkdir()
+    with monkeypatch.context() as broken:
+        broken.setattr("vertibayes.learning.fit_cpts", lambda *_, **__: raise_(stop))
+        failed = [learn_study(capsys, folder, out)[0] for _ in range(2)]
+    assert failed == [status] * 2
+    first, second = (ledger_of(out, name) for name in ("ledger-1.json", "ledger.json"))
+    assert first["tables"] and len(list(out.iterdir())) == 2
+    assert learn_study(capsys, folder, out)[0] == 0
+    assert [ledger_of(out, f"ledger-{number}.json") for number in (1, 2)] == [first, second]
+    opened = ledger_of(out)["tables"]
+    assert all(table in opened for table in first["tables"])
+    assert (out / "model.bif").exists() and [path.name for path in tmp_path.glob(".*")] == []
+    code, _, error = learn_study(capsys, folder, out)
+    assert code == 2 and "a new or empty folder is wanted" in error
+
+
+def raise_(error):
+    raise error
+
+
+def test_the_summary_names_the_study_its_parties_keys_and_whose_bytes_it_counts(
+    capsys, folder, tmp_path
+):
+    code, output, _ = learn_study(capsys, folder, tmp_path / "out")
+    assert code == 0 and re.search(r"sent by analyst: [0-9.]+ kB in \d+ rounds", output)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["bytes"]["sent_by"] == "analyst"
+    study = summary["study"]
+    public = read_private(folder / "north" / "north.key").public
+    assert study["keys"]["north"] == fingerprint(public)
+    assert set(study["keys"]) == {*SITES, "dealer"} and len(study["id"]) == 32
+    assert study["file"].endswith("study.toml")
+    age = datetime.now(UTC) - datetime.fromisoformat(summary["written"])
+    assert timedelta() <= age + timedelta(seconds=1) < timedelta(minutes=1)
 
 
 def test_an_analyst_learns_from_python(capsys, folder, monkeypatch):
@@ -202,7 +252,9 @@ def test_sites_that_hold_other_people_stop_before_anything_is_masked(capsys, tmp
     people = {"south": [*ids[:-1], "somebody-else"]}
     rmtree(folder)
     deployment(folder, people=people)
-    reason = "not in the same order, at north and south, at south and east; they are the same at"
+    reason = (
+        "the records are not the same at north and south, at south and east; they are the same at"
+    )
     refused(capsys, folder, tmp_path / "out", reason)
     ledgers = [SiteFile.read(folder / s / "site.toml").ledger.read_text() for s in SITES]
     assert all("whether its records" in text and "states" not in text for text in ledgers)

@@ -46,9 +46,9 @@ class Wicked(ByHand):
                             value = value ^ (seen[i] & seen[j])
                     new.append(value ^ np.uint8(self.rng.integers(2)))
                 sent = sent._replace(message=type(m)(np.array(new), m.label))
-            elif sent.receiver in self.bad and sent.sender not in self.bad:
-                if not any(np.array_equal(m.values, v[0]) for v in self.views.values()):
-                    self.views[len(self.views)] = [m.values]  # one that is sent to two is one
+            known = any(np.array_equal(m.values, v[0]) for v in self.views.values())
+            if sent.receiver in self.bad and sent.sender not in self.bad and not known:
+                self.views[len(self.views)] = [m.values]  # one that is sent to two is one
         return super().pack(sent)
 
     def block_view(self, rows):

@@ -144,8 +144,8 @@ class Parties:
             self.died[party] = error
             raise
 
-    def session(self):
-        transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))
+    def session(self, *waiting):
+        transport = NetworkTransport(self.mailbox, (*self.sites, DEALER), *waiting)
         role = AnalystRole(public_keys=self.mailbox.identity.peers)
         return Session(role, transport, CONVERSATIONS)
 

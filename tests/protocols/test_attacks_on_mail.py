@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
+from mpc.errors import ProtocolError
 from protocols.federation import ANALYST, DEALER
 from protocols.seal import DATA, HEADER, HELLO, MAGIC, UNKNOWN, Seal
 from protocols.session import Go
@@ -105,20 +108,16 @@ def test_a_flood_of_refused_packets_does_not_stop_the_clock():
     assert time.monotonic() - start < 1.0
 
 
-def test_mail_that_waits_costs_no_more_the_more_there_is():
-    """Each message that comes adds up the sizes of all that wait: quadratic."""
+def test_mail_that_waits_is_counted_as_it_comes(monkeypatch):
+    """Not added up anew with each message, which is quadratic; small messages take room too."""
+    monkeypatch.setattr("protocols.transports.channel.MOST_WAITING", 100_000)
     mailbox = Mailbox(ListLink(), KNOWN["a"])
     channel = Channel(mailbox, Seal(KNOWN["a"], bytes(16)), ("a", "b", ANALYST), ANALYST)
-
-    def seconds(count):
-        start = time.perf_counter()
-        for _ in range(count):
-            channel._sort("b", b"message\0", None)
-        return time.perf_counter() - start
-
-    first = seconds(4_000)
-    seconds(12_000)
-    assert seconds(4_000) < 3 * first
+    for _ in range(378):
+        channel._sort("b", b"message\0", None)
+    assert channel._waiting == {"b": 378 * 264, ANALYST: 0}
+    with pytest.raises(ProtocolError, match="b: sends more than is read"):
+        channel._sort("b", b"message\0", None)
 
 
 # ---- who is blamed -------------------------------------------------------------------------------

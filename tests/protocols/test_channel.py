@@ -199,9 +199,26 @@ def test_a_party_that_never_comes_is_named():
     with Parties(DATA, patience=QUICK._replace(hello=0.4)) as parties:
         parties.network.kill("b")
         parties.threads["b"].join(5)
-        with pytest.raises(PeerGoneError, match="b: cannot be reached"):
+        with pytest.raises(PeerGoneError, match=r"b: cannot be reached \(0.4 s; is it started"):
             parties.session()
         assert {e.party for e in parties.errors("a", "c", DEALER).values()} == {"b"}
+
+
+def test_who_is_late_is_told_soon_and_may_come_then(monkeypatch):
+    monkeypatch.setattr("protocols.transports.network.SOON", 0.1)
+    with Parties(DATA) as parties:
+        parties.network.kill("b")
+        parties.threads["b"].join(5)
+
+        def waiting(late, seconds):
+            told.append((late, seconds))
+            threading.Timer(0.3, parties.start, ("b", DATA["b"])).start()
+
+        told = []
+        session = parties.session(waiting)
+        counter = SecureCounter(session, parties.sites, DEALER)
+        assert counter.tables([Family("x", ("z",))])[0].sum() == 40
+        assert told == [(["b"], QUICK.hello)]
 
 
 def test_a_peer_that_is_there_and_silent_is_named():

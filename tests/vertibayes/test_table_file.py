@@ -133,7 +133,7 @@ def test_a_site_that_has_forgotten_the_study_is_found_out(sites, tmp_path):
     sites.end()
     (tmp_path / "b.memory").unlink()
     with closing(TableFile(tmp_path / "tables")) as kept:
-        with pytest.raises(ValueError, match="other seed of the sites than the sites have now"):
+        with pytest.raises(ValueError, match="one of them has lost its memory, or has an older"):
             SecureCounter.of(sites(), kept=kept)
 
 

@@ -138,6 +138,8 @@ def _learn(
 
     or, of sites that are processes of their own: vertibayes learn study.toml --out results
 
+    With study.toml, options are in its [learning]: only --out and --quiet go with it.
+
     OUT has structure.json, model.bif, structure.svg, summary.json and ledger.json; validations add
     validation.json and a picture each, --write-synthetic adds synthetic.csv.
     """
@@ -241,7 +243,7 @@ def _nb(
     seed: Annotated[int, typer.Option(help="Of how FILE is dealt and held out.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Learn a naive Bayes classifier over parties, with noise or without.
+    """Learn a naive Bayes classifier, with noise or without.
 
     For example: vertibayes nb --data cars.csv --target class --method vdpnb --parties 6 --epsilon 1
     --holdout 0.1 --out results
@@ -277,7 +279,7 @@ def _demo(
     sites: Annotated[int, typer.Option(help="How many sites hold the columns.")] = 3,
     seed: Annotated[int, typer.Option(help="Of the records and the split.")] = 0,
 ) -> None:
-    """Learn the ALARM network over three sites, and compare it with the truth."""
+    """Learn the ALARM network, and compare it with the truth."""
     from vertibayes.cli.demo import run_demo
 
     run_demo(out, records, sites, seed)

@@ -13,7 +13,9 @@ import typer
 
 commands = typer.Typer()
 
-File = Annotated[Path, typer.Argument(help="Its configuration file.")]
+FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` tries it."
+WHERE = "docs/deploy.md leads through a run between machines."
+File = Annotated[Path, typer.Argument(help=FILE)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Tell of errors and warnings only.")]
 
 
@@ -45,7 +47,10 @@ def leave(code: int) -> None:
 def _keygen(
     out: Annotated[Path, typer.Option(help="A new file for the private key.")],
 ) -> None:
-    """Make a private key, and print the public key that the other parties pin."""
+    """Make a private key, and print its public half.
+
+    The other parties pin what is printed in their files.
+    """
     from mpc.randomness import KeyPair, SystemRandomness
     from protocols.deployment.keys import encode_public, write_private
 
@@ -65,7 +70,7 @@ def _init(
         bool, typer.Option("--practice", help="Make all keys here too: to try, on one machine.")
     ] = False,
 ) -> None:
-    """Write a commented configuration file for each party, in a folder of its own."""
+    """Write a commented file for each party, in a folder each."""
     from protocols.deployment.templates import Names, init
 
     names = Names(_split(sites), dealer, analyst)
@@ -80,7 +85,7 @@ def _provision(
     out: Annotated[Path, typer.Option(help="A folder; its root.key stays with the coordinator.")],
     days: Annotated[int, typer.Option(help="For how long certificates are good.")] = 365,
 ) -> None:
-    """Make certificates: who may connect to the relay, and under which name."""
+    """Make certificates: who may connect to the relay, as whom."""
     from protocols.deployment.certificates import provision
 
     for folder in provision(out, _split(parties), host, days):
@@ -88,9 +93,9 @@ def _provision(
     sys.stdout.write(f"{out / 'root.key'}: stays here; who has it can take any name\n")
 
 
-@commands.command("site")
+@commands.command("site", epilog=WHERE)
 def _site(file: File, quiet: Quiet = False) -> None:
-    """Run a site: answer the analyst that its file names, until stopped."""
+    """Run a site: answer its analyst, until stopped."""
     from protocols.deployment.files import SiteFile
     from protocols.deployment.log import start_log, teller
     from protocols.deployment.running import run_site
@@ -101,9 +106,9 @@ def _site(file: File, quiet: Quiet = False) -> None:
     run_site(found, teller(found.party))
 
 
-@commands.command("dealer")
+@commands.command("dealer", epilog=WHERE)
 def _dealer(file: File, quiet: Quiet = False) -> None:
-    """Run the dealer: deal for the sites that its file names, until stopped."""
+    """Run the dealer: deal for its sites, until stopped."""
     from protocols.deployment.files import DealerFile
     from protocols.deployment.log import start_log, teller
     from protocols.deployment.running import run_dealer
@@ -114,7 +119,7 @@ def _dealer(file: File, quiet: Quiet = False) -> None:
     run_dealer(found, teller(found.party))
 
 
-@commands.command("relay")
+@commands.command("relay", epilog=WHERE)
 def _relay(file: File, quiet: Quiet = False) -> None:
     """Run the relay: pass on sealed messages, until stopped."""
     from protocols.deployment.files import RelayFile
@@ -131,7 +136,11 @@ def _relay(file: File, quiet: Quiet = False) -> None:
 def _check(
     files: Annotated[list[Path], typer.Argument(help="Configuration files, of any parties.")],
 ) -> None:
-    """Say before a run what is wrong: keys, certificates, clock, data, the relay's address."""
+    """Say before a run what is wrong.
+
+    Keys, certificates, the clock, the data, whether the relay listens; of several files also
+    whether they fit each other.
+    """
     from vertibayes.cli.check import run_check
 
     if run_check(files):
@@ -144,7 +153,10 @@ def _up(
     out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
     quiet: Quiet = False,
 ) -> None:
-    """Run every party of a study as a process of its own on this machine, and learn: to try."""
+    """Run all parties of a study on this machine, and learn.
+
+    For practice: each party is a process of its own.
+    """
     from vertibayes.cli.up import run_up
 
     _stop_when_told()

@@ -12,11 +12,19 @@ from typing import Any
 from protocols.federation import federate
 from protocols.ledger import Ledger
 from vertibayes.cli.inputs import Sites, Source, read_sites
-from vertibayes.cli.outputs import Run, check_folder, summarize, write_ledger, write_results
+from vertibayes.cli.outputs import (
+    Run,
+    check_folder,
+    is_free,
+    summarize,
+    write_ledger,
+    write_results,
+)
 from vertibayes.cli.validations import Validations, warnings_of
 from vertibayes.counting import SecureCounter
 from vertibayes.learning import Learned, Options, Progress, learn
 from vertibayes.report.disclosure import Disclosure, disclosure
+from vertibayes.report.words import counted, size
 from vertibayes.validation.methods import Validation
 
 NO_VALIDATIONS = Validations()
@@ -103,9 +111,14 @@ def _doubts(
         yield found.sentence()
     unseen = sum(learned.network.unseen.values())
     if unseen:
+        are = (
+            "has no record; its CPT column is"
+            if unseen == 1
+            else ("have no record; their CPT columns are")
+        )
         yield (
-            f"{unseen} parent configurations have no record; their CPT columns are "
-            "uniform (summary.json: unseen_parent_configurations)"
+            f"{counted(unseen, 'parent configuration')} {are} uniform (summary.json: "
+            "unseen_parent_configurations)"
         )
 
 
@@ -117,13 +130,14 @@ def warn(doubts: Iterable[str]) -> None:
 
 @contextmanager
 def ledger_kept(ledger: Ledger, out: Path | None) -> Iterator[None]:
-    """Write the ledger if a run fails after tables were opened: what was revealed stays so."""
+    """Write the ledger if a run fails or is stopped after tables were opened: they stay so."""
     try:
         yield
-    except Exception:
-        if out is not None and ledger.tables and not out.exists():
+    except BaseException:
+        if out is not None and ledger.tables and is_free(out):
             write_ledger(out, ledger)
-            warn([f"{len(ledger.tables)} tables had been opened: {out / 'ledger.json'}"])
+            had = "table had" if len(ledger.tables) == 1 else "tables had"
+            warn([f"{len(ledger.tables)} {had} been opened: {out / 'ledger.json'}"])
         raise
 
 
@@ -141,18 +155,20 @@ def _progress(quiet: bool) -> Iterator[Progress]:
 
 def told(learned: Learned, summary: dict[str, Any]) -> str:
     """Return a run in a few lines."""
-    seconds, opened = summary["seconds"], summary["opened"]
+    seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
     scores, found = learned.scores, learned.network.structure
+    sender = "" if sent["sent_by"] == "all parties" else f" by {sent['sent_by']}"
     lines = [
-        f"{summary['records']} records, {len(summary['variables'])} variables at "
-        f"{len(summary['sites'])} site{'s' if len(summary['sites']) > 1 else ''}",
-        f"structure: {len(found.edges)} edges; K2 score {scores.k2:.3f}, BIC {scores.bic:.3f}, "
-        f"AIC {scores.aic:.3f} nats",
+        f"{counted(summary['records'], 'record')}, "
+        f"{counted(len(summary['variables']), 'variable')} at "
+        f"{counted(len(summary['sites']), 'site')}",
+        f"structure: {counted(len(found.edges), 'edge')}; K2 score {scores.k2:.3f}, "
+        f"BIC {scores.bic:.3f}, AIC {scores.aic:.3f} nats",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
         f"parameters {seconds['parameters']:.3f}",
-        f"sent: {summary['bytes']['total'] / 1e6:.1f} MB in {summary['rounds']} rounds",
-        f"opened to the analyst: {opened['tables']} tables, {opened['cells']} cells, and nothing "
-        "else of the records",
+        f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",
+        f"opened to the analyst: {counted(opened['tables'], 'table')}, "
+        f"{counted(opened['cells'], 'cell')}, and nothing else of the records",
     ]
     for method, auc in summary["auc"].items():
         shown = "none" if auc is None else f"{auc:.3f}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +29,8 @@ from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.drawing import draw
 from vertibayes.validation.methods import Validation
 
+LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; of failed ones before, by number
+
 
 class Run(NamedTuple):
     """What there is to tell of a run, whoever moved its messages.
@@ -39,15 +43,21 @@ class Run(NamedTuple):
         Of all parties in one process, of the analyst alone between machines.
     shown : mapping of Party to sequence of str
         The variables of each site.
+    sender : Party, optional
+        Whose messages `traffic` has, if it is one party's alone.
+    study : mapping, optional
+        What names a study between machines: its file, its id, its parties' keys.
     """
 
     ledger: Ledger
     traffic: Traffic
     shown: Mapping[Party, Sequence[str]]
+    sender: Party | None = None
+    study: Mapping[str, Any] | None = None
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that is not new or empty.
+    """Refuse a folder that is not new or empty, but for ledgers of runs that failed.
 
     Raises
     ------
@@ -59,12 +69,22 @@ def check_folder(folder: Path) -> None:
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ValueError(f"--out {folder}: {parent} is no folder that can be written to")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not is_free(folder):
         raise ValueError(f"--out {folder}: a new or empty folder is wanted")
 
 
+def is_free(folder: Path) -> bool:
+    """Whether a folder is new, or has at most the ledgers of runs that failed."""
+    if not folder.exists():
+        return True
+    return folder.is_dir() and all(LEDGER.fullmatch(path.name) for path in folder.iterdir())
+
+
 def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Fill a folder, its owner's alone, beside its place and move it there when it is whole."""
+    """Fill a folder, its owner's alone, beside its place and move it there when it is whole.
+
+    Ledgers of runs that failed are kept, as ledger-1.json and so on: what was opened stays so.
+    """
     check_folder(folder)
     folder = folder.resolve()
     try:
@@ -74,12 +94,32 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
         raise ValueError(f"--out {folder}: {error.strerror}") from None
     try:
         write(part)
-        if folder.exists():
-            folder.rmdir()
-        part.replace(folder)
+        _keep_ledgers(folder, part)
+        _replace(folder, part)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def _keep_ledgers(folder: Path, part: Path) -> None:
+    """Copy the ledgers of earlier runs, numbered on."""
+    earlier = sorted(folder.glob("ledger-*.json"), key=lambda path: int(path.stem[7:]))
+    for path in earlier:
+        shutil.copy2(path, part)
+    if (folder / "ledger.json").exists():
+        last = int(earlier[-1].stem[7:]) if earlier else 0
+        shutil.copy2(folder / "ledger.json", part / f"ledger-{last + 1}.json")
+
+
+def _replace(folder: Path, part: Path) -> None:
+    """Put a folder in another's place, whose files it has: they are never gone meanwhile."""
+    if not folder.exists() or not any(folder.iterdir()):
+        part.replace(folder)
+        return
+    old = part.with_name(f"{part.name}.old")
+    folder.replace(old)
+    part.replace(folder)
+    shutil.rmtree(old)
 
 
 def write_results(
@@ -167,6 +207,8 @@ def summarize(
     seconds["total"] = sum(seconds.values())
     return {
         "version": __version__,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        **({} if run.study is None else {"study": dict(run.study)}),
         "records": counter.records,
         "sites": {site: list(names) for site, names in run.shown.items()},
         "variables": {
@@ -183,6 +225,7 @@ def summarize(
         "calls": counter.calls,
         "groups": counter.groups,
         "bytes": {
+            "sent_by": run.sender or "all parties",
             "total": traffic.bytes,
             "links": {_link(link): count for link, count in sorted(traffic.bytes_sent.items())},
         },

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from mpc.rounds import Party
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
+from protocols.queries.meet import fingerprint
 from protocols.session import Session
 from vertibayes.cli.inputs import read_structure
 from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
@@ -35,7 +37,8 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     check_folder(out)
     file = StudyFile.read(path)
     options, validations = options_of(file), validations_of(file)
-    with TableFile(file.tables) as kept, study_session(file) as session:
+    waiting = partial(_waiting, quiet)
+    with TableFile(file.tables) as kept, study_session(file, waiting=waiting) as session:
         _learn(file, session, kept, options, validations, out, quiet)
 
 
@@ -54,15 +57,31 @@ def _learn(
         counter = counter_of(file, session, kept)
         validations = validations.prepared(counter.variables, counter.records)
         if before and not quiet:
-            sys.stderr.write(f"going on with {before} tables that were opened before\n")
+            were = "table that was" if before == 1 else "tables that were"
+            sys.stderr.write(f"going on with {before} {were} opened before\n")
         warn(validations.doubts())
-        run = Run(ledger, session.transport.traffic, shown(counter))
+        traffic, study = session.transport.traffic, named(file, counter)
+        run = Run(ledger, traffic, shown(counter), file.party, study)
         commit_seconds = perf_counter() - start
         learned, summary = learn_with(
             counter, run, options, out, quiet, validations, commit_seconds
         )
     if not quiet:
         sys.stdout.write(told(learned, summary) + f"Written: {out}\n")
+
+
+def _waiting(quiet: bool, parties: Sequence[Party], seconds: float) -> None:
+    """Say which parties have not come yet."""
+    if not quiet:
+        names = ", ".join(parties)
+        started = "is it started?" if len(parties) == 1 else "are they started?"
+        sys.stderr.write(f"waiting for {names} ({seconds:g} s; {started})\n")
+
+
+def named(file: StudyFile, counter: SecureCounter) -> dict[str, Any]:
+    """Return what tells a study from others: its file, its id, the parties and their keys."""
+    keys = {party: fingerprint(key) for party, key in file.pinned.items()}
+    return {"file": str(file.source.path), "id": counter.study.id.hex(), "keys": keys}
 
 
 def shown(counter: SecureCounter) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from protocols.variables import Rows
 from vertibayes.counting import Table
+from vertibayes.report.words import counted, percent
 
 
 class Disclosure(NamedTuple):
@@ -34,10 +35,13 @@ class Disclosure(NamedTuple):
 
     def sentence(self) -> str:
         """Return the warning that `learn` prints."""
+        cells, records = counted(self.cells, "cell"), counted(self.records, "record")
+        count = "counts" if self.cells == 1 else "count"
+        are = "is" if self.records == 1 else "are"
         return (
-            f"{self.cells} cells of {self.tables} opened tables count a single record: at least "
-            f"{self.records} records ({self.share:.1%}) are singled out, not counting what "
-            "differences of tables tell"
+            f"{cells} of {counted(self.tables, 'opened table')} {count} a single record: at least "
+            f"{records} ({percent(self.share)}) {are} singled out, not counting what differences "
+            "of tables tell"
         )
 
 

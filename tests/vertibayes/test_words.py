@@ -1,0 +1,27 @@
+import pytest
+
+from vertibayes.report.disclosure import Disclosure
+from vertibayes.report.words import counted, percent, size
+
+
+def test_numbers_are_written_as_people_do():
+    assert [counted(number, "table") for number in (0, 1, 2)] == ["0 tables", "1 table", "2 tables"]
+    assert [size(count) for count in (40, 45_678, 1_234_567)] == ["0.0 kB", "45.7 kB", "1.2 MB"]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, "0.0%"), (2e-4, "under 0.1%"), (1e-3, "0.1%"), (0.25, "25.0%")]
+)
+def test_a_share_that_is_not_nothing_is_not_written_as_nothing(share, text):
+    assert percent(share) == text
+
+
+def test_one_of_all():
+    assert (
+        Disclosure(1, 1, 1, 1 / 5000)
+        .sentence()
+        .startswith(
+            "1 cell of 1 opened table counts a single record: at least 1 record (under 0.1%) is"
+        )
+    )
+    assert "3 cells of 2 opened tables count" in Disclosure(2, 3, 2, 0.5).sentence()

@@ -1,0 +1,18 @@
+"""Numbers as people write them."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things: "1 table", "2 tables"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent; what is not nothing is not rounded to it."""
+    return "under 0.1%" if 0 < share < 0.001 else f"{share:.1%}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as kB or MB, of a thousand and a million bytes."""
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
