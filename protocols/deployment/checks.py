@@ -20,8 +20,8 @@ from protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from protocols.deployment.keys import encode_public
 from protocols.deployment.tables import TomlFile
+from protocols.public_keys import encode_public
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mpc.rounds import Party
-from protocols.deployment.keys import decode_public
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
+from protocols.public_keys import decode_public
 from protocols.transports.cells import Certificates
 from protocols.transports.nvflare import NAME, RESERVED
 

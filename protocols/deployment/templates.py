@@ -8,8 +8,9 @@ from pathlib import Path
 
 from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Party
-from protocols.deployment.keys import encode_public, write_private
+from protocols.deployment.keys import write_private
 from protocols.deployment.parts import address, party_names
+from protocols.public_keys import encode_public
 from protocols.transports.mailbox import RELAY
 
 PRACTICE_ADDRESS = "127.0.0.1:8102"

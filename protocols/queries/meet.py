@@ -35,6 +35,7 @@ from mpc.errors import MalformedMessageError
 from mpc.randomness import KeyPair, label
 from mpc.rounds import Expect, Message, Party, Program, Round
 from protocols.errors import QueryRefusedError, RecordsDifferError
+from protocols.public_keys import encode_public
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query, Side
 from protocols.site.data import SiteData
@@ -80,11 +81,6 @@ class Met(Message):
     records: int
 
 
-def fingerprint(public: bytes) -> str:
-    """Return the digits by which people tell public keys apart."""
-    return hashlib.sha256(public).hexdigest()[:16] if public else "none"
-
-
 def _check(
     party: Party, keys: KeyPair, pinned: Mapping[Party, bytes], dealer: Party, query: Meet
 ) -> None:
@@ -105,9 +101,10 @@ def _check(
         if name not in known:
             raise QueryRefusedError(party, f"no public key of {name!r} is pinned here")
         if key != known[name]:
+            theirs = encode_public(key) if key else "none"
             reason = (
-                f"the study has another public key for {name!r} than is pinned here: "
-                f"{fingerprint(key)}, here {fingerprint(known[name])}"
+                f"the study has another public key for {name!r} than is pinned here: {theirs}, "
+                f"here {encode_public(known[name])}"
             )
             raise QueryRefusedError(party, reason)
 

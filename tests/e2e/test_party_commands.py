@@ -10,7 +10,8 @@ from shutil import copytree
 import pytest
 
 from protocols.deployment.files import StudyFile
-from protocols.deployment.keys import decode_public, read_private
+from protocols.deployment.keys import read_private
+from protocols.public_keys import decode_public
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import change, deployment
 from vertibayes.cli.check import reach

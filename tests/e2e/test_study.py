@@ -15,12 +15,12 @@ import pytest
 
 from mpc.randomness import KeyPair
 from protocols.deployment.files import DealerFile, SiteFile
-from protocols.deployment.keys import encode_public, read_private
+from protocols.deployment.keys import read_private
 from protocols.deployment.log import line, logged, teller
 from protocols.deployment.running import dealer_role, site_role
 from protocols.parties import serve
+from protocols.public_keys import encode_public
 from protocols.queries import CONVERSATIONS
-from protocols.queries.meet import fingerprint
 from protocols.roles import AnalystRole
 from protocols.session import Session
 from protocols.transports.local import LocalTransport
@@ -158,7 +158,7 @@ def test_the_summary_names_the_study_its_parties_keys_and_whose_bytes_it_counts(
     assert summary["bytes"]["sent_by"] == "analyst"
     study = summary["study"]
     public = read_private(folder / "north" / "north.key").public
-    assert study["keys"]["north"] == fingerprint(public)
+    assert study["keys"]["north"] == encode_public(public)
     assert set(study["keys"]) == {*SITES, "dealer"} and len(study["id"]) == 32
     assert study["file"].endswith("study.toml")
     age = datetime.now(UTC) - datetime.fromisoformat(summary["written"])

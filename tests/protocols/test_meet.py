@@ -9,8 +9,9 @@ from mpc.rounds import Expect, Round
 from protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
 from protocols.federation import DEALER
 from protocols.policy import Policy
+from protocols.public_keys import encode_public
 from protocols.queries import CONVERSATIONS, Commit, Meet
-from protocols.queries.meet import Met, fingerprint, list_digest
+from protocols.queries.meet import Met, list_digest
 from protocols.roles import SiteRole
 from protocols.session import ask
 from protocols.site.text import TextColumn
@@ -192,7 +193,7 @@ def test_another_key_of_the_dealer_or_of_a_site_is_refused_naming_the_mismatch()
         query = query_of(federation, keys=keys_with(federation, **{party: bytes(32)}))
         reason = refusal(federation, query)
         assert f"another public key for {party!r}" in reason and refusing in federation.sites
-        assert fingerprint(bytes(32)) in reason and fingerprint(pinned[party]) in reason
+        assert encode_public(bytes(32)) in reason and encode_public(pinned[party]) in reason
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ def _keygen(
     The other parties pin what is printed in their files.
     """
     from mpc.randomness import KeyPair, SystemRandomness
-    from protocols.deployment.keys import encode_public, write_private
+    from protocols.deployment.keys import write_private
+    from protocols.public_keys import encode_public
 
     keys = KeyPair.generate(SystemRandomness())
     write_private(out, keys)

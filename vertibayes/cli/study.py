@@ -13,7 +13,7 @@ from mpc.rounds import Party
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
-from protocols.queries.meet import fingerprint
+from protocols.public_keys import encode_public
 from protocols.session import Session
 from vertibayes.cli.inputs import read_structure
 from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
@@ -80,7 +80,7 @@ def _waiting(quiet: bool, parties: Sequence[Party], seconds: float) -> None:
 
 def named(file: StudyFile, counter: SecureCounter) -> dict[str, Any]:
     """Return what tells a study from others: its file, its id, the parties and their keys."""
-    keys = {party: fingerprint(key) for party, key in file.pinned.items()}
+    keys = {party: encode_public(key) for party, key in file.pinned.items()}
     return {"file": str(file.source.path), "id": counter.study.id.hex(), "keys": keys}
 
 

@@ -4,9 +4,10 @@ import pytest
 
 from protocols.deployment import certificates
 from protocols.deployment.checks import check_files
-from protocols.deployment.keys import encode_public, read_private
+from protocols.deployment.keys import read_private
 from protocols.deployment.parts import party_name
 from protocols.deployment.templates import Names, init
+from protocols.public_keys import encode_public
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
 
 

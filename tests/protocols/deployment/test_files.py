@@ -5,8 +5,9 @@ import pytest
 from mpc.randomness import KeyPair
 from protocols.deployment.checks import read_any
 from protocols.deployment.files import DealerFile, RelayFile, SiteFile, StudyFile, own_keys
-from protocols.deployment.keys import encode_public, read_private
+from protocols.deployment.keys import read_private
 from protocols.deployment.parts import VariableSpec
+from protocols.public_keys import encode_public
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
 from tests.randomness import SeededRandomness
 

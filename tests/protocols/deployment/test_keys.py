@@ -6,12 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc.randomness import KeyPair
-from protocols.deployment.keys import (
-    decode_public,
-    encode_public,
-    read_private,
-    write_private,
-)
+from protocols.deployment.keys import read_private, write_private
+from protocols.public_keys import decode_public, encode_public
 from tests.randomness import SeededRandomness
 
 KEYS = KeyPair.generate(SeededRandomness())
