@@ -90,6 +90,9 @@ def test_what_init_refuses(tmp_path, folder):
             Names(sites)
     with pytest.raises(ValueError, match="no address"):
         init(tmp_path / "x", Names(("a",)), relay_address="here")
+    with pytest.raises(ValueError, match=r"relay\.org:1: practice, without certificates, is for"):
+        init(tmp_path / "x", Names(("a",)), practice=True, relay_address="relay.org:1")
+    assert not (tmp_path / "x").exists()
     with pytest.raises(ValueError, match="no name"):
         party_name("x" * 64)
 

@@ -77,6 +77,8 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
         ('name = "analyst"', 'name = "dealer"', "the dealer has that name, the analyst is another"),
         ('name = "analyst"', 'name = "east"', "a site has that name, the analyst is another"),
         ('name = "dealer"', 'name = "relay"', "'relay' is no name"),
+        ("south = ", "north = ", "peers.north: this site's own name"),
+        ("[data]", "[data]\nbin = 1", "known are file, record_key, missing_codes, bins"),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_sites_file_are_named_with_file_line_and_key(site, old, new, reason):
