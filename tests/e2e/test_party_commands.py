@@ -69,6 +69,12 @@ def test_a_party_whose_file_is_at_fault_does_not_start(capsys, tmp_path, kind):
     assert code == 2 and not out and "x.toml, line 1: unknown: unknown here" in error
 
 
+def test_an_error_of_the_system_names_the_file_and_no_number(capsys, folder):
+    change(folder / "north" / "site.toml", 'folder = "memory"', 'folder = "records.csv"')
+    code, _, error = run(capsys, "site", folder / "north" / "site.toml")
+    assert code == 2 and error == f"vertibayes: {folder / 'north' / 'records.csv'}: File exists\n"
+
+
 def test_without_nvflare_one_error_names_what_to_install(capsys, folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "nvflare.fuel.f3.cellnet", None)
     code, _, error = run(capsys, "relay", folder / "relay" / "relay.toml")

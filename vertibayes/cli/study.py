@@ -31,9 +31,9 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     ValueError
         If a file is at fault: it names the line and the key.
     """
-    start_log(quiet=quiet)
     check_folder(out)
     file = StudyFile.read(path)
+    start_log(file.party, quiet=quiet)
     options, validations = options_of(file), validations_of(file)
     with TableFile(file.tables) as kept, study_session(file) as session:
         _learn(file, session, kept, options, validations, out, quiet)
