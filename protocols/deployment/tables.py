@@ -171,11 +171,15 @@ class Table:
         """Take true or false."""
         return bool(self._take(key, default, bool, "true or false"))
 
-    def whole(self, key: str, default: int | None = None, *, least: int = 0) -> int:
+    def whole(
+        self, key: str, default: int | None = None, *, least: int = 0, most: int | None = None
+    ) -> int:
         """Take a whole number."""
         found: int = self._take(key, default, int, "a whole number")
         if isinstance(found, bool) or found < least:
             raise self.error(key, f"a whole number from {least} on is wanted")
+        if most is not None and found > most:
+            raise self.error(key, f"a whole number from {least} to {most} is wanted")
         return found
 
     def number(self, key: str, default: float | None = None) -> float:
