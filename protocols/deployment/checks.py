@@ -214,14 +214,15 @@ def _check_data(found: Findings, file: SiteFile, data: SiteData) -> None:
 def _check_memory(found: Findings, file: SiteFile, data: SiteData | None) -> None:
     """Say what a site remembers; of one that is running nothing is read."""
     told = []
-    if file.memory.exists():
+    if file.folder.is_dir():
         try:
             memory = SiteMemory(file.memory)
         except InUseError:
             found.say("ok", f"{file.party}: is running, on this machine")
             return
         with closing(memory):
-            told.append(f"{memory.count_sets()} record sets answered for")
+            if file.memory.exists():
+                told.append(f"{memory.count_sets()} record sets answered for")
             changed = memory.changed({} if data is None else data.codes)
         if changed:
             text = f"{', '.join(changed)}: not as in the latest study, which cannot be gone on with"

@@ -101,8 +101,8 @@ def test_a_site_that_is_running_is_said_to_be(folder):
     file = SiteFile.read(site)
     file.folder.mkdir()
     with closing(SiteMemory(file.memory)) as memory:
-        data = read_data(file)
-        memory.commit(b"study", data.codes)
+        assert "north: is running, on this machine" in found([site], "ok")  # and has no study yet
+        memory.commit(b"study", read_data(file).codes)
         assert "north: is running, on this machine" in found([site], "ok")
         assert found([site], "wrong") == []
     assert any("remembers 0 record sets" in text for text in found([site], "ok"))
