@@ -45,6 +45,17 @@ def test_what_init_writes_is_what_each_party_reads(folder):
         assert read_any(path).source.path == path
 
 
+def test_the_examples_in_what_init_writes_can_be_taken_over(site):
+    text = site.read_text()
+    path, name = r"'C:\data\x.csv'", '"blood pressure" = { edges = [120, 140] }'
+    assert text.count(path) == text.count(name) == 1
+    change(site, 'file = "records.csv"', f"file = {path}")
+    change(site, '"sex" = {}', name)
+    found = SiteFile.read(site)
+    assert found.data.file.name == path.strip("'")
+    assert found.variables["blood pressure"] == VariableSpec(edges=(Decimal(120), Decimal(140)))
+
+
 def test_a_private_key_is_in_no_file_but_its_own(folder):
     secrets = {p: (folder / p / f"{p}.key").read_text().splitlines()[1] for p in SITES}
     for path in folder.glob("*/*.toml"):
