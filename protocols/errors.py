@@ -10,6 +10,13 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
+def words(error: BaseException) -> str:
+    """Return an error's text; of the system's, the file and what was wrong with it."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
 class DataError(ValueError):
     """A site's data cannot be used; the message names the file or site, the column and the row."""
 

@@ -26,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mpc.rounds import Party
 from protocols.deployment.keys import check_secret, write_secret
-from protocols.deployment.parts import party_names
+from protocols.deployment.parts import host_name, party_names
 from protocols.transports.mailbox import RELAY
 
 KEY_BITS = 3072
@@ -56,17 +56,25 @@ def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAY
     Raises
     ------
     ValueError
-        If a name is none or stands twice, or a party has a certificate there already.
+        If a name is none or stands twice, a party has a certificate there already, the relay has
+        one of another host, or the certificates would be good for longer than the root.
     """
     names = party_names(parties)
-    if not (folder / RELAY / _files(RELAY)[0]).exists():
+    host_name(host)
+    relay = folder / RELAY / _files(RELAY)[0]
+    if not relay.exists():
         names.append(RELAY)
-    if days < 1:
-        raise ValueError(f"{days} days: one at least is wanted")
+    elif _host(host) not in _names_of(_certificate(relay)):
+        raise ValueError(f"{relay} is not of the host {host}: remove it, or name the host it is of")
     for name in names:
         if (folder / name / _files(name)[0]).exists():
             raise ValueError(f"{folder / name}: {name} has a certificate there already")
+    if not 1 <= days <= ROOT_DAYS:
+        raise ValueError(f"{days} days: from 1 to {ROOT_DAYS} is wanted")
     key, root = _root(folder)
+    rest = root.not_valid_after_utc - datetime.now(UTC)
+    if timedelta(days=days) > rest + CLOCKS:
+        raise ValueError(f"{days} days: the root in {folder} is good for {rest.days} more")
     for name in names:
         _write_party(folder / name, name, key, root, host, days)
     return [folder / name for name in names]
@@ -149,6 +157,11 @@ def _host(host: str) -> x509.GeneralName:
         return x509.IPAddress(ip_address(host))
     except ValueError:
         return x509.DNSName(host)
+
+
+def _names_of(certificate: x509.Certificate) -> list[x509.GeneralName]:
+    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    return list(found.value)
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from mpc.rounds import Party
 from protocols.deployment.certificates import check_certificate, public_key_of
@@ -20,15 +22,37 @@ from protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
+from protocols.deployment.parts import RelayAddress
 from protocols.deployment.tables import TomlFile
+from protocols.errors import words
 from protocols.public_keys import encode_public
+from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
+from protocols.site.whole_file import InUseError
 
 How: TypeAlias = Literal["ok", "warning", "wrong"]
 AnyFile: TypeAlias = PartyFile | RelayFile
 
 SOON = timedelta(days=30)
+
+
+class Outside(NamedTuple):
+    """What is asked beyond the files: each returns a doubt or None, or raises a ValueError.
+
+    Parameters
+    ----------
+    reach : callable
+        Whether the relay listens where a party looks for it.
+    listen : callable
+        Whether the relay can listen there.
+    study : callable
+        Whether it can be learned what a study's file says.
+    """
+
+    reach: Callable[[RelayAddress], str | None]
+    listen: Callable[[RelayAddress], str | None]
+    study: Callable[[StudyFile], str | None]
 
 
 @dataclass
@@ -37,15 +61,33 @@ class Findings:
 
     Attributes
     ----------
-    lines : list of (str, str)
-        Each "ok", "warning" or "wrong", and a sentence.
+    parts : list of list of (str, str)
+        Of each file, and of all together: each "ok", "warning" or "wrong", and a sentence.
     """
 
-    lines: list[tuple[How, str]] = field(default_factory=list)
+    parts: list[list[tuple[How, str]]] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[tuple[How, str]]:
+        """All lines."""
+        return [line for part in self.parts for line in part]
+
+    def begin(self) -> None:
+        """Begin another part."""
+        self.parts.append([])
 
     def say(self, how: How, text: str) -> None:
         """Add a line."""
-        self.lines.append((how, text))
+        self.parts[-1].append((how, text))
+
+    def ask(self, told: str, good: str, question: Callable[[], str | None]) -> None:
+        """Say what is good, what may be wrong, or what is."""
+        try:
+            doubt = question()
+        except ValueError as error:
+            self.say("wrong", f"{told} {error}")
+        else:
+            self.say("warning" if doubt else "ok", f"{told} {doubt or good}")
 
     @contextmanager
     def wrong_if_it_fails(self) -> Iterator[None]:
@@ -53,7 +95,7 @@ class Findings:
         try:
             yield
         except (ValueError, OSError) as error:
-            self.say("wrong", str(error))
+            self.say("wrong", words(error))
 
     @property
     def wrong(self) -> bool:
@@ -81,57 +123,62 @@ def read_any(path: Path) -> AnyFile:
     raise ValueError(f"{path}: no file of a site, dealer, study or relay")
 
 
-def check_files(
-    paths: Sequence[Path], reach: Callable[[str, int], str | None], now: datetime | None = None
-) -> Findings:
+def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = None) -> Findings:
     """Check files, each for itself, and what several say of each other.
 
     Parameters
     ----------
     paths : sequence of Path
-    reach : callable
-        (host, port) -> None if somebody listens there, else why not.
+    outside : Outside
     now : datetime, optional
         The clock's time if None.
     """
     found, files = Findings(), list[AnyFile]()
+    public: dict[Party, bytes] = {}
     for path in paths:
+        found.begin()
         with found.wrong_if_it_fails():
             file = read_any(path)
             found.say("ok", f"{path}: {file.kind} {file.party}")
             files.append(file)
-    public: dict[Party, bytes] = {}
-    for file in files:
-        with found.wrong_if_it_fails():
-            _check_reach(found, file, reach)
-        with found.wrong_if_it_fails():
-            _check_certificate(found, file, now or datetime.now(UTC))
-        if not isinstance(file, RelayFile):
-            with found.wrong_if_it_fails():
-                public[file.party] = _check_key(found, file)
-        if isinstance(file, SiteFile):
-            with found.wrong_if_it_fails():
-                _check_data(found, file)
-            with found.wrong_if_it_fails():
-                _check_memory(found, file)
+            _check_file(found, file, outside, now or datetime.now(UTC), public)
+    found.begin()
     _check_pins(found, files, public)
     _check_one_certificate_a_party(found, files)
     _check_one_relay(found, files)
     return found
 
 
+def _check_file(
+    found: Findings, file: AnyFile, outside: Outside, now: datetime, public: dict[Party, bytes]
+) -> None:
+    told = f"{file.party}: the relay {file.relay.address}"
+    if isinstance(file, RelayFile):
+        found.ask(told, "can listen", lambda: outside.listen(file.relay))
+    else:
+        found.ask(told, "listens", lambda: outside.reach(file.relay))
+    with found.wrong_if_it_fails():
+        _check_certificate(found, file, now)
+    if not isinstance(file, RelayFile):
+        with found.wrong_if_it_fails():
+            public[file.party] = _check_key(found, file)
+    if isinstance(file, StudyFile):
+        found.ask(
+            f"{file.party}:", "what is to be learned is in order", lambda: outside.study(file)
+        )
+    if isinstance(file, SiteFile):
+        data = None
+        with found.wrong_if_it_fails():
+            data = read_data(file)
+            _check_data(found, file, data)
+        with found.wrong_if_it_fails():
+            _check_memory(found, file, data)
+
+
 def _check_key(found: Findings, file: PartyFile) -> bytes:
     public = own_keys(file).public
-    found.say("ok", f"{file.party}: public key {encode_public(public)}; the others pin it")
+    found.say("ok", f"{file.party}: public key {encode_public(public)}; the others must pin this")
     return public
-
-
-def _check_reach(found: Findings, file: AnyFile, reach: Callable[[str, int], str | None]) -> None:
-    if isinstance(file, RelayFile):
-        return
-    reason = reach(*file.relay.host_and_port)
-    told = f"{file.party}: the relay {file.relay.address}"
-    found.say("warning" if reason else "ok", f"{told} {reason or 'listens'}")
 
 
 def _check_certificate(found: Findings, file: AnyFile, now: datetime) -> None:
@@ -143,29 +190,46 @@ def _check_certificate(found: Findings, file: AnyFile, now: datetime) -> None:
     found.say(how, f"{file.party}: its certificate is good until {end:%Y-%m-%d}")
 
 
-def _check_data(found: Findings, file: SiteFile) -> None:
-    data = read_data(file)
+def _check_data(found: Findings, file: SiteFile, data: SiteData) -> None:
     found.say("ok", f"{file.party}: {data.records} records; compare the number with the others")
-    for variable in data.variables.values():
-        gaps = ", some missing" if variable.missing else ""
-        states = ", ".join(variable.states)
-        found.say("ok", f"{file.party}: {variable.name}: {states}{gaps}")
+    found.say("ok", f"{file.party}: the counts below are its own: no line of them is for others")
+    for name, variable in data.variables.items():
+        counts = np.bincount(data.codes[name], minlength=len(variable.states) + 1)
+        names = [*variable.states, "missing"]
+        shown = [f"{n} ({c})" for n, c in zip(names, counts.tolist(), strict=True)]
+        told = f"{file.party}: {name}: {', '.join(shown if counts[-1] else shown[:-1])}"
+        if np.count_nonzero(counts[:-1]) > 1:
+            found.say("ok", told)
+        else:
+            found.say("warning", f"{told}: no two states have records, so that it tells nothing")
+    spaced = 0 if data.ids is None else sum(text != text.strip() for text in data.ids.texts)
+    if spaced:
+        text = f"{spaced} identifiers begin or end with a space: to others' without, they are new"
+        found.say("warning", f"{file.party}: {text}")
     if data.records < file.policy.fewest_records:
         text = f"{data.records} records: its policy wants {file.policy.fewest_records} in a table"
         found.say("wrong", f"{file.party}: {text}")
 
 
-def _check_memory(found: Findings, file: SiteFile) -> None:
-    """Say what a site remembers."""
+def _check_memory(found: Findings, file: SiteFile, data: SiteData | None) -> None:
+    """Say what a site remembers; of one that is running nothing is read."""
     told = []
-    if file.memory.exists():
-        memory = SiteMemory(file.memory)
-        told.append(f"{memory.count_sets()} record sets answered for")
-        memory.close()
+    if file.folder.is_dir():
+        try:
+            memory = SiteMemory(file.memory)
+        except InUseError:
+            found.say("ok", f"{file.party}: is running, on this machine")
+            return
+        with closing(memory):
+            if file.memory.exists():
+                told.append(f"{memory.count_sets()} record sets answered for")
+            changed = memory.changed({} if data is None else data.codes)
+        if changed:
+            text = f"{', '.join(changed)}: not as in the latest study, which cannot be gone on with"
+            found.say("warning", f"{file.party}: {text}")
     if file.ledger.exists():
-        ledger = LedgerFile(file.ledger)
-        told.append(f"{len(ledger.tables)} tables opened")
-        ledger.close()
+        with closing(LedgerFile(file.ledger)) as ledger:
+            told.append(f"{len(ledger.tables)} tables opened")
     found.say("ok", f"{file.party}: remembers {', '.join(told) or 'nothing: a new site'}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from protocols.deployment.files import SiteFile
 from protocols.deployment.parts import DataSource, VariableSpec
 from protocols.errors import DataError
-from protocols.site.alignment import check_ids, in_order
+from protocols.site.alignment import check_ids, order_of
 from protocols.site.binning import bin_names
 from protocols.site.data import SiteData
 from protocols.site.encoding import Advice, Encoded, Encoding, encode, encode_known
@@ -37,19 +37,16 @@ def read_data(site: SiteFile) -> SiteData:
         told = f"no column {', '.join(lacking)} ([variables]); there are {', '.join(columns)}"
         raise DataError(f"{source.file}: {told}")
     check_ids(str(source.file), f"record_key {source.record_key!r}", columns[source.record_key])
-    offered = {name: columns[name] for name in site.variables}
-    ordered, ids = in_order(offered, columns[source.record_key])
-    encoded = {
-        name: _encoded(site.party, name, ordered[name], spec, source)
-        for name, spec in site.variables.items()
+    encoded = {  # before they are put in order: errors name the file's own records
+        name: _encoded(name, columns[name], spec, source) for name, spec in site.variables.items()
     }
+    order = order_of(columns[source.record_key])
     variables = {name: found.variable for name, found in encoded.items()}
-    return SiteData(variables, {name: found.codes for name, found in encoded.items()}, ids)
+    codes = {name: found.codes[order] for name, found in encoded.items()}
+    return SiteData(variables, codes, columns[source.record_key].take(order))
 
 
-def _encoded(
-    site: str, name: str, column: TextColumn, spec: VariableSpec, source: DataSource
-) -> Encoded:
+def _encoded(name: str, column: TextColumn, spec: VariableSpec, source: DataSource) -> Encoded:
     states = bin_names(spec.edges) if spec.edges else spec.states
     how = Encoding(
         source.missing_codes,
@@ -59,7 +56,7 @@ def _encoded(
         source.most_states,
         ADVICE,
     )
-    encoded = (encode_known if spec.edges else encode)(site, name, column, how)
+    encoded = (encode_known if spec.edges else encode)(str(source.file), name, column, how)
     try:
         encoded.variable.check_printable()
     except ValueError as error:

@@ -63,6 +63,8 @@ class SiteFile:
         dealer, analyst = pinned_party(file, "dealer"), pinned_party(file, "analyst")
         peers = pinned_keys(file.table("peers"))
         relay = relay_of(file)
+        if party in peers:
+            raise file.error(("peers", party), "this site's own name: its peers are the others")
         Parties({**peers, party: None}, dealer, analyst).check(file)
         variables = variables_of(file)
         return cls(

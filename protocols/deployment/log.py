@@ -17,23 +17,48 @@ from mpc.rounds import Party
 from protocols.errors import QueryRefusedError
 from protocols.session import Conversation, Conversations, Query, Side
 
+LOG = logging.getLogger("vertibayes")
+TRANSPORT = logging.getLogger("nvflare")
+
 Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
 
 FORMAT = "%(asctime)s %(message)s"
 
 
-def start_log(*, quiet: bool = False) -> None:
-    """Write events to standard error; of other libraries warnings alone."""
+def start_log(party: Party, *, quiet: bool = False) -> None:
+    """Write a party's events to standard error; of other libraries warnings alone."""
     logging.basicConfig(stream=sys.stderr, format=FORMAT, level=logging.WARNING, force=True)
-    logging.getLogger("vertibayes").setLevel(logging.WARNING if quiet else logging.INFO)
+    LOG.setLevel(logging.WARNING if quiet else logging.INFO)
+    TRANSPORT.setLevel(logging.INFO)
+    TRANSPORT.propagate, TRANSPORT.handlers = False, [_Connection(party)]
+
+
+class _Connection(logging.Handler):
+    """Says once that the relay is not there, and once that it is again.
+
+    The transport's own words are for its makers, and come anew every few seconds; what they mean
+    for a session is told by its error.
+    """
+
+    def __init__(self, party: Party) -> None:
+        super().__init__()
+        self.party, self._waiting = party, False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if " ACTIVE " in text and " failed " in text and not self._waiting:
+            self._waiting = True
+            LOG.warning("%s", line(self.party, "waiting for the relay"))
+        elif text.startswith("Connection ") and " is created" in text and self._waiting:
+            self._waiting = False
+            LOG.warning("%s", line(self.party, "connected again"))
 
 
 def teller(party: Party) -> Tell:
     """Return what writes a party's events."""
-    log = logging.getLogger("vertibayes")
 
     def tell(event: str, **facts: str | int | tuple[str, ...]) -> None:
-        log.info("%s", line(party, event, **facts))
+        LOG.info("%s", line(party, event, **facts))
 
     return tell
 

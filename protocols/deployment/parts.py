@@ -18,7 +18,7 @@ from protocols.public_keys import decode_public
 from protocols.transports.cells import Certificates
 from protocols.transports.nvflare import NAME, RESERVED
 
-ADDRESS = re.compile(r"([A-Za-z0-9.-]+):(\d{1,5})")  # the transport takes no IPv6
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")  # the transport takes no IPv6
 
 
 @dataclass(frozen=True)
@@ -178,9 +178,23 @@ def address(text: str) -> str:
     ValueError
         If it is not HOST:PORT.
     """
-    found = ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found[2]) < 65_536:
+    name, _, port = text.rpartition(":")
+    good = HOST.fullmatch(name) and re.fullmatch(r"[0-9]{1,5}", port)
+    if not good or not 0 < int(port) < 65_536:
         raise ValueError(f"{text!r} is no address: HOST:PORT is wanted, HOST a name or of IPv4")
+    return text
+
+
+def host_name(text: str) -> str:
+    """Return the name or number of a machine.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    if HOST.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is no host: its name on the network or its IPv4 is wanted")
     return text
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
+from traceback import extract_tb
 
 from mpc.randomness import KeyPair
 from protocols.deployment.certificates import check_certificate
@@ -23,6 +25,7 @@ from protocols.deployment.files import (
     own_keys,
 )
 from protocols.deployment.log import Tell, logged
+from protocols.errors import words
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.seal import Identity
@@ -95,7 +98,7 @@ def run_dealer(file: DealerFile, tell: Tell) -> None:
 
 def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell) -> None:
     def ended(error: Exception | None) -> None:
-        tell("session ended", reason="" if error is None else _reason(error))
+        tell("session ended", **({} if error is None else {"reason": _reason(error)}))
 
     def refused(error: Exception) -> None:
         tell("packet refused", reason=_reason(error))
@@ -106,9 +109,14 @@ def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell)
 
 
 def _reason(error: Exception) -> str:
-    """Return an error's text if it is one that any party may read, else its class."""
-    named = type(error).__module__.split(".")[0] in ("mpc", "protocols")
-    return str(error) if named else type(error).__name__
+    """Return why, for this party's own log: an error's text only if it can hold no value."""
+    kind = type(error)
+    if kind.__module__.split(".")[0] in ("mpc", "protocols"):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror is not None:
+        return words(error)
+    at = extract_tb(error.__traceback__)[-1:]
+    return " ".join([kind.__name__, *(f"at {Path(f.filename).name}:{f.lineno}" for f in at)])
 
 
 @contextmanager

@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 Keys = tuple[str, ...]
 
+QUOTES = "a path with \\ stands in single quotes: 'C:\\new\\table.csv'"
+
 _POSITION = re.compile(r"(.*?) \(at (?:line (\d+), column \d+|(end of document))\)")
 
 
@@ -38,7 +40,7 @@ class TomlFile:
             If there is none, or it is no TOML: it names the file and the line.
         """
         try:
-            text = path.read_text(encoding="utf-8-sig")
+            text = _text(path)
             return cls(path, text, tomllib.loads(text))
         except FileNotFoundError:
             raise ValueError(f"{path}: no such file") from None
@@ -48,8 +50,8 @@ class TomlFile:
             raise ValueError(_placed(path, text, str(error))) from None
         except RecursionError:
             raise ValueError(f"{path}: tables or arrays too deep within each other") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path}: cannot be read ({error})") from None
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
 
     def error(self, keys: Keys, reason: str) -> ValueError:
         """Return the error about a key; that of the next table above it that is there."""
@@ -94,13 +96,23 @@ class TomlFile:
                 raise self.error((name,), f"unknown here; known are {', '.join(known)}")
 
 
+def _text(path: Path) -> str:
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}, line {line}: not in UTF-8: save it as UTF-8") from None
+
+
 def _placed(path: Path, text: str, error: str) -> str:
     """Return a parser's error with its line in front."""
     found = _POSITION.fullmatch(error)
     if found is None:
         return f"{path}: no TOML ({error})"
     line = found[2] or str(len(text.splitlines()))
-    return f"{path}, line {line}: no TOML ({found[1]})"
+    advice = f"; {QUOTES}" if "escape" in found[1] or "hex value" in found[1] else ""
+    return f"{path}, line {line}: no TOML ({found[1]}){advice}"
 
 
 def _has(values: Mapping[str, Any], keys: Keys) -> bool:
@@ -121,9 +133,10 @@ class Table:
 
     def __init__(self, file: TomlFile, keys: Keys, values: Mapping[str, Any]) -> None:
         self.file, self.keys, self.values = file, keys, values
-        self._left = dict.fromkeys(values)
+        self._asked: dict[str, None] = {}  # which keys are known here
 
     def __contains__(self, key: str) -> bool:
+        self._asked[key] = None
         return key in self.values
 
     def error(self, key: str, reason: str) -> ValueError:
@@ -132,7 +145,7 @@ class Table:
 
     def table(self, key: str) -> Table:
         """Take a table; an empty one if it is not there."""
-        self._left.pop(key, None)
+        self._asked[key] = None
         found = self.values.get(key, {})
         if not isinstance(found, dict):
             raise self.error(key, "a table is wanted")
@@ -158,11 +171,15 @@ class Table:
         """Take true or false."""
         return bool(self._take(key, default, bool, "true or false"))
 
-    def whole(self, key: str, default: int | None = None, *, least: int = 0) -> int:
+    def whole(
+        self, key: str, default: int | None = None, *, least: int = 0, most: int | None = None
+    ) -> int:
         """Take a whole number."""
         found: int = self._take(key, default, int, "a whole number")
         if isinstance(found, bool) or found < least:
             raise self.error(key, f"a whole number from {least} on is wanted")
+        if most is not None and found > most:
+            raise self.error(key, f"a whole number from {least} to {most} is wanted")
         return found
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -190,7 +207,10 @@ class Table:
 
     def path(self, key: str, default: str | None = None) -> Path:
         """Take a path: relative to the file's folder."""
-        return self.file.path.parent / self.text(key, default)
+        text = self.text(key, default)
+        if not text.isprintable():  # "C:\\new" has a new line
+            raise self.error(key, f"{text!r} has control characters; {QUOTES}")
+        return self.file.path.parent / text
 
     def made(self, key: str, make: Callable[[str], T], default: str | None = None) -> T:
         """Take a text and make something of it; its ValueErrors get a place."""
@@ -206,13 +226,14 @@ class Table:
         Raises
         ------
         ValueError
-            It names the first.
+            It names the first, and those that are known.
         """
-        for key in self._left:
-            raise self.error(key, "unknown here")
+        for key in self.values:
+            if key not in self._asked:
+                raise self.error(key, f"unknown here; known are {', '.join(self._asked)}")
 
     def _take(self, key: str, default: Any, kind: Any, wanted: str) -> Any:
-        self._left.pop(key, None)
+        self._asked[key] = None
         found = self.values.get(key, default)
         if found is None:
             raise self.error(key, f"lacking; {wanted} is wanted")

@@ -9,7 +9,7 @@ from pathlib import Path
 from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Party
 from protocols.deployment.keys import write_private
-from protocols.deployment.parts import address, party_names
+from protocols.deployment.parts import address, is_this_machine, party_names
 from protocols.public_keys import encode_public
 from protocols.transports.mailbox import RELAY
 
@@ -50,7 +50,7 @@ _SITE = """\
 folder = "memory"                # what this site has promised and revealed: back it up, never edit
 
 [data]
-file = "records.csv"             # never leaves this machine
+file = "records.csv"             # never leaves this machine; with \\ in it, as 'C:\\data\\x.csv'
 record_key = "id"                # the column that identifies people: the same people at all sites
 # missing_codes = ["NA"]         # what says missing, beside the empty field
 # bins = 0.1                     # smallest share of the records in a bin of numbers
@@ -62,6 +62,7 @@ record_key = "id"                # the column that identifies people: the same p
 #   {{ edges = [18, 65] }}         numbers in these bins: up to 18, up to 65, above
 #   {{ bins = 0.2 }}               numbers in bins of a fifth of the records at least
 #   {{ categorical = true }}       numbers that are names
+# A name with a space stands in quotes: "blood pressure" = {{ edges = [120, 140] }}
 [variables]
 {variables}
 
@@ -148,11 +149,13 @@ def init(
     Raises
     ------
     ValueError
-        If the folder is not empty, or an address is none.
+        If the folder is not empty, or an address is none, or another machine's in practice.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder}: a new or empty folder is wanted")
     where = address(relay_address or (PRACTICE_ADDRESS if practice else EXAMPLE_ADDRESS))
+    if practice and not is_this_machine(where.rpartition(":")[0]):
+        raise ValueError(f"{where}: practice, without certificates, is for this machine alone")
     keys = {name: f"paste the public key that {name} tells you" for name in names.parties}
     if practice:
         keys = {name: _new_key(folder, name) for name in names.parties}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from protocols.errors import DataError
 from protocols.site.text import TextColumn
@@ -36,6 +37,11 @@ def in_order(
 
     No other rule is applied: "7" and "007" are two people.
     """
-    rank = np.argsort(np.argsort(np.array(ids.texts, object)))[ids.places]
-    order = np.argsort(rank, kind="stable")
+    order = order_of(ids)
     return {name: column.take(order) for name, column in columns.items()}, ids.take(order)
+
+
+def order_of(ids: TextColumn) -> NDArray[np.integer]:
+    """Return the places of the records in the order of their identifiers' characters."""
+    rank = np.argsort(np.argsort(np.array(ids.texts, object)))[ids.places]
+    return np.argsort(rank, kind="stable")

@@ -88,7 +88,7 @@ class Encoded(NamedTuple):
     codes: NDArray[np.unsignedinteger]
 
 
-def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
+def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
     """Encode a column.
 
     Without declared states, text and up to 16 distinct numbers are their own states (numbers in
@@ -98,9 +98,9 @@ def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Enco
     ------
     DataError
         If it has no values, one state, more states than allowed, an undeclared state, or is an
-        identifier: it names the site, the column and, where one is at fault, the record.
+        identifier: it names the source, the column and, where one is at fault, the record.
     """
-    where = f"{site}: the column {name!r}"
+    where = f"{source}: the column {name!r}"
     leave_out = encoding.advice.leave_out.format(name=name)
     used = np.bincount(column.places, minlength=len(column.texts))
     texts = [
@@ -112,7 +112,7 @@ def encode(site: str, name: str, column: TextColumn, encoding: Encoding) -> Enco
         raise DataError(f"{where} has no values; {leave_out}")
     if name in encoding.states:
         states = tuple(encoding.states[name])
-        code_of = _declared(where, column, texts, states)
+        code_of = _declared(where, column, texts, encoding, states)
     else:
         _check_found(where, name, column, texts, encoding)
         states, code_of = _found(name, column, texts, used, encoding)
@@ -142,19 +142,16 @@ def encode_known(source: str, name: str, column: TextColumn, encoding: Encoding)
     edges = edges_of(states)
     known = {state: code for code, state in enumerate(states)}
     code_of: dict[str, int] = {}
-    for place, text in enumerate(column.texts):
+    texts = [t for t in column.texts if t in known or not is_missing(t, encoding)]
+    for text in texts:
         value = number(text) if edges is not None else None
         if text in known:
             code_of[text] = known[text]
         elif value is not None and edges is not None:
             code_of[text] = bin_of(value, edges)
-        elif not is_missing(text, encoding):
-            places = np.flatnonzero(column.places == place)
-            raise DataError(
-                f"{source}: the column {name!r}, record {places[0] + 1}: {text!r} is none of its "
-                f"states, {', '.join(states)} ({len(places)} such records); if it says missing, "
-                + encoding.advice.missing.format(text=text)
-            )
+    unknown = next((text for text in texts if text not in code_of), None)
+    if unknown is not None:
+        raise _none_of(f"{source}: the column {name!r}", column, unknown, states, encoding)
     return _codes(name, column, states, code_of)
 
 
@@ -174,16 +171,31 @@ def number(text: str) -> Decimal | None:
 
 
 def _declared(
-    where: str, column: TextColumn, texts: Sequence[str], states: tuple[str, ...]
+    where: str,
+    column: TextColumn,
+    texts: Sequence[str],
+    encoding: Encoding,
+    states: tuple[str, ...],
 ) -> dict[str, int]:
     code_of = {state: code for code, state in enumerate(states)}
     if len(code_of) < len(states):
         raise DataError(f"{where} has a declared state twice")
     for text in texts:
         if text not in code_of:
-            record = int(np.argmax(column.places == column.texts.index(text))) + 1
-            raise DataError(f"{where}, record {record}: {text!r} is none of its declared states")
+            raise _none_of(where, column, text, states, encoding)
     return {text: code_of[text] for text in texts}
+
+
+def _none_of(
+    where: str, column: TextColumn, text: str, states: Sequence[str], encoding: Encoding
+) -> DataError:
+    """Return the error about a value that is none of the states: it names its first record."""
+    places = np.flatnonzero(column.places == column.texts.index(text))
+    return DataError(
+        f"{where}, record {places[0] + 1}: {text!r} is none of its states, {', '.join(states)} "
+        f"({len(places)} such records); if it says missing, "
+        + encoding.advice.missing.format(text=text)
+    )
 
 
 def _check_found(

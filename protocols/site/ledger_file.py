@@ -15,6 +15,7 @@ from typing import Any
 
 from mpc.rounds import Party
 from protocols.ledger import Fact, Ledger, OpenedTable
+from protocols.site.whole_file import naming
 from protocols.variables import Rows
 
 
@@ -59,9 +60,10 @@ class LedgerFile(Ledger):
     def _write(self, entry: Mapping[str, Any]) -> None:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         line = json.dumps({"at": at, **entry}, ensure_ascii=False)
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with naming(self.path):
+            self._file.write(line.encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def _load(self, path: Path) -> None:
         content = path.read_bytes()

@@ -103,6 +103,17 @@ class SiteMemory:
                     'a new study, in another folder ([study] folder = "study2" in study.toml)'
                 )
 
+    def changed(self, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> list[str]:
+        """Return the columns that are not what the latest study with them was given."""
+        latest: dict[str, str] = {}
+        for known in self._committed.values():
+            latest |= known
+        return [
+            name
+            for name, column in codes.items()
+            if name in latest and not hmac.compare_digest(latest[name], self._digest(name, column))
+        ]
+
     def seed(self, study: bytes) -> bytes:
         """Return this site's part of a study's common seed: drawn once."""
         new = study.hex() not in self._seeds

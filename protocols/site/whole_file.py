@@ -5,7 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+
+class InUseError(ValueError):
+    """Another process holds a file."""
 
 
 class WholeFile:
@@ -17,8 +23,10 @@ class WholeFile:
 
     Raises
     ------
+    InUseError
+        If another process holds it.
     ValueError
-        If another process holds it, or others may write to its folder.
+        If others may write to its folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,10 +39,14 @@ class WholeFile:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
-            raise ValueError(f"{path} is in use by another process") from None
+            raise InUseError(f"{path} is in use by another process") from None
 
     def write(self, content: bytes) -> None:
         """Replace the content; it is on disk when this returns."""
+        with naming(self.path):
+            self._write(content)
+
+    def _write(self, content: bytes) -> None:
         part = self.path.with_name(self.path.name + ".part")
         with os.fdopen(_open(part, os.O_TRUNC), "wb") as file:
             os.fchmod(file.fileno(), 0o600)  # also if an old part was there
@@ -49,6 +61,17 @@ class WholeFile:
     def close(self) -> None:
         """Let another process use the file."""
         os.close(self._lock)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Have an OSError name the file: that of a full disk names none."""
+    try:
+        yield
+    except OSError as error:
+        if error.strerror is not None and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def _open(path: Path, flags: int = 0) -> int:

@@ -302,17 +302,73 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
     [
         ("max_parents = 3", "max_parent = 3", "learning.max_parent: unknown here"),
         ("max_parents = 3", "max_parents = 'x'", "learning.max_parents: a whole number is wanted"),
-        ("max_parents = 3", "missing = 'x'", "learning: missing x: one of em, synthetic"),
+        ("max_parents = 3", "missing = 'x'", "learning.missing: missing x: one of em, syn"),
+        (
+            "max_parents = 3",
+            "max_parents = 99",
+            "learning.max_parents: a whole number from 0 to 20",
+        ),
+        ("max_parents = 3", "pseudo_count = nan", "learning.pseudo_count: a pseudo-count of nan"),
+        ("max_parents = 3", "em_restarts = 1", "learning.em_restarts: EM restarts are for"),
         ("max_parents = 3", "structure = 'none.json'", "none.json: no such file"),
-        ("# [validation]", "[validation]\ntarget = 'sex'", "validation: methods and target belong"),
+        (
+            "# [validation]",
+            "[validation]\ntarget = 'sex'",
+            "validation.target: methods and target bel",
+        ),
         ("# [validation]", "[validation]\nfolds = 1", "validation.folds: a whole number from 2"),
+        (
+            "# [validation]",
+            "[validation]\nmethods = ['cv']\ntarget = 'sex'",
+            "validation.methods: methods cv: some of public,scv,svdg",
+        ),
+        (
+            "# [validation]",
+            "[validation]\nmethods = ['public']\ntarget = 'sex'\npublic = 'none.csv'",
+            "validation.public: ",
+        ),
         ("[learning]", "[learn]", "learn: unknown here"),
-        ('# variables = ["a", "b"] ', 'variables = ["q"] #', "no site shows q"),
     ],
 )
-def test_mistakes_in_the_study_are_named(capsys, folder, tmp_path, old, new, reason):
+def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
+    capsys, folder, tmp_path, old, new, reason
+):
+    study = folder / "analyst" / "study.toml"
+    change(study, old, new)
+    refused(capsys, folder, tmp_path / "out", reason)
+    assert not SiteFile.read(folder / "north" / "site.toml").ledger.exists()
+    code, output, _ = run(capsys, "check", study)
+    (wrong,) = [text for text in output.splitlines() if text.startswith("wrong  ")]
+    assert code == 2 and reason in wrong and "--" not in wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('# variables = ["a", "b"] ', 'variables = ["q"] #', "no site shows q"),
+        ("max_parents = 3", "ordering = ['age']", "learning.ordering: the ordering has variables"),
+        ("max_parents = 3", "structure_records = 301", "learning.structure_records: a structure"),
+        ("max_parents = 3", "structure = 's.json'", "learning.structure: the structure has nodes"),
+        (
+            "# [validation]",
+            "[validation]\nmethods = ['scv']\ntarget = 'smoke'",
+            "validation.target: target smoke: there are age, sex, pulse, drug, outcome",
+        ),
+        (
+            "# [validation]",
+            "[validation]\nmethods = ['svdg']\ntarget = 'sex'\nfolds = 99",
+            "validation.folds: folds 99: the sites answer for",
+        ),
+    ],
+)
+def test_what_does_not_fit_what_the_sites_offer_is_named_before_a_table_is_opened(
+    capsys, folder, tmp_path, old, new, reason
+):
+    (folder / "analyst" / "s.json").write_text('{"nodes": ["age"], "edges": []}')
     change(folder / "analyst" / "study.toml", old, new)
     refused(capsys, folder, tmp_path / "out", reason)
+    ledger = SiteFile.read(folder / "north" / "site.toml").ledger
+    assert '"tables"' not in ledger.read_text()
 
 
 def test_a_validation_of_the_file(capsys, folder, tmp_path):

@@ -83,15 +83,18 @@ def test_five_processes_and_a_relay_learn_the_model_of_the_pooled_records(folder
     assert (tmp_path / "again" / "model.bif").read_text() == write_bif(plain.network)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_it_leaves_no_process_behind(folder, tmp_path, how):
+@pytest.mark.parametrize(
+    ("how", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+)
+def test_stopped_it_leaves_no_process_behind(folder, tmp_path, how, status):
     process = start(folder, tmp_path / "out")
     said = (tmp_path / "out.log").read_text
     try:
         wait_until(lambda: "south connected" in said())
         assert len(processes_of(folder)) >= 5
         process.send_signal(how)
-        assert process.wait(timeout=30) == 130
+        assert process.wait(timeout=30) == status
+        assert said().endswith("vertibayes: stopped\n")
     finally:
         process.kill()
         process.wait()

@@ -108,7 +108,11 @@ IDS = [str(i) for i in range(50)]
         ([""] * 3, {"states": {"x": ("a", "b")}}, "has no values"),
         (list("abca"), {"most_states": 2}, "has 3 states, at most 2 are allowed"),
         (list("ab"), {"states": {"x": "abc"}, "most_states": 2}, "has 3 states, at most 2"),
-        (["a", "b", "a", "d"], {"states": {"x": "ab"}}, ", record 4: 'd' is none of its declared"),
+        (
+            ["a", "b", "a", "d"],
+            {"states": {"x": "ab"}},
+            ", record 4: 'd' is none of its states, a, b",
+        ),
         (["?", "A"], {"states": {"x": "ab"}, "missing_codes": ["?"]}, ", record 2: 'A' is none of"),
         (["p1", "p2", "p3"], {}, "is different in every record"),
         (IDS, {}, "is different in every record"),

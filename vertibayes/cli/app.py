@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Annotated
 
 import typer
 
-from vertibayes.cli.deployment import commands, leave
+from vertibayes.cli.deployment import STOPPED, commands, leave, stop_when_told
+
+INTERRUPTED = 128 + signal.SIGINT
 
 app = typer.Typer(
     add_completion=False,
@@ -143,6 +146,7 @@ def _learn(
     OUT has structure.json, model.bif, structure.svg, summary.json and ledger.json; validations add
     validation.json and a picture each, --write-synthetic adds synthetic.csv.
     """
+    stop_when_told()
     if study is not None:
         from vertibayes.cli.study import run_study
 
@@ -326,6 +330,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         _main(arguments)
     except SystemExit as stop:
+        if stop.code in (STOPPED, INTERRUPTED):
+            sys.stderr.write("vertibayes: stopped\n")
         leave(stop.code if isinstance(stop.code, int) else 0)
         raise
 
@@ -337,17 +343,16 @@ def _main(arguments: Sequence[str] | None) -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
     from mpc.errors import ProtocolError
-    from protocols.errors import QueryRefusedError, TransportError
+    from protocols.errors import QueryRefusedError, TransportError, words
 
     given = several_values(sys.argv[1:] if arguments is None else arguments)
     try:
         app(given, standalone_mode=True)
     except (ValueError, OSError, ProtocolError, QueryRefusedError, TransportError) as error:
-        sys.stderr.write(f"vertibayes: {error}\n")
+        sys.stderr.write(f"vertibayes: {words(error)}\n")
         sys.exit(2)
     except MemoryError:
         sys.stderr.write("vertibayes: not enough memory; fewer records or parents are wanted\n")
         sys.exit(2)
     except KeyboardInterrupt:
-        sys.stderr.write("vertibayes: stopped\n")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

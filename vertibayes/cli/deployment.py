@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from protocols.deployment.log import Tell
+
+STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was done
 
 commands = typer.Typer()
 
@@ -23,9 +30,32 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
-def _stop_when_told() -> None:
-    """End on SIGTERM as on Ctrl-C: connections are closed, and nobody waits for a time-out."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def stop_when_told(status: int = STOPPED) -> None:
+    """End on SIGTERM and SIGHUP as on Ctrl-C: connections are closed, nobody waits for a time-out.
+
+    A signal that whoever started this has set aside, as `nohup` does, stays so.
+    """
+
+    def stop(*_: object) -> None:
+        raise SystemExit(status)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop)
+
+
+@contextmanager
+def _serving(party: str, quiet: bool) -> Iterator[Tell]:
+    """Serve until told to stop, which is how it is to end: it is logged, and the status is 0."""
+    from protocols.deployment.log import start_log, teller
+
+    start_log(party, quiet=quiet)
+    tell = teller(party)
+    try:
+        yield tell
+    except SystemExit:
+        tell("stopped")
+        raise
 
 
 def _wait() -> None:
@@ -98,39 +128,36 @@ def _provision(
 def _site(file: File, quiet: Quiet = False) -> None:
     """Run a site: answer its analyst, until stopped."""
     from protocols.deployment.files import SiteFile
-    from protocols.deployment.log import start_log, teller
     from protocols.deployment.running import run_site
 
-    _stop_when_told()
-    start_log(quiet=quiet)
+    stop_when_told(0)
     found = SiteFile.read(file)
-    run_site(found, teller(found.party))
+    with _serving(found.party, quiet) as tell:
+        run_site(found, tell)
 
 
 @commands.command("dealer", epilog=WHERE)
 def _dealer(file: File, quiet: Quiet = False) -> None:
     """Run the dealer: deal for its sites, until stopped."""
     from protocols.deployment.files import DealerFile
-    from protocols.deployment.log import start_log, teller
     from protocols.deployment.running import run_dealer
 
-    _stop_when_told()
-    start_log(quiet=quiet)
+    stop_when_told(0)
     found = DealerFile.read(file)
-    run_dealer(found, teller(found.party))
+    with _serving(found.party, quiet) as tell:
+        run_dealer(found, tell)
 
 
 @commands.command("relay", epilog=WHERE)
 def _relay(file: File, quiet: Quiet = False) -> None:
     """Run the relay: pass on sealed messages, until stopped."""
     from protocols.deployment.files import RelayFile
-    from protocols.deployment.log import start_log, teller
     from protocols.deployment.running import run_relay
 
-    _stop_when_told()
-    start_log(quiet=quiet)
+    stop_when_told(0)
     found = RelayFile.read(file)
-    run_relay(found, teller(found.party), _wait)
+    with _serving(found.party, quiet) as tell:
+        run_relay(found, tell, _wait)
 
 
 @commands.command("check")
@@ -160,5 +187,5 @@ def _up(
     """
     from vertibayes.cli.up import run_up
 
-    _stop_when_told()
+    stop_when_told()
     run_up(study, out, quiet)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from mpc.rounds import Party
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
+from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
 from protocols.session import Session
 from vertibayes.cli.inputs import read_structure
@@ -20,7 +22,8 @@ from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
 from vertibayes.counting import SecureCounter
-from vertibayes.learning import Options
+from vertibayes.learning import Options, check_nodes, sample_rows
+from vertibayes.structure.k2 import MOST_PARENTS, check_ordering
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
 
@@ -33,9 +36,9 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     ValueError
         If a file is at fault: it names the line and the key.
     """
-    start_log(quiet=quiet)
     check_folder(out)
     file = StudyFile.read(path)
+    start_log(file.party, quiet=quiet)
     options, validations = options_of(file), validations_of(file)
     waiting = partial(_waiting, quiet)
     with TableFile(file.tables) as kept, study_session(file, waiting=waiting) as session:
@@ -55,7 +58,7 @@ def _learn(
     ledger = session.role.ledger
     with ledger_kept(ledger, out):
         counter = counter_of(file, session, kept)
-        validations = validations.prepared(counter.variables, counter.records)
+        validations = _fitting(file, counter, options, validations)
         if before and not quiet:
             were = "table that was" if before == 1 else "tables that were"
             sys.stderr.write(f"going on with {before} {were} opened before\n")
@@ -104,7 +107,8 @@ def options_of(file: StudyFile) -> Options:
         "ordering": table.names,
         "missing": table.text,
         "pseudo_count": table.number,
-        **dict.fromkeys(("max_parents", "wider_cells", "em_restarts"), table.whole),
+        "max_parents": partial(table.whole, most=MOST_PARENTS),
+        **dict.fromkeys(("wider_cells", "em_restarts"), table.whole),
         **dict.fromkeys(("structure_records", "synthetic_records"), partial(table.whole, least=1)),
     }
     given: dict[str, Any] = {key: take(key) for key, take in ways.items() if key in table}
@@ -113,7 +117,7 @@ def options_of(file: StudyFile) -> Options:
     try:
         return Options(**given)
     except ValueError as error:
-        raise table.file.error(table.keys, str(error)) from None
+        raise _placed(table, error) from None
 
 
 def validations_of(file: StudyFile) -> Validations:
@@ -130,6 +134,45 @@ def validations_of(file: StudyFile) -> Validations:
     try:
         found.check()
     except ValueError as error:
-        reason = str(error).replace("--validate", "methods").replace("--", "")
-        raise table.file.error(table.keys, reason) from None
+        raise _placed(table, error) from None
+    if found.public is not None and not found.public.is_file():
+        raise table.error("public", f"{found.public}: no such file")
     return found
+
+
+def _fitting(
+    file: StudyFile, counter: SecureCounter, options: Options, validations: Validations
+) -> Validations:
+    """Refuse, before a table is opened, what does not fit what the sites offer.
+
+    Raises
+    ------
+    ValueError
+        It names file, line and key.
+    """
+    table = file.source.table("learning")
+    checks: dict[str, Callable[[], object]] = {
+        "ordering": partial(check_ordering, counter, options.ordering),
+        "structure_records": partial(sample_rows, counter, options.structure_records),
+    }
+    if options.structure is not None:
+        checks["structure"] = partial(check_nodes, counter, options.structure)
+    for key, check in checks.items():
+        try:
+            check()
+        except ValueError as error:
+            raise table.error(key, str(error)) from None
+    try:
+        return validations.prepared(counter.variables, counter.records)
+    except ValueError as error:
+        raise _placed(file.source.table("validation"), error) from None
+
+
+def _placed(table: Table, error: ValueError) -> ValueError:
+    """Return an error of the command's options as one of the file: of the first key it names."""
+    reason = str(error).replace("--validate", "methods").replace("--", "")
+    words = re.sub("[ -]", "_", reason.lower())
+    named = [key for key in table.values if key in words]
+    if not named:
+        return table.file.error(table.keys, reason)
+    return table.error(min(named, key=words.index), reason)

@@ -56,22 +56,45 @@ def test_another_party_is_added_under_the_same_root(folder):
     (new,) = provision(folder, ["b"], "127.0.0.1")
     check_certificate(folder / "a" / "rootCA.pem", new / "client.crt", new / "client.key", "b", NOW)
     with pytest.raises(ValueError, match="a has a certificate there already"):
-        provision(folder, ["a"], "h")
+        provision(folder, ["a"], "127.0.0.1")
 
 
 @pytest.mark.parametrize(
-    ("parties", "days", "reason"),
+    ("parties", "host", "days", "reason"),
     [
-        (["a", "a"], 1, "'a' stands twice"),
-        (["relay"], 1, "'relay' is no name"),
-        (["a b"], 1, "no name"),
-        (["a"], 0, "one at least"),
+        (["a", "a"], "h", 1, "'a' stands twice"),
+        (["relay"], "h", 1, "'relay' is no name"),
+        (["a b"], "h", 1, "no name"),
+        (["a"], "h", 0, "from 1 to 3650 is wanted"),
+        (["a"], "h", 3651, "3651 days: from 1 to 3650 is wanted"),
+        (["a"], "h", 10**6, "from 1 to 3650 is wanted"),
+        (["a"], "relay example", 1, "'relay example' is no host"),
+        (["a"], "https://r.org:8102", 1, "is no host"),
+        (["a"], "r.org:8102", 1, "is no host"),
+        (["a"], "", 1, "'' is no host"),
+        (["a"], "::1", 1, "is no host"),
     ],
 )
-def test_mistakes(tmp_path, parties, days, reason):
+def test_mistakes(tmp_path, parties, host, days, reason):
     with pytest.raises(ValueError, match=reason):
-        provision(tmp_path, parties, "h", days)
+        provision(tmp_path, parties, host, days)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_relays_certificate_is_not_silently_of_another_host(folder):
+    with pytest.raises(ValueError, match=r"relay/server\.crt is not of the host 127\.0\.0\.2"):
+        provision(folder, ["c"], "127.0.0.2")
+    assert not (folder / "c").exists()
+
+
+def test_no_certificate_is_good_for_longer_than_the_root(tmp_path, monkeypatch):
+    monkeypatch.setattr(certificates, "KEY_BITS", 2048)
+    with monkeypatch.context() as patch:
+        patch.setattr(certificates, "ROOT_DAYS", 20)
+        provision(tmp_path, ["a"], "h", 20)
+    with pytest.raises(ValueError, match=r"21 days: the root in .* is good for 19 more"):
+        provision(tmp_path, ["b"], "h", 21)
+    assert not (tmp_path / "b").exists()
 
 
 def test_what_is_wrong_with_certificates_is_named(folder, tmp_path):

@@ -1,14 +1,19 @@
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 
 from protocols.deployment import certificates
-from protocols.deployment.checks import check_files
+from protocols.deployment.checks import Outside, check_files
+from protocols.deployment.data import read_data
+from protocols.deployment.files import SiteFile
 from protocols.deployment.keys import read_private
 from protocols.deployment.parts import party_name
 from protocols.deployment.templates import Names, init
 from protocols.public_keys import encode_public
-from tests.protocols.deployment.parties import SITES, change, changed_key, deployment
+from protocols.site.memory import SiteMemory
+from tests.protocols.deployment.parties import SITES, change, changed_key, deployment, pooled
 
 
 @pytest.fixture
@@ -20,15 +25,30 @@ def paths(folder):
     return sorted(folder.glob("*/*.toml"))
 
 
+def nothing(_):
+    return None
+
+
+def fails(_):
+    raise ValueError("is wrong")
+
+
+def checked(paths, now=None, reach=nothing, listen=nothing, study=nothing):
+    return check_files(paths, Outside(reach, listen, study), now)
+
+
 def found(paths, how, now=None):
-    result = check_files(paths, lambda host, port: None, now)
-    return [text for said, text in result.lines if said == how]
+    return [text for said, text in checked(paths, now).lines if said == how]
 
 
 def test_parties_that_fit_together(folder):
     assert found(paths(folder), "wrong") == []
     told = "\n".join(found(paths(folder), "ok"))
-    assert "north: 300 records" in told and "south: pulse: high, low, mid" in told
+    assert "north: 300 records" in told and "the counts below are its own" in told
+    variable = pooled(folder).variables["pulse"]
+    counts = np.bincount(pooled(folder).codes["pulse"])
+    shown = [f"{state} ({count})" for state, count in zip(variable.states, counts, strict=True)]
+    assert len(shown) == 3 and f"south: pulse: {', '.join(shown)}" in told.splitlines()
     assert "north: remembers nothing: a new site" in told
     for party in (*SITES, "dealer", "analyst"):
         public = read_private(folder / party / f"{party}.key").public
@@ -36,10 +56,82 @@ def test_parties_that_fit_together(folder):
     assert not (folder / "north" / "memory").exists()
 
 
-def test_a_relay_that_cannot_be_reached_is_a_warning(folder):
-    result = check_files([folder / "north" / "site.toml"], lambda host, port: f"{host} {port}!")
-    assert ("warning", "north: the relay 127.0.0.1:8102 127.0.0.1 8102!") in result.lines
-    assert not result.wrong
+@pytest.mark.parametrize(
+    ("file", "what", "told"),
+    [
+        ("north/site", "reach", "north: the relay 127.0.0.1:8102 {}"),
+        ("dealer/dealer", "reach", "dealer: the relay 127.0.0.1:8102 {}"),
+        ("relay/relay", "listen", "relay: the relay 127.0.0.1:8102 {}"),
+        ("analyst/study", "study", "analyst: {}"),
+    ],
+)
+def test_what_is_asked_outside_is_right_doubtful_or_wrong(folder, file, what, told):
+    path = folder / f"{file}.toml"
+    result = checked([path], **{what: lambda _: "may be wrong"})
+    assert ("warning", told.format("may be wrong")) in result.lines and not result.wrong
+    result = checked([path], **{what: fails})
+    assert ("wrong", told.format("is wrong")) in result.lines and result.wrong
+    assert not checked([path]).wrong
+
+
+def rows_of(folder):
+    path = folder / "north" / "records.csv"
+    return path, path.read_text().splitlines()
+
+
+def test_a_column_that_tells_nothing_is_doubtful(folder):
+    change(folder / "north" / "site.toml", "age = { edges = [30, 50, 70] }", "age.edges = [200]")
+    told = "north: age: (-inf,200] (300), (200,inf) (0): no two states have records"
+    assert any(text.startswith(told) for text in found(paths(folder), "warning"))
+    path, rows = rows_of(folder)
+    path.write_text("\n".join([rows[0], *(",,".join(row.split(",")[::2]) for row in rows[1:])]))
+    told = "north: age: (-inf,200] (0), (200,inf) (0), missing (300): no two states have records"
+    assert any(text.startswith(told) for text in found(paths(folder), "warning"))
+    assert found(paths(folder), "wrong") == []
+
+
+def test_identifiers_with_spaces_around_them_are_doubtful(folder):
+    path, rows = rows_of(folder)
+    path.write_text("\n".join([*rows[:-2], f" {rows[-2]}", rows[-1].replace(",", " ,", 1)]))
+    told = "north: 2 identifiers begin or end with a space"
+    assert any(text.startswith(told) for text in found(paths(folder), "warning"))
+
+
+def test_a_site_that_is_running_is_said_to_be(folder):
+    site = folder / "north" / "site.toml"
+    file = SiteFile.read(site)
+    file.folder.mkdir()
+    with closing(SiteMemory(file.memory)) as memory:
+        assert "north: is running, on this machine" in found([site], "ok")  # and has no study yet
+        memory.commit(b"study", read_data(file).codes)
+        assert "north: is running, on this machine" in found([site], "ok")
+        assert found([site], "wrong") == []
+    assert any("remembers 0 record sets" in text for text in found([site], "ok"))
+
+
+def test_data_that_have_changed_since_the_latest_study_are_doubtful(folder):
+    site = folder / "north" / "site.toml"
+    file = SiteFile.read(site)
+    file.folder.mkdir()
+    with closing(SiteMemory(file.memory)) as memory:
+        memory.commit(b"study", read_data(file).codes)
+    told = "not as in the latest study, which cannot be gone on with"
+    assert not any(told in text for text in found([site], "warning"))
+    path, rows = rows_of(folder)
+    rows[1] = rows[1].replace(",f", ",?").replace(",m", ",f").replace(",?", ",m")
+    path.write_text("\n".join(rows))
+    assert f"north: sex: {told}" in found([site], "warning")
+    with closing(SiteMemory(file.memory)) as memory:  # a new study, over the new data
+        memory.commit(b"another", read_data(file).codes)
+    assert not any(told in text for text in found([site], "warning"))
+
+
+def test_what_is_said_of_a_file_stands_together(folder):
+    parts = [part for part in checked(paths(folder)).parts if part]
+    names = "analyst", "dealer", "east", "north", "relay", "south"
+    assert [part[0][1].rpartition(" ")[2] for part in parts] == list(names)
+    for party, part in zip(names, parts, strict=True):
+        assert all(text.startswith(f"{party}: ") for _, text in part[1:])
 
 
 def test_a_key_that_is_pinned_wrong_is_found_beside_its_owners_file(folder):
@@ -91,6 +183,9 @@ def test_what_init_refuses(tmp_path, folder):
             Names(sites)
     with pytest.raises(ValueError, match="no address"):
         init(tmp_path / "x", Names(("a",)), relay_address="here")
+    with pytest.raises(ValueError, match=r"relay\.org:1: practice, without certificates, is for"):
+        init(tmp_path / "x", Names(("a",)), practice=True, relay_address="relay.org:1")
+    assert not (tmp_path / "x").exists()
     with pytest.raises(ValueError, match="no name"):
         party_name("x" * 64)
 

@@ -84,6 +84,30 @@ def test_hints_of_the_command_line_become_keys_of_the_file(site, values, key):
     assert key in str(caught.value) and "--" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("spec", "states"),
+    [
+        ("{ edges = [30, 50, 70] }", "(-inf,30], (30,50], (50,70], (70,inf)"),
+        ('{ states = ["31", "40"] }', "31, 40"),
+        ("{}", None),
+    ],
+)
+def test_a_mistake_is_named_by_the_files_own_record_and_the_states_that_are_known(
+    site, spec, states
+):
+    rows = ["b,31,f", "z,40,m", "a,NA,f", "y,40,m", *(f"c{i},{i % 30},f" for i in range(30))]
+    (site.parent / "records.csv").write_text(
+        "\n".join(["id,age,sex", *rows[: 4 if states else 34]])
+    )
+    change(site, "{ edges = [30, 50, 70] }", spec)
+    with pytest.raises(DataError) as caught:
+        read_data(SiteFile.read(site))
+    file = site.parent / "records.csv"
+    said = f", record 3: 'NA' is none of its states, {states} (1 such records); if it says missing"
+    told = said if states else " has numbers but for 'NA' (1 records, first 3): "
+    assert str(caught.value).startswith(f"{file}: the column 'age'{told}")
+
+
 def test_identifiers_are_texts():
     columns = {"x": TextColumn.of("abc")}
     ordered, ids = in_order(columns, TextColumn.of(["7", "10", "007"]))

@@ -46,6 +46,17 @@ def test_what_init_writes_is_what_each_party_reads(folder):
         assert read_any(path).source.path == path
 
 
+def test_the_examples_in_what_init_writes_can_be_taken_over(site):
+    text = site.read_text()
+    path, name = r"'C:\data\x.csv'", '"blood pressure" = { edges = [120, 140] }'
+    assert text.count(path) == text.count(name) == 1
+    change(site, 'file = "records.csv"', f"file = {path}")
+    change(site, '"sex" = {}', name)
+    found = SiteFile.read(site)
+    assert found.data.file.name == path.strip("'")
+    assert found.variables["blood pressure"] == VariableSpec(edges=(Decimal(120), Decimal(140)))
+
+
 def test_a_private_key_is_in_no_file_but_its_own(folder):
     secrets = {p: (folder / p / f"{p}.key").read_text().splitlines()[1] for p in SITES}
     for path in folder.glob("*/*.toml"):
@@ -78,6 +89,8 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
         ('name = "analyst"', 'name = "dealer"', "the dealer has that name, the analyst is another"),
         ('name = "analyst"', 'name = "east"', "a site has that name, the analyst is another"),
         ('name = "dealer"', 'name = "relay"', "'relay' is no name"),
+        ("south = ", "north = ", "peers.north: this site's own name"),
+        ("[data]", "[data]\nbin = 1", "known are file, record_key, missing_codes, bins"),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_sites_file_are_named_with_file_line_and_key(site, old, new, reason):

@@ -79,6 +79,8 @@ def test_errors_name_the_next_table_that_is_there(read):
         ("a = 1\na = 2\n", "line 2: no TOML (Cannot overwrite a value)"),
         ("[a]\n[a]\n", "line 2: no TOML"),
         ("a = [\n1,\n", "line 2: no TOML"),
+        ('a = 1\nb = "C:\\Users\\x"\n', r"in single quotes: 'C:\new\table.csv'"),
+        ('a = 1\nb = "C:\\data.csv"\n', r"in single quotes: 'C:\new\table.csv'"),
     ],
 )
 def test_what_is_no_toml_is_named_with_its_line(read, text, reason):
@@ -91,9 +93,19 @@ def test_what_is_no_file_is_named(tmp_path):
     for path, reason in ((tmp_path / "none", "no such file"), (tmp_path, "a folder")):
         with pytest.raises(ValueError, match=reason):
             TomlFile.read(path)
-    (tmp_path / "latin").write_bytes("a = 'ä'".encode("latin-1"))
-    with pytest.raises(ValueError, match="cannot be read"):
-        TomlFile.read(tmp_path / "latin")
+
+
+@pytest.mark.parametrize(("code", "line"), [("latin-1", 2), ("utf-16", 1), ("utf-16-le", 2)])
+def test_what_is_not_in_utf_8_is_named_with_its_line(tmp_path, code, line):
+    (tmp_path / "x").write_bytes("b = 1\na = 'ä'".encode(code))
+    with pytest.raises(ValueError, match=f"x, line {line}: not in UTF-8: save it as UTF-8"):
+        TomlFile.read(tmp_path / "x")
+
+
+def test_lines_may_end_as_on_windows(tmp_path):
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa = 1\r\n\r\nb = 2\r\n")
+    file = TomlFile.read(tmp_path / "x")
+    assert file.values == {"a": 1, "b": 2} and file.line(("b",)) == 3
 
 
 @pytest.mark.parametrize(
@@ -114,6 +126,9 @@ def test_what_is_no_file_is_named(tmp_path):
         ("[true]", lambda t: t.numbers("k"), "a list of numbers"),
         ("1", lambda t: t.table("k"), "a table is wanted"),
         ("1", lambda t: t.end(), "unknown here"),
+        ("1", lambda t: ("a" in t, t.text("b", "x"), t.table("c"), t.end()), "known are a, b, c"),
+        (r'"C:\new\table.csv"', lambda t: t.path("k"), r"'C:\new\table.csv' has control"),
+        (r'"C:\new\table.csv"', lambda t: t.path("k"), r"single quotes: 'C:\new\table.csv'"),
         ("1", lambda t: t.text("other"), "other: lacking; a text is wanted"),
         ("'x'", lambda t: t.made("k", int), "invalid literal"),
     ],

@@ -1,0 +1,108 @@
+"""What a party's own log says of how a session ended."""
+
+import errno
+import logging
+import os
+from contextlib import closing, contextmanager
+
+import numpy as np
+import pytest
+
+from mpc.errors import ProtocolError
+from protocols.deployment import log, running
+from protocols.deployment.files import SiteFile
+from protocols.ledger import OpenedTable
+from protocols.site.ledger_file import LedgerFile
+from protocols.site.memory import SiteMemory
+from protocols.variables import Rows
+from tests.protocols.deployment.parties import deployment
+
+
+def raised(error):
+    try:
+        raise error
+    except type(error) as caught:
+        return caught
+
+
+@pytest.fixture
+def ended(tmp_path, monkeypatch):
+    """Return what is told when a session has ended."""
+    file = SiteFile.read(deployment(tmp_path / "all") / "north" / "site.toml")
+
+    @contextmanager
+    def no_mailbox(*_):
+        yield None
+
+    monkeypatch.setattr(running, "_mailbox", no_mailbox)
+
+    def ended(error):
+        told = []
+        monkeypatch.setattr(running, "answer", lambda *_, ended: ended(error))
+        running.run_site(
+            file, lambda *args, **facts: told.append(log.line("north", *args, **facts))
+        )
+        return told[-1]
+
+    return ended
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (None, "north session ended"),
+        (ProtocolError("south", "lies"), 'north session ended reason="south lies"'),
+        (OSError(errno.ENOSPC, "No space left", "m/memory"), "m/memory: No space left"),
+        (raised(OSError("43.9")), "OSError at test_running.py:"),
+        (raised(KeyError("patient-7")), "KeyError at test_running.py:"),
+    ],
+)
+def test_the_own_log_says_why_and_no_value(ended, error, line):
+    said = ended(error)
+    assert line.replace("south lies", str(error)) in said
+    assert "43.9" not in said and "patient" not in said
+    assert ("reason" in said) == (error is not None)
+
+
+def write_memory(path):
+    with closing(SiteMemory(path)) as memory:
+        memory.commit(b"study", {"x": np.zeros(3, np.uint8)})
+
+
+def write_ledger(path):
+    with closing(LedgerFile(path)) as ledger:
+        ledger.open([OpenedTable(("x",), 2, "analyst", Rows())])
+
+
+@pytest.mark.parametrize("write", [write_memory, write_ledger])
+def test_a_full_disk_is_named_by_the_file(tmp_path, monkeypatch, write):
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write(tmp_path / "file")
+    assert caught.value.filename == str(tmp_path / "file")
+
+
+# ---- the transport's library ---------------------------------------------------------------------
+
+FAILED = "Connector [CH00001 ACTIVE tcp://h:1] failed with exception OSError: refused"
+BEHIND = "no waiter for req 7 - the reply is too late", "Error processing frame: CommError: x"
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_of_the_transports_own_words_none_is_passed_on(capsys, monkeypatch, quiet):
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))
+    log.start_log("north", quiet=quiet)
+    conn = logging.getLogger("nvflare.fuel.f3.sfm.conn_manager")
+    for text in (*BEHIND, "Connection [CN1 h:1 => h:2] is created: PID: 1", FAILED, FAILED):
+        conn.error(text)
+    conn.info("Connection [CN2 h:1 => h:2] is created: PID: 1")
+    conn.error("Connector [CH00001 PASSIVE tcp://h:1] failed")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" ", 2)[2] for line in lines] == [
+        "north waiting for the relay", "north connected again",
+    ]  # fmt: skip
