@@ -67,7 +67,7 @@ def in_one_process(monkeypatch, folder):
             with Session(role, transport, CONVERSATIONS) as found:
                 yield found
 
-    for module in ("vertibayes.cli.study", "vertibayes.study"):
+    for module in ("vertibayes.cli.study", "vertibayes.cli.check", "vertibayes.study"):
         monkeypatch.setattr(f"{module}.study_session", session)
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", list(root.handlers))  # as they were, after the test
@@ -94,6 +94,26 @@ def test_the_model_is_that_of_the_pooled_records(capsys, folder, tmp_path):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["scores"] == plain.scores.as_json()
     assert summary["sites"]["north"] == ["age", "sex"]
+
+
+def test_check_has_the_parties_of_a_study_meet(capsys, folder):
+    study = folder / "analyst" / "study.toml"
+    code, output, _ = run(capsys, "check", study, "--meet")
+    assert code == 0 and "the sites hold the same people" in output
+    assert "ok      north: 300 records; variables and their states: age (4), sex (2)" in output
+    assert not (folder / "analyst" / "study").exists()
+    path = folder / "south" / "records.csv"
+    path.write_text(path.read_text().replace(records()[0][0], "somebody-else"))
+    code, output, _ = run(capsys, "check", study, "--meet")
+    assert code == 2 and "wrong   the records are not the same at north and south" in output
+    changed_key(study, "south", encode_public(STRANGER.public))
+    code, output, _ = run(capsys, "check", study, "--meet")
+    assert code == 2 and "wrong   north refuses: the study has another public key" in output
+
+
+def test_check_meets_the_parties_of_a_study_alone(capsys, folder):
+    code, _, error = run(capsys, "check", folder / "north" / "site.toml", "--meet")
+    assert code == 2 and "site.toml" in error
 
 
 def test_a_study_gone_on_with_asks_only_what_is_missing(capsys, folder, tmp_path):

@@ -11,18 +11,32 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from protocols.deployment.checks import Outside, check_files
+from mpc.errors import ProtocolError
+from protocols.deployment.checks import Findings, Outside, check_files
 from protocols.deployment.files import StudyFile
 from protocols.deployment.parts import RelayAddress
+from protocols.deployment.running import study_session
+from protocols.errors import QueryRefusedError, TransportError
+from protocols.queries import Describe, Meet
 from protocols.transports.mailbox import RELAY
 from vertibayes import __version__
 
 REACH_SECONDS = 3.0
 
 
-def run_check(files: Sequence[Path]) -> bool:
-    """Print what is found; return whether anything is wrong."""
+def run_check(files: Sequence[Path], meet: bool) -> bool:
+    """Print what is found; return whether anything is wrong.
+
+    Raises
+    ------
+    ValueError
+        If parties are to meet, and the first file is not a study's, or is at fault.
+    """
+    study = StudyFile.read(files[0]) if meet else None
     found = check_files(files, Outside(_reach_relay, _listen, _study))
+    if study is not None and not found.wrong:
+        found.begin()
+        _meet(study, found)
     sys.stdout.write(f"{versions()}\n")
     for part in filter(None, found.parts):
         sys.stdout.write("\n" + "".join(f"{how:8}{text}\n" for how, text in part))
@@ -92,6 +106,23 @@ def _study(file: StudyFile) -> None:
 
     options_of(file)
     validations_of(file)
+
+
+def _meet(file: StudyFile, found: Findings) -> None:
+    """Begin a session as a run does: all agree on keys and releases, the sites on their people."""
+    from vertibayes.cli.study import tell_waiting
+
+    told = found.say
+    try:
+        with study_session(file, waiting=tell_waiting) as session:
+            session.ask(Meet.of(session.role, file.sites, file.dealer))
+            told("ok", f"{file.dealer} and the sites have the keys and the release of this study")
+            told("ok", "the sites hold the same people")
+            for site, shown in session.ask(Describe(file.sites)).items():
+                names = ", ".join(f"{v.name} ({len(v.states)})" for v in shown.named().values())
+                told("ok", f"{site}: {shown.records} records; variables and their states: {names}")
+    except (ValueError, ProtocolError, QueryRefusedError, TransportError) as error:
+        told("wrong", str(error))
 
 
 def versions() -> str:

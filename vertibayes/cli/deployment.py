@@ -163,15 +163,20 @@ def _relay(file: File, quiet: Quiet = False) -> None:
 @commands.command("check")
 def _check(
     files: Annotated[list[Path], typer.Argument(help="Configuration files, of any parties.")],
+    meet: Annotated[
+        bool, typer.Option("--meet", help="Of study.toml, first: meet its parties, all running.")
+    ] = False,
 ) -> None:
     """Say before a run what is wrong.
 
     Keys, certificates, the clock, the data, whether the relay listens; of several files also
-    whether they fit each other.
+    whether they fit each other. With --meet the parties of a study begin a session: whether all
+    can be reached, pin each other's keys, run one release, and hold the same people.
     """
     from vertibayes.cli.check import run_check
 
-    if run_check(files):
+    stop_when_told()
+    if run_check(files, meet):
         raise typer.Exit(2)
 
 

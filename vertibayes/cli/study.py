@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -17,6 +17,7 @@ from protocols.deployment.running import study_session
 from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
 from protocols.session import Session
+from protocols.transports.network import unsaid
 from vertibayes.cli.inputs import read_structure
 from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
 from vertibayes.cli.outputs import Run, check_folder
@@ -40,7 +41,7 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     file = StudyFile.read(path)
     start_log(file.party, quiet=quiet)
     options, validations = options_of(file), validations_of(file)
-    waiting = partial(_waiting, quiet)
+    waiting = unsaid if quiet else tell_waiting
     with TableFile(file.tables) as kept, study_session(file, waiting=waiting) as session:
         _learn(file, session, kept, options, validations, out, quiet)
 
@@ -73,12 +74,10 @@ def _learn(
         sys.stdout.write(told(learned, summary) + f"Written: {out}\n")
 
 
-def _waiting(quiet: bool, parties: Sequence[Party], seconds: float) -> None:
+def tell_waiting(parties: Collection[Party], seconds: float) -> None:
     """Say which parties have not come yet."""
-    if not quiet:
-        names = ", ".join(parties)
-        started = "is it started?" if len(parties) == 1 else "are they started?"
-        sys.stderr.write(f"waiting for {names} ({seconds:g} s; {started})\n")
+    started = "is it started?" if len(parties) == 1 else "are they started?"
+    sys.stderr.write(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
 
 
 def named(file: StudyFile, counter: SecureCounter) -> dict[str, Any]:
