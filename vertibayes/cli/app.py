@@ -334,6 +334,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stderr.write("vertibayes: stopped\n")
         leave(stop.code if isinstance(stop.code, int) else 0)
         raise
+    except BaseException:  # a fault of ours, or nobody reads what is said
+        sys.excepthook(*sys.exc_info())
+        leave(1)
+        sys.exit(1)
 
 
 def _main(arguments: Sequence[str] | None) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated
@@ -68,8 +68,9 @@ def leave(code: int) -> None:
     """End the process if the transport's threads would keep it; all files have been closed."""
     transport = sys.modules.get("protocols.transports.cells")
     if transport is not None and transport.keeps_process():
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 
