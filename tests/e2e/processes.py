@@ -208,7 +208,7 @@ class Processes:
         return Session(role, transport, CONVERSATIONS)
 
     def promised(self, site):
-        """Return what a site's memory has committed: study -> column -> id and digest."""
+        """Return what a site's memory has committed: study -> column -> digest."""
         path = self.folder / site
         if not path.exists():
             return {}

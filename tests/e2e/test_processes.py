@@ -57,6 +57,7 @@ KILLED = {  # who, and before which of its messages: the kind, and how many of i
     "a site, open": ("site-1", "share", 0),
     "the dealer, meet": (DEALER, "answer", 0),
     "the dealer, commit": (DEALER, "answer", 1),
+    "the dealer, extension": (DEALER, "part", 0),
     "the dealer, tables": (DEALER, "correction", 0),
 }
 
@@ -94,25 +95,37 @@ def test_a_party_is_killed(tmp_path, alarm_data, phase):
         session.close()
         for site, found in promised.items():
             assert processes.promised(site).keys() == {study.hex()}
-            assert found in ({}, processes.promised(site)), "ids were drawn anew"
+            assert found in ({}, processes.promised(site)), "something else was promised"
 
 
-def test_the_dealer_and_then_the_relay_are_killed(tmp_path, alarm_data):
+PHASES = {"commit": "masked", "extension": "part", "tables": "correction", "open": "share"}
+
+
+def test_the_relay_is_killed_in_each_phase(tmp_path, alarm_data):
+    """While a site, or the dealer, is about to send a message."""
     data = alarm_data.take(list(alarm_data.variables)[:9])
     split, patience = split_columns(data, 3), {"gone": 2.0, "probe": 0.5}
     with Processes(tmp_path, split, patience=patience) as processes:
-        for victim, left in ((DEALER, tuple(split)), ("relay", (*split, DEALER))):
-            _, counter = counter_of(processes, order=list(data.variables))
-            processes.running[victim].kill()
+        for phase, kind in PHASES.items():
+            sender = DEALER if kind == "correction" else "site-1"
+            processes.stop_at(sender, kind, seconds=0.5)
+            kill = threading.Thread(target=killed_when_here, args=(processes, sender))
+            kill.start()
             start = time.monotonic()
             with pytest.raises(PeerGoneError) as caught:
-                k2(counter)
-            assert caught.value.party == victim
-            for party in left:
-                assert processes.running[party].wait_for("ended").startswith(f"ended {victim} ")
+                k2(counter_of(processes, order=list(data.variables))[1])
+            kill.join()
+            assert caught.value.party == "relay", phase
+            for party in (*split, DEALER):
+                assert processes.running[party].wait_for("ended").startswith("ended relay ")
             assert time.monotonic() - start < 30
-            processes.start(victim)
-            processes.running[victim].wait_for("ready")
+            processes.start("relay")
+            processes.running["relay"].wait_for("ready")
         session, counter = counter_of(processes, order=list(data.variables))
         assert_same_model(counter, data)
         session.close()
+
+
+def killed_when_here(processes, sender):
+    processes.running[sender].wait_for("here")
+    processes.running["relay"].kill()
