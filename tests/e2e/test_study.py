@@ -1,11 +1,9 @@
 """Parties from their files, all in one process: whatever does not depend on who moves the bytes."""
 
 import json
-import logging
 import re
 import runpy
 from base64 import b64decode
-from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import rmtree
@@ -14,17 +12,13 @@ import numpy as np
 import pytest
 
 from mpc.randomness import KeyPair
-from protocols.deployment.files import DealerFile, SiteFile
+from protocols.deployment.files import SiteFile
 from protocols.deployment.keys import read_private
-from protocols.deployment.log import line, logged, teller
-from protocols.deployment.running import dealer_role, site_role
-from protocols.parties import serve
+from protocols.deployment.log import line
+from protocols.deployment.running import site_role
 from protocols.public_keys import encode_public
-from protocols.queries import CONVERSATIONS
-from protocols.roles import AnalystRole
-from protocols.session import Session
-from protocols.transports.local import LocalTransport
 from tests.e2e.command import run
+from tests.e2e.studies import learn_study, refused, run_in_one_process
 from tests.protocols.deployment.parties import (
     SITES,
     change,
@@ -43,45 +37,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "three_sites"
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return deployment(tmp_path / "all")
-
-
-@pytest.fixture(autouse=True)
-def in_one_process(monkeypatch, folder):
-    """Have the analyst's session run all parties from their files, each with its log."""
-
-    @contextmanager
-    def session(file, **_):
-        role = AnalystRole(file.party, public_keys=file.pinned)
-        with ExitStack() as held:
-            roles = {"dealer": dealer_role(DealerFile.read(folder / "dealer" / "dealer.toml"))}
-            for site in SITES:
-                found = SiteFile.read(folder / site / "site.toml")
-                roles[site] = held.enter_context(site_role(found))
-            programs = {
-                party: serve(found, file.party, logged(CONVERSATIONS, teller(party)))
-                for party, found in roles.items()
-            }
-            transport = LocalTransport(file.party, programs)
-            with Session(role, transport, CONVERSATIONS) as found:
-                yield found
-
-    for module in ("vertibayes.cli.study", "vertibayes.cli.check", "vertibayes.study"):
-        monkeypatch.setattr(f"{module}.study_session", session)
-    root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", list(root.handlers))  # as they were, after the test
-
-
-def learn_study(capsys, folder, out, *options):
-    """Run `vertibayes learn study.toml`; return its exit status, output and errors."""
-    return run(capsys, "learn", folder / "analyst" / "study.toml", "--out", out, *options)
-
-
-def refused(capsys, folder, out, reason):
-    code, output, error = learn_study(capsys, folder, out, "--quiet")
-    assert code == 2 and not output and not out.exists()
-    assert reason in error, error
+def folder(tmp_path, monkeypatch):
+    folder = deployment(tmp_path / "all")
+    run_in_one_process(monkeypatch, folder)
+    return folder
 
 
 def test_the_model_is_that_of_the_pooled_records(capsys, folder, tmp_path):
@@ -296,112 +255,3 @@ def test_a_party_whose_own_key_is_the_dealers_does_not_start(folder):
     with pytest.raises(ValueError, match="one party"):
         with site_role(SiteFile.read(folder / "north" / "site.toml")):
             pass
-
-
-# ---- the study's file ----------------------------------------------------------------------------
-
-
-def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
-    study = folder / "analyst" / "study.toml"
-    change(study, '# variables = ["a", "b"] ', 'variables = ["drug", "pulse", "outcome"] #')
-    change(study, '# ordering = ["a", "b"] ', 'ordering = ["outcome", "pulse", "drug"] #')
-    change(study, "max_parents = 3", "max_parents = 1\npseudo_count = 0.5")
-    assert learn_study(capsys, folder, tmp_path / "out", "--quiet")[0] == 0
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert list(summary["variables"]) == ["drug", "pulse", "outcome"]
-    assert summary["sites"] == {"east": ["outcome"], "south": ["drug", "pulse"]}
-    plain = learn(
-        PlainCounter(pooled(folder).take(["drug", "pulse", "outcome"])),
-        Options(ordering=["outcome", "pulse", "drug"], max_parents=1, pseudo_count=0.5),
-    )
-    assert summary["scores"] == plain.scores.as_json()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("max_parents = 3", "max_parent = 3", "learning.max_parent: unknown here"),
-        ("max_parents = 3", "max_parents = 'x'", "learning.max_parents: a whole number is wanted"),
-        ("max_parents = 3", "missing = 'x'", "learning.missing: missing x: one of em, syn"),
-        (
-            "max_parents = 3",
-            "max_parents = 99",
-            "learning.max_parents: a whole number from 0 to 20",
-        ),
-        ("max_parents = 3", "pseudo_count = nan", "learning.pseudo_count: a pseudo-count of nan"),
-        ("max_parents = 3", "em_restarts = 1", "learning.em_restarts: EM restarts are for"),
-        ("max_parents = 3", "structure = 'none.json'", "none.json: no such file"),
-        (
-            "# [validation]",
-            "[validation]\ntarget = 'sex'",
-            "validation.target: methods and target bel",
-        ),
-        ("# [validation]", "[validation]\nfolds = 1", "validation.folds: a whole number from 2"),
-        (
-            "# [validation]",
-            "[validation]\nmethods = ['cv']\ntarget = 'sex'",
-            "validation.methods: methods cv: some of public,scv,svdg",
-        ),
-        (
-            "# [validation]",
-            "[validation]\nmethods = ['public']\ntarget = 'sex'\npublic = 'none.csv'",
-            "validation.public: ",
-        ),
-        ("[learning]", "[learn]", "learn: unknown here"),
-    ],
-)
-def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
-    capsys, folder, tmp_path, old, new, reason
-):
-    study = folder / "analyst" / "study.toml"
-    change(study, old, new)
-    refused(capsys, folder, tmp_path / "out", reason)
-    assert not SiteFile.read(folder / "north" / "site.toml").ledger.exists()
-    code, output, _ = run(capsys, "check", study)
-    (wrong,) = [text for text in output.splitlines() if text.startswith("wrong  ")]
-    assert code == 2 and reason in wrong and "--" not in wrong
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ('# variables = ["a", "b"] ', 'variables = ["q"] #', "no site shows q"),
-        ("max_parents = 3", "ordering = ['age']", "learning.ordering: the ordering has variables"),
-        ("max_parents = 3", "structure_records = 301", "learning.structure_records: a structure"),
-        ("max_parents = 3", "structure = 's.json'", "learning.structure: the structure has nodes"),
-        (
-            "# [validation]",
-            "[validation]\nmethods = ['scv']\ntarget = 'smoke'",
-            "validation.target: target smoke: there are age, sex, pulse, drug, outcome",
-        ),
-        (
-            "# [validation]",
-            "[validation]\nmethods = ['svdg']\ntarget = 'sex'\nfolds = 99",
-            "validation.folds: folds 99: the sites answer for",
-        ),
-    ],
-)
-def test_what_does_not_fit_what_the_sites_offer_is_named_before_a_table_is_opened(
-    capsys, folder, tmp_path, old, new, reason
-):
-    (folder / "analyst" / "s.json").write_text('{"nodes": ["age"], "edges": []}')
-    change(folder / "analyst" / "study.toml", old, new)
-    refused(capsys, folder, tmp_path / "out", reason)
-    ledger = SiteFile.read(folder / "north" / "site.toml").ledger
-    assert '"tables"' not in ledger.read_text()
-
-
-def test_a_validation_of_the_file(capsys, folder, tmp_path):
-    study = folder / "analyst" / "study.toml"
-    change(
-        study, "# [validation]", "[validation]\ntarget = 'outcome'\nmethods = ['scv']\nfolds = 2"
-    )
-    assert learn_study(capsys, folder, tmp_path / "out")[0] == 0
-    assert "scv" in json.loads((tmp_path / "out" / "validation.json").read_text())
-
-
-def test_options_of_the_command_line_are_the_files(capsys, folder, tmp_path):
-    code, _, error = learn_study(capsys, folder, tmp_path / "out", "--max-parents", 2)
-    assert code == 2 and "--max-parents: with a study.toml, options are in its [learning]" in error
-    code, _, error = run(capsys, "learn", "--out", tmp_path / "out")
-    assert code == 2 and "a study.toml, or --data FILE, is wanted" in error

@@ -102,10 +102,7 @@ def _learn(
         ),
     ] = None,
     wider_cells: Annotated[
-        int,
-        typer.Option(
-            help="em: open so many cells more, in tables wider by the neighbours that tell most."
-        ),
+        int, typer.Option(help="em: open so many cells more, in tables wider by what tells most.")
     ] = 0,
     synthetic_records: Annotated[
         int | None, typer.Option(help="How many synthetic records are drawn; as many as there are.")

@@ -1,0 +1,53 @@
+"""A study whose parties run from their files, all in one process."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack, contextmanager
+
+from protocols.deployment.files import DealerFile, SiteFile
+from protocols.deployment.log import logged, teller
+from protocols.deployment.running import dealer_role, site_role
+from protocols.parties import serve
+from protocols.queries import CONVERSATIONS
+from protocols.roles import AnalystRole
+from protocols.session import Session
+from protocols.transports.local import LocalTransport
+from tests.e2e.command import run
+from tests.protocols.deployment.parties import SITES
+
+
+def run_in_one_process(monkeypatch, folder):
+    """Have the analyst's session run all parties from their files, each with its log."""
+
+    @contextmanager
+    def session(file, **_):
+        role = AnalystRole(file.party, public_keys=file.pinned)
+        with ExitStack() as held:
+            roles = {"dealer": dealer_role(DealerFile.read(folder / "dealer" / "dealer.toml"))}
+            for site in SITES:
+                found = SiteFile.read(folder / site / "site.toml")
+                roles[site] = held.enter_context(site_role(found))
+            programs = {
+                party: serve(found, file.party, logged(CONVERSATIONS, teller(party)))
+                for party, found in roles.items()
+            }
+            transport = LocalTransport(file.party, programs)
+            with Session(role, transport, CONVERSATIONS) as found:
+                yield found
+
+    for module in ("vertibayes.cli.study", "vertibayes.cli.check", "vertibayes.study"):
+        monkeypatch.setattr(f"{module}.study_session", session)
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))  # as they were, after the test
+
+
+def learn_study(capsys, folder, out, *options):
+    """Run `vertibayes learn study.toml`; return its exit status, output and errors."""
+    return run(capsys, "learn", folder / "analyst" / "study.toml", "--out", out, *options)
+
+
+def refused(capsys, folder, out, reason):
+    code, output, error = learn_study(capsys, folder, out, "--quiet")
+    assert code == 2 and not output and not out.exists()
+    assert reason in error, error
