@@ -51,7 +51,7 @@ def bad_options():
     yield [], {}, "--sites K or --partition FILE is wanted"
     yield ["--sites", "2", "--exclude", "zz"], {}, "no column 'zz' (--exclude); there are a, b"
     yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"
-    yield ["--sites", "2", "--id-column", "a"], {}, "'0' stands twice in 'a'"
+    yield ["--sites", "2", "--id-column", "a"], {}, "records 1 and 3 have one identifier in 'a'"
     yield (
         ["--sites", "2", "--missing", "guess"],
         {},
@@ -120,8 +120,11 @@ def test_bad_options(tmp_path, capsys, monkeypatch, options, files, reason):
 def bad_sites():
     yield {"a": "id,x\n1,0\n", "b": "id,x\n1,0\n"}, "the column 'x' is at two sites, a and b"
     yield {"a": "id,x\n1,0\n2,1\n", "b": "id,y\n1,0\n"}, "different numbers of records: a 2, b 1"
-    yield {"a": "id,x\n1,0\n2,1\n", "b": "id,y\n1,0\n3,1\n"}, "'2' and 0 more are at a and not at b"
-    yield {"a": "id,x\n1,0\n1,1\n", "b": "id,y\n1,0\n3,1\n"}, "a.csv: '1' stands twice in 'id'"
+    yield {"a": "id,x\n1,0\n2,1\n", "b": "id,y\n1,0\n3,1\n"}, "record 2 of a is not at b"
+    yield (
+        {"a": "id,x\n1,0\n1,1\n", "b": "id,y\n1,0\n3,1\n"},
+        "records 1 and 2 have one",
+    )
     yield {"a": "id,x\n1,0\n,1\n", "b": "id,y\n1,0\n3,1\n"}, "a.csv, record 2: no identifier"
     yield {"a": "id,x\n1,0\n", "b": "y\n1\n"}, "b.csv: no column 'id'"
 

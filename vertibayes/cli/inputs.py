@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from protocols.errors import DataError
-from protocols.site.alignment import in_order
+from protocols.site.alignment import check_ids, in_order
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding, is_missing
 from protocols.site.text import TextColumn, read_columns
@@ -162,22 +162,11 @@ def _take(source: Source, path: Path) -> Held:
         if source.id_column not in columns:
             raise DataError(f"{path}: no column {source.id_column!r} (--id-column)")
         ids = columns.pop(source.id_column)
-        _check_ids(path, source.id_column, ids)
+        check_ids(str(path), f"identifier in {source.id_column!r} (--id-column)", ids)
     excluded = frozenset(name for name in source.exclude if columns.pop(name, None) is not None)
     if not columns:
         raise DataError(f"{path}: no columns are left")
     return Held(columns, ids, excluded)
-
-
-def _check_ids(path: Path, column: str, ids: TextColumn) -> None:
-    """Refuse identifiers that are lacking or stand twice."""
-    counts = np.bincount(ids.places)
-    if counts.max() > 1:
-        text = ids.texts[int(counts.argmax())]
-        raise DataError(f"{path}: {text!r} stands twice in {column!r} (--id-column)")
-    if "" in ids.texts:
-        record = int(np.argmax(ids.places == ids.texts.index(""))) + 1
-        raise DataError(f"{path}, record {record}: no identifier in {column!r} (--id-column)")
 
 
 def _check_excluded(source: Source, held: Collection[Held]) -> None:
@@ -286,11 +275,14 @@ def _matched(held: Mapping[str, Held]) -> dict[str, Held]:
 
 
 def _check_same_ids(first: str, wanted: TextColumn | None, site: str, ids: TextColumn) -> None:
+    """Refuse a site that lacks people; who they are is for the sites alone."""
     lacking = set(wanted.texts if wanted is not None else ()) - set(ids.texts)
-    if lacking:
+    if wanted is not None and lacking:
+        place = next(i for i, text in enumerate(wanted.texts) if text in lacking)
+        record = int(np.argmax(wanted.places == place)) + 1
+        others = f" and {len(lacking) - 1} more are" if len(lacking) > 1 else " is"
         raise DataError(
-            f"the sites hold different records: {min(lacking)!r} and {len(lacking) - 1} more "
-            f"are at {first} and not at {site}"
+            f"the sites hold different records: record {record} of {first}{others} not at {site}"
         )
 
 
