@@ -39,7 +39,7 @@ from vertibayes.naive_bayes.parties import Terms
 
 EPS = (0.1, 0.2, 0.3, 0.4)
 PARTIES = (200, 400, 600, 800, 1000, 1250, 1500, 1728)
-WAYS = [(eps_of, noise) for eps_of in ("count", "whole") for noise in ("diluted", "polya")]
+WAYS = [(accounting, noise) for accounting in ("count", "whole") for noise in ("diluted", "polya")]
 TITLES = {"count": "eps for each count, as the paper", "whole": "eps for the whole record"}
 NOISES = {"diluted": "diluted geometric", "polya": "Polya shares"}
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "hdpnb_car.svg"
@@ -69,7 +69,7 @@ class Fig1:
         self.noises: dict[tuple, Accounting] = {}
         for eps in EPS:
             for way in WAYS:
-                privacy = Privacy(eps=eps, eps_of=way[0], noise=way[1])
+                privacy = Privacy(eps=eps, accounting=way[0], noise=way[1])
                 self.noises[(eps, *way)] = Accounting(schema, privacy, 1)
 
     def repetition(self, n: int) -> dict[tuple, float]:
@@ -105,14 +105,14 @@ def accuracy(folder: Path, repeats: int) -> None:
     print(f"\nCar Evaluation, ten-fold, {repeats} repetitions; majority class {majority:.3f}\n")
     header = ["accounting", "noise", "eps", "a record's eps, delta", "sd of a count", *PARTIES]
     rows = [["none", "none", "", "", "", *(shown(found[n], ()) for n in PARTIES)]]
-    for eps_of, noise in WAYS:
+    for accounting, noise in WAYS:
         for eps in EPS:
-            key = (eps, eps_of, noise)
+            key = (eps, accounting, noise)
             drawn = study.noises[key].noise(1555, SystemRandomness())
             promise = study.noises[key].promise([drawn] * 1555, 1555)
             whole, sd = f"{promise.eps:.1f}, {promise.delta:.0e}", f"{promise.sd:.1f}"
             cells = [shown(found[n], key) for n in PARTIES]
-            rows.append([TITLES[eps_of], NOISES[noise], eps, whole, sd, *cells])
+            rows.append([TITLES[accounting], NOISES[noise], eps, whole, sd, *cells])
     print(table(header, rows))
 
 
@@ -131,13 +131,13 @@ def draw(found: dict[int, list[dict]], majority: float) -> None:
         figure = Figure(figsize=(10, 7.4), layout="constrained")
         panels = figure.subplots(2, 2, sharex=True, sharey=True)
         figure.suptitle("HDPNB, Car Evaluation, one record a party: accuracy, ten-fold")
-        for axes, (eps_of, noise) in zip(panels.flat, WAYS, strict=True):
-            axes.set(title=f"{TITLES[eps_of]}; {NOISES[noise]}", ylim=(0, 1))
+        for axes, (accounting, noise) in zip(panels.flat, WAYS, strict=True):
+            axes.set(title=f"{TITLES[accounting]}; {NOISES[noise]}", ylim=(0, 1))
             axes.grid(color="0.9", linewidth=0.6)
             axes.axhline(majority, color="0.5", linestyle=":", label="majority class")
             line(axes, found, (), "standard naive Bayes", "black", 0)
             for place, eps in enumerate(EPS):
-                key = (eps, eps_of, noise)
+                key = (eps, accounting, noise)
                 line(axes, found, key, f"eps = {eps}", f"C{place}", 8 * place - 12)
         for axes in panels[1]:
             axes.set_xlabel("parties, of which nine tenths learn")
@@ -164,7 +164,7 @@ def many_parties(folder: Path, parties: int) -> None:
         places = np.random.default_rng(2).permutation(data.records)
         split = np.array_split(places, parties)
         parts = {f"party-{i:04}": data.rows(rows) for i, rows in enumerate(split)}
-        for via in ("additive_scheme", "masked_sum"):
+        for via in ("additive", "masked"):
             rows.append(one_release(name, schema, parts, via, modulus))
     print(f"\n{parties:,} parties, one process\n")
     header = ["data", "sums", "via", "rounds", "keys, CPU s", "release, CPU s", "CPU ms a party",
@@ -184,7 +184,7 @@ def one_release(name, schema, parts, via, modulus) -> list[object]:
         terms, parts, via=via, modulus=modulus,
         carrier=lambda: EnvelopedPackets(bytes(16), traffic),
     )  # fmt: skip
-    if via == "additive_scheme":
+    if via == "additive":
         for party in parts:
             study.aggregation._member(party)
     keys = process_time() - start
@@ -253,7 +253,7 @@ def long_study(folder: Path, rounds: int) -> None:
     def part() -> LocalData:
         return data.rows(generator.integers(0, data.records, int(generator.integers(0, most))))
 
-    for via in ("additive_scheme", "masked_sum"):
+    for via in ("additive", "masked"):
         held = {f"p{i}": part() for i in range(12)}
         study, start, wrong, joins, leaves = HDPNB(terms, held, via=via), perf_counter(), 0, 0, 0
         for step in range(rounds):

@@ -38,7 +38,7 @@ from vertibayes.naive_bayes.vertical import (
 SIZES = (200, 400, 600, 800, 1000, 1200, 1400, 1600, 1728)
 EPS = (0.1, 0.2, 0.3, 0.4)
 FOLDS = 10
-TITLES = {"count": "eps for each count (the paper's)", "record": "eps for a whole record (ours)"}
+TITLES = {"count": "eps for each count (the paper's)", "whole": "eps for a whole record (ours)"}
 
 
 def car(folder: Path) -> tuple[Schema, LocalData]:

@@ -30,7 +30,7 @@ def patients(count: int) -> LocalData:
     return LocalData(SCHEMA.variables, {"ill": ill, "fever": fever, "age": age})
 
 
-def learn(via: str = "masked_sum") -> HDPNB:
+def learn(via: str = "masked") -> HDPNB:
     """Run two releases; print what they promise."""
     # A tenth of the clinics may be missing; the other nine tenths are trusted to add their noise.
     privacy = Privacy(eps=1.0, protects="record", noise="polya", gamma=0.9)

@@ -175,7 +175,7 @@ def bad():
     yield [*epsilon, "--noise", "polya"], "--noise polya: vdpnb has laplace or none"
     yield [*epsilon, "--via", "masked"], "--via masked: vdpnb has additive or product"
     yield [*epsilon, "--protect", "party"], "--protect party: vdpnb has record"
-    yield [*epsilon, "--accounting", "x"], "--accounting x: vdpnb has record or count"
+    yield [*epsilon, "--accounting", "x"], "--accounting x: vdpnb has whole or count"
     yield [*epsilon, "--gamma", "0.5"], "--delta and --gamma are hdpnb's"
     yield [*epsilon, "--method", "snb"], "--method snb: one of hdpnb, vdpnb"
     yield [*epsilon, "--method", "hdpnb", "--noise", "laplace"], "hdpnb has polya or diluted"

@@ -32,7 +32,7 @@ def test_without_noise_it_is_pooled_learning(folder, tmp_path, capsys, via):
     assert "sums of all counts over 7 parties" in ledger["revealed"][0]["what"]
 
 
-@pytest.mark.parametrize("accounting", ["record", "count"])
+@pytest.mark.parametrize("accounting", ["whole", "count"])
 def test_with_noise_its_promise_is_told(folder, tmp_path, capsys, accounting):
     code, told, warned = nb(
         capsys, tmp_path / "out", "--data", folder / "all.csv", *HDPNB, "--parties", 20,
@@ -40,8 +40,8 @@ def test_with_noise_its_promise_is_told(folder, tmp_path, capsys, accounting):
     )  # fmt: skip
     promise = outputs(tmp_path / "out")[1]["promise"]
     assert code == 0 and "--epsilon does not cover" in warned
-    assert promise["eps"] == pytest.approx({"record": 2, "count": 12}[accounting])
-    assert promise["eps_of_a_count"] == pytest.approx({"record": 1 / 3, "count": 2}[accounting])
+    assert promise["eps"] == pytest.approx({"whole": 2, "count": 12}[accounting])
+    assert promise["eps_of_a_count"] == pytest.approx({"whole": 1 / 3, "count": 2}[accounting])
     assert promise["sentence"] in told and "accuracy 0.9" in told
     nb(
         capsys, tmp_path / "exact", "--data", folder / "all.csv", *HDPNB, "--parties", 20,

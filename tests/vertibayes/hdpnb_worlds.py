@@ -12,7 +12,7 @@ from vertibayes.naive_bayes.base import Schema
 from vertibayes.naive_bayes.distributed import HDPNB
 from vertibayes.naive_bayes.parties import Terms
 
-WAYS = ("additive_scheme", "masked_sum")
+WAYS = ("additive", "masked")
 
 
 def states(count):
@@ -45,6 +45,6 @@ def study(held, via, privacy=None, most_parties=20, most_records=100, **given):
     terms = {"dishonest": given.pop("dishonest", 0.0), "dropouts": given.pop("dropouts", 0.0)}
     schema = given.pop("schema", SCHEMA)
     agreed = Terms(schema, most_parties, most_records, privacy, **terms)
-    modulus = SMALL if via == "additive_scheme" else None
+    modulus = SMALL if via == "additive" else None
     given.setdefault("randomness", SeededRandomness(b"hdpnb"))
     return HDPNB(agreed, held, via=via, modulus=modulus, **given)

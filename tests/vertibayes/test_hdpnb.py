@@ -133,7 +133,7 @@ def test_increments_take_in_who_missed_the_last_round(via):
 
 
 def test_batches_add_to_sums_that_were_not_clamped():
-    world = study(parties(4), "masked_sum", Privacy(eps=2.0), randomness=SeededRandomness(b"c"))
+    world = study(parties(4), "masked", Privacy(eps=2.0), randomness=SeededRandomness(b"c"))
     first = world.round().sums_
     assert (first < 0).any()
     world.add("p01", records(4, 9))
@@ -142,7 +142,7 @@ def test_batches_add_to_sums_that_were_not_clamped():
 
 def test_earlier_models_stay_as_they_were():
     held = parties(3)
-    world = study(held, "masked_sum")
+    world = study(held, "masked")
     first = world.round()
     before = first.sums_.copy(), first.predict_proba(records(5))
     world.add("p00", records(9, 77))
@@ -154,9 +154,7 @@ def test_earlier_models_stay_as_they_were():
 def test_drop_outs_between_any_rounds_of_masked_sums():
     held = parties(6)
     for last in range(6):
-        world = study(
-            held, "masked_sum", dropouts=0.34, carrier=lambda n=last: Dropping({"p03": n})
-        )
+        world = study(held, "masked", dropouts=0.34, carrier=lambda n=last: Dropping({"p03": n}))
         run_in(world)
         world.round()
         there = [found for party, found in held.items() if party != "p03" or last >= 3]
@@ -182,7 +180,7 @@ def run_in(world):
 
 def test_who_fails_after_the_roll_ends_the_round_and_the_next_does_without():
     held = parties(5)
-    world = study(held, "additive_scheme", Privacy(eps=50.0, gamma=0.8), dropouts=0.2)
+    world = study(held, "additive", Privacy(eps=50.0, gamma=0.8), dropouts=0.2)
     usual, world._run = world._run, None
 
     def fails(programs, absent):
@@ -205,7 +203,7 @@ def test_who_fails_after_the_roll_ends_the_round_and_the_next_does_without():
 def test_too_few_survivors_and_the_promise_does_not_hold():
     held = parties(6)
     privacy = Privacy(eps=50.0, gamma=0.8)
-    world = study(held, "masked_sum", privacy, dropouts=0.2)
+    world = study(held, "masked", privacy, dropouts=0.2)
     dropping = {"p01": 2, "p03": 2}
     world.carrier = lambda: Dropping(dropping)
     run_in(world)
@@ -215,7 +213,7 @@ def test_too_few_survivors_and_the_promise_does_not_hold():
 
 def test_a_sum_that_opens_without_the_noise_agreed_is_not_learned_from(monkeypatch):
     monkeypatch.setattr(aggregations, "ALL_TO_ALL", 0)
-    world = study(parties(10), "masked_sum", Privacy(eps=90.0, gamma=0.8), dropouts=0.1,
+    world = study(parties(10), "masked", Privacy(eps=90.0, gamma=0.8), dropouts=0.1,
                   dishonest=0.1, carrier=lambda: Dropping({"p01": 2, "p03": 2}))  # fmt: skip
     run_in(world)
     with pytest.raises(PartyGoneError, match="p01, p03: gone: the noise of the others does not"):
@@ -225,7 +223,7 @@ def test_a_sum_that_opens_without_the_noise_agreed_is_not_learned_from(monkeypat
 
 def test_a_party_refuses_a_roll_that_calls_away_the_noise():
     held = parties(9)
-    world = study(held, "additive_scheme", Privacy(eps=50.0, gamma=0.8), dropouts=0.2)
+    world = study(held, "additive", Privacy(eps=50.0, gamma=0.8), dropouts=0.2)
     for called, refused in ((1, False), (2, True)):  # a third of the block would be three
         opening = world.aggregation.release([])
         program = take_part("p00", world.terms, [held["p00"]], no_noise, opening.encryptors["p00"])
@@ -244,7 +242,7 @@ def test_a_party_refuses_a_roll_that_calls_away_the_noise():
 
 
 def test_times_outlive_keys_and_are_never_used_twice():
-    world = study(parties(4), "additive_scheme")
+    world = study(parties(4), "additive")
     for step in range(3):
         world.round()
         world.join(f"n{step}", records(1, step))
@@ -296,7 +294,7 @@ def test_both_ways_run_from_the_programs_alone():
     """What a machine of each party would run: `take_part` there, `result_dec` at the miner."""
     from vertibayes.naive_bayes.parties import result_dec
 
-    world = study(parties(3), "additive_scheme")
+    world = study(parties(3), "additive")
     opening = world.aggregation.release([])
     programs = {
         party: take_part(party, world.terms, [data], no_noise, opening.encryptors[party])

@@ -46,7 +46,7 @@ def test_slots_have_room_but_for_a_chance_by_hand():
 
 
 def test_a_record_by_hand():
-    paper = accounting(eps=0.3, eps_of="count", noise="diluted", delta=1e-5)
+    paper = accounting(eps=0.3, accounting="count", noise="diluted", delta=1e-5)
     promise = paper.promise(noises(paper, 100), 100)
     assert (promise.sensitivity, promise.tables, promise.counts) == (1, 3, 3)
     assert promise.eps_of_a_count == 0.3 and promise.delta_of_a_count == 1e-5
@@ -139,7 +139,7 @@ def test_neighbours_differ_by_no_more_than_is_promised_and_sometimes_by_as_much(
 
 
 def test_releases_add_up_and_disjoint_batches_do_not():
-    world = study(parties(4), "masked_sum", Privacy(eps=30.0))
+    world = study(parties(4), "masked", Privacy(eps=30.0))
     assert world.spent is None
     world.round()
     one = world.spent
@@ -148,14 +148,14 @@ def test_releases_add_up_and_disjoint_batches_do_not():
     assert world.spent.eps == pytest.approx(2 * one.eps) == pytest.approx(60)
     assert world.spent.delta == pytest.approx(2 * one.delta)
 
-    batches = study(parties(4), "masked_sum", Privacy(eps=30.0))
+    batches = study(parties(4), "masked", Privacy(eps=30.0))
     batches.increment()
     for seed in range(3):
         batches.add("p01", records(3, seed))
         batches.increment()
     assert batches.spent.eps == pytest.approx(30) and batches.spent.releases == 1
 
-    whole = study(parties(4), "masked_sum", Privacy(eps=2000.0, protects="party"))
+    whole = study(parties(4), "masked", Privacy(eps=2000.0, protects="party"))
     whole.increment()
     whole.add("p01", records(3, 9))
     whole.increment()
@@ -165,7 +165,7 @@ def test_releases_add_up_and_disjoint_batches_do_not():
 def test_leaving_and_coming_back_buys_no_privacy():
     for protects in ("record", "party"):
         held = parties(2)
-        world = study(held, "masked_sum", Privacy(eps=900.0, protects=protects))
+        world = study(held, "masked", Privacy(eps=900.0, protects=protects))
         world.round()
         world.round()
         world.join("new", records(5, 5))
@@ -180,12 +180,12 @@ def test_leaving_and_coming_back_buys_no_privacy():
 def test_the_promise_says_who_must_be_there_and_who_checks(monkeypatch):
     held, privacy = parties(10), Privacy(eps=30.0, gamma=0.8)
     agreed = {"dishonest": 0.1, "dropouts": 0.1}
-    additive = study(held, "additive_scheme", privacy, **agreed)
+    additive = study(held, "additive", privacy, **agreed)
     additive.round(absent=["p03"])
     promise = additive.promise_
     assert (promise.members, promise.present, promise.honest) == (10, 9, 8)
     assert promise.checked and promise.colluding == 1
-    masked = study(held, "masked_sum", privacy, **agreed)
+    masked = study(held, "masked", privacy, **agreed)
     masked.round(absent=["p03"])
     assert masked.promise_.checked, "9 of 10 must be left, one of them dishonest"
     # Were the graph not complete, 8 would be a quorum, and seven of them honest.

@@ -41,7 +41,7 @@ both_ways = pytest.mark.parametrize("via", WAYS)
         ({"eps": 1, "gamma": 0}, "gamma = 0"),
         ({"eps": 1, "gamma": 1.5}, "gamma = 1.5"),
         ({"eps": 1, "noise": "laplace"}, "noise = 'laplace': polya or diluted"),
-        ({"eps": 1, "eps_of": "all"}, "eps_of = 'all': whole or count"),
+        ({"eps": 1, "accounting": "all"}, "accounting = 'all': whole or count"),
         ({"eps": 1, "protects": "me"}, "protects = 'me': record or party"),
     ],
 )
@@ -129,7 +129,7 @@ def test_members_that_cannot_be(via):
         study(parties(1), via)
     with pytest.raises(ValueError, match="the miner's name"):
         study(parties(2) | {"miner": records(2)}, via)
-    with pytest.raises(ValueError, match="additive_scheme or masked_sum"):
+    with pytest.raises(ValueError, match="additive or masked"):
         HDPNB(Terms(SCHEMA, 3, 9), parties(2), via="paillier")
     world = study(parties(3), via, most_parties=3, dropouts=0.7)
     with pytest.raises(ValueError, match="p00 is a member already"):
@@ -163,12 +163,12 @@ def test_one_class_alone():
     held = {party: records(4, 1) for party in ("p0", "p1")}
     for data in held.values():
         data.codes["y"][:] = 1
-    model = study(held, "masked_sum").round()
+    model = study(held, "masked").round()
     found = model.predict_proba(records(9))
     assert found[:, 1] == pytest.approx(1) and not np.isnan(found).any()
     none = {party: records(0) for party in ("p0", "p1")}
     with pytest.raises(ValueError, match="no class has a record"):
-        study(none, "masked_sum").round()
+        study(none, "masked").round()
 
 
 @both_ways
@@ -194,11 +194,11 @@ def test_without_opendp_the_extra_is_named(monkeypatch):
     for name in ("opendp", "opendp.measurements", "opendp.mod"):
         monkeypatch.setitem(sys.modules, name, None)
     geometric._measurement.cache_clear()
-    world = study(parties(3), "masked_sum", Privacy(eps=1.0, noise="diluted"))
+    world = study(parties(3), "masked", Privacy(eps=1.0, noise="diluted"))
     with pytest.raises(ImportError, match=r"pip install 'vertibayes\[noise\]'"):
         world.round()
     geometric._measurement.cache_clear()
-    assert isinstance(study(parties(3), "masked_sum", Privacy(eps=90.0)).round(), NaiveBayes)
+    assert isinstance(study(parties(3), "masked", Privacy(eps=90.0)).round(), NaiveBayes)
 
 
 # ---- a miner that tells each party of other absent -----------------------------------------------
@@ -237,7 +237,7 @@ def trimmed_rolls(world):
 
 def ring_of_six():
     held = {f"q{i:04}": records(1, i) for i in range(120)}
-    return study(held, "additive_scheme", None, most_parties=120, dropouts=0.05)
+    return study(held, "additive", None, most_parties=120, dropouts=0.05)
 
 
 def test_a_roll_for_each_party_calls_nobody_away_unseen():

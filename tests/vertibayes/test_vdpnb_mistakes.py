@@ -130,7 +130,7 @@ HELD = {"s": ("a",), "t": ("b",)}
         (lambda: RecordNoise(0.0), "eps = 0.0"),
         (lambda: RecordNoise(-1.0), "eps = -1.0"),
         (lambda: RecordNoise(math.nan), "eps = nan"),
-        (lambda: RecordNoise(1.0, "site"), "accounting site: one of record, count"),
+        (lambda: RecordNoise(1.0, "site"), "accounting site: one of whole, count"),
         (lambda: Logarithms(Split(AB, HELD, (1, 1)), b"", SMALL), "246 bits: 2048 at least"),
         (lambda: Small(Split(AB, HELD, (1, 1)), b"", SMALL, 0), "0 fractional bits: 1 to 40"),
         (lambda: Small(wide(40_000), b"", SMALL, 40), r"below 2\*\*62 is wanted"),

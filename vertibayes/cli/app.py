@@ -214,8 +214,8 @@ def _nb(
         ),
     ] = None,
     accounting: Annotated[
-        str, typer.Option(help="--epsilon is of a whole record; count: of each count of it.")
-    ] = "record",
+        str, typer.Option(help="--epsilon is of the whole that --protect names; count: of a count.")
+    ] = "whole",
     protect: Annotated[str, typer.Option(help="record; hdpnb also: party, all its records.")] = (
         "record"
     ),

@@ -47,7 +47,7 @@ class Request:
     parties: int
     epsilon: float | None = None
     noise: str | None = None
-    accounting: str = "record"
+    accounting: str = "whole"
     protect: str = "record"
     delta: float = 1e-5
     gamma: float = 1.0
@@ -70,7 +70,7 @@ class Request:
         noise = self.noise or noises[0]
         given = [("noise", noise, noises), ("via", self.via, ways)]
         given += [("protect", self.protect, protected)]
-        given += [("accounting", self.accounting, ("record", "count"))]
+        given += [("accounting", self.accounting, ("whole", "count"))]
         for option, value, known in given:
             if value not in known:
                 wanted = " or ".join(known)

@@ -317,7 +317,7 @@ def _distributed(
     if request.epsilon is not None:
         privacy = Privacy(
             eps=request.epsilon,
-            eps_of="whole" if request.accounting == "record" else "count",
+            accounting="count" if request.accounting == "count" else "whole",
             protects="party" if request.protect == "party" else "record",
             noise="diluted" if request.noise == "diluted" else "polya",
             delta=request.delta,
@@ -329,7 +329,7 @@ def _distributed(
     study = HDPNB(
         terms,
         parties,
-        via="masked_sum" if request.via == "masked" else "additive_scheme",
+        via="masked" if request.via == "masked" else "additive",
         alpha=request.alpha,
         carrier=lambda: EnvelopedPackets(session, traffic),
     )

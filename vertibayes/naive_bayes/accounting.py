@@ -10,8 +10,8 @@ Delta; so the model as a whole, with c the number of counts that a neighbour can
     protects="party"     all L records of a party, or none:    Delta = L,  c = sum over tables of
                                                                the lesser of L and their cells
 
-    eps_of="count"       eps and delta are asked of each count: eps_c, delta_c (Huai et al. 2015)
-    eps_of="whole"       of the model: eps_c = eps / (m + 1), delta_c = delta / c
+    accounting="count"   eps and delta are asked of each count: eps_c, delta_c (Huai et al. 2015)
+    accounting="whole"   of the model: eps_c = eps / (m + 1), delta_c = delta / c
 
 A party's L records change each table by L at most, all counts of it together, so that eps is the
 same for both; delta is not, as the noise of each count is there, or is not, by itself. 2^-64 is for
@@ -57,7 +57,7 @@ class Privacy:
     Parameters
     ----------
     eps : float
-    eps_of : {"whole", "count"}, default="whole"
+    accounting : {"whole", "count"}, default="whole"
         Whether `eps` and `delta` are of the whole model, or of each count as in the paper.
     protects : {"record", "party"}, default="record"
     noise : {"polya", "diluted"}, default="polya"
@@ -74,7 +74,7 @@ class Privacy:
     """
 
     eps: float
-    eps_of: Literal["whole", "count"] = "whole"
+    accounting: Literal["whole", "count"] = "whole"
     protects: Literal["record", "party"] = "record"
     noise: Literal["polya", "diluted"] = "polya"
     delta: float = 1e-5
@@ -87,7 +87,7 @@ class Privacy:
             raise ValueError(f"delta = {self.delta}: a number between 0 and 1 is wanted")
         if not 0 < self.gamma <= 1:
             raise ValueError(f"gamma = {self.gamma}: above 0 and at most 1 is wanted")
-        choices = {"eps_of": ("whole", "count"), "protects": ("record", "party")}
+        choices = {"accounting": ("whole", "count"), "protects": ("record", "party")}
         for name, known in (choices | {"noise": ("polya", "diluted")}).items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} = {getattr(self, name)!r}: {' or '.join(known)}")
@@ -211,7 +211,7 @@ class Accounting:
     @property
     def eps_of_a_count(self) -> float:
         """The eps that the noise of each count has."""
-        whole = self.privacy.eps_of == "whole"
+        whole = self.privacy.accounting == "whole"
         return self.privacy.eps / self.tables if whole else self.privacy.eps
 
     @property
@@ -219,7 +219,7 @@ class Accounting:
         """The delta that the noise of each count has; 0 for Polya shares."""
         if self.privacy.noise == "polya":
             return 0.0
-        whole = self.privacy.eps_of == "whole"
+        whole = self.privacy.accounting == "whole"
         return self.privacy.delta / self.counts if whole else self.privacy.delta
 
     @property

@@ -4,8 +4,8 @@
     Join, leave  P_k <-> P_j    keys with new neighbours (mpc.membership); u_k of two at most
     CountQuery   P_k            n_j^k and n_ij^k of its own records
     DataPert     P_k            each plus noise: diluted by u_k, or a Polya share, drawn anew
-    DataEnc      P_k -> miner   via="additive_scheme": a roll comes, one message of ciphertexts goes
-                                via="masked_sum": five rounds, drop-outs between any two
+    DataEnc      P_k -> miner   via="additive": a roll comes, one message of ciphertexts goes
+                                via="masked": five rounds, drop-outs between any two
     ResultDec    miner          sums over all who are in; clamped once; class and feature shares
 
 The scheme of Huai et al. (2015), with the modulus, the noise and the accounting mended: see
@@ -56,7 +56,7 @@ from vertibayes.naive_bayes.parties import (
     take_part,
 )
 
-Via = Literal["additive_scheme", "masked_sum"]
+Via = Literal["additive", "masked"]
 
 
 @dataclass
@@ -86,7 +86,7 @@ class HDPNB:
     terms : Terms
     parties : mapping of Party to LocalData
         Who is there at first: two at least. A party may have no records.
-    via : {"additive_scheme", "masked_sum"}, default="additive_scheme"
+    via : {"additive", "masked"}, default="additive"
     alpha : float, default=1.0
         As of `NaiveBayes`.
     modulus : int, optional
@@ -122,14 +122,14 @@ class HDPNB:
         terms: Terms,
         parties: Mapping[Party, LocalData],
         *,
-        via: Via = "additive_scheme",
+        via: Via = "additive",
         alpha: float = 1.0,
         modulus: int | None = None,
         randomness: Randomness | None = None,
         carrier: Callable[[], Carrier] = ByHand,
     ) -> None:
-        if via not in ("additive_scheme", "masked_sum"):
-            raise ValueError(f"via = {via!r}: additive_scheme or masked_sum")
+        if via not in ("additive", "masked"):
+            raise ValueError(f"via = {via!r}: additive or masked")
         self.terms, self.alpha, self.carrier = terms, alpha, carrier
         self.promise_: Promise | None = None
         self._all_checked = True
@@ -142,7 +142,7 @@ class HDPNB:
         self.estimates = Estimates(parties)
         self.aggregation: Aggregation = (
             MaskedSums(terms, parties, self.randomness)
-            if via == "masked_sum"
+            if via == "masked"
             else AdditiveSums(terms, parties, self.randomness, modulus)
         )
 

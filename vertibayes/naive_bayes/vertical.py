@@ -64,7 +64,7 @@ from vertibayes.naive_bayes.scores import (
 )
 
 MINER: Party = "miner"
-ACCOUNTINGS = ("record", "count")
+ACCOUNTINGS = ("whole", "count")
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class RecordNoise:
     Parameters
     ----------
     eps : float
-        Of one record (accounting "record"), or of each of its counts ("count", as published).
-    accounting : {"record", "count"}, default="record"
+        Of a whole record (accounting "whole"), or of each of its counts ("count", as published).
+    accounting : {"whole", "count"}, default="whole"
 
     Raises
     ------
@@ -87,7 +87,7 @@ class RecordNoise:
     """
 
     eps: float
-    accounting: str = "record"
+    accounting: str = "whole"
 
     def __post_init__(self) -> None:
         if self.accounting not in ACCOUNTINGS:
@@ -96,7 +96,7 @@ class RecordNoise:
 
     def of_a_table(self, schema: Schema) -> DiscreteLaplace:
         """Return the noise of each count of each table."""
-        parts = len(schema.features) if self.accounting == "record" else 1
+        parts = len(schema.features) if self.accounting == "whole" else 1
         return DiscreteLaplace(eps=self.eps / parts)
 
     def promise(self, schema: Schema) -> dict[str, Any]:
