@@ -48,7 +48,7 @@ class Options:
         How many synthetic records are drawn; as many as there are records if None.
     em_restarts : int, default=0
         Further random starts of the EM of the three steps.
-    keep_synthetic : bool, default=False
+    write_synthetic : bool, default=False
         Whether synthetic records, missing cells included, are drawn whatever the way, and kept.
         They are those of the three steps' intermediate network, which opens the families' tables
         with missing as a state.
@@ -68,7 +68,7 @@ class Options:
     wider_cells: int = 0
     synthetic_records: int | None = None
     em_restarts: int = 0
-    keep_synthetic: bool = False
+    write_synthetic: bool = False
 
     def __post_init__(self) -> None:
         if self.missing is not None and self.missing not in MISSING:
@@ -87,7 +87,7 @@ class Options:
         if self.em_restarts and self.missing != "synthetic":
             raise ValueError("EM restarts are for missing synthetic: EM on tables has one start")
         if self.synthetic_records is not None and not (
-            self.keep_synthetic or self.missing == "synthetic"
+            self.write_synthetic or self.missing == "synthetic"
         ):
             raise ValueError("synthetic records are for missing synthetic, or to be kept")
 
@@ -170,11 +170,11 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     learned = perf_counter()
     fitted = fit(counter, structure, options, progress)
     synthetic = fitted.synthetic
-    if options.keep_synthetic and synthetic is None:
+    if options.write_synthetic and synthetic is None:
         synthetic = draw_synthetic(counter, structure, records=options.synthetic_records)
     found = scores(counter, structure, missing=missing == "state")
     seconds = learned - start, perf_counter() - learned
-    kept = synthetic if options.keep_synthetic else None
+    kept = synthetic if options.write_synthetic else None
     return Learned(fitted.network, found, *seconds, fitted.widenings, kept)
 
 

@@ -180,7 +180,7 @@ def _learn(
         wider_cells=wider_cells,
         synthetic_records=synthetic_records,
         em_restarts=em_restarts,
-        keep_synthetic=write_synthetic,
+        write_synthetic=write_synthetic,
     )
     validations = Validations(methods, target, folds, public, codes)
     return run_learn(source, out, options=options, validations=validations, quiet=quiet)

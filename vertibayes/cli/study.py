@@ -111,7 +111,7 @@ def options_of(file: StudyFile) -> Options:
         **dict.fromkeys(("structure_records", "synthetic_records"), partial(table.whole, least=1)),
     }
     given: dict[str, Any] = {key: take(key) for key, take in ways.items() if key in table}
-    given["keep_synthetic"] = table.flag("write_synthetic", False)
+    given["write_synthetic"] = table.flag("write_synthetic", False)
     table.end()
     try:
         return Options(**given)
