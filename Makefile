@@ -13,7 +13,7 @@ demo: .venv/installed
 test: .venv/installed lint
 	$(BIN)/pytest -n 2
 
-# What needs NVFlare: parties as processes, killed and started again. Four minutes, after a larger installation.
+# What needs NVFlare: parties as processes, killed and started again. Five minutes, after a larger installation.
 test-machines: .venv-machines/installed
 	.venv-machines/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
 		tests/e2e/test_analyst_killed.py tests/e2e/test_strangers.py tests/e2e/test_capture.py \
