@@ -51,6 +51,7 @@ EPOCH_BYTES = 16
 UNDER_WAY = 8  # pieces to each receiver that wait for their receipts at a time
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
+MOST_PROCESSES, MOST_NAMES = 4, 1000  # that a relay remembers: of one name, names
 QUIET_SECONDS = 10.0  # before the relay is asked for a receipt
 WAKE_SECONDS = 0.5  # a signal may reach another thread: Python acts when the main one next runs
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # fits a certificate's DNS name too
@@ -91,6 +92,7 @@ class CellLink:
         self._epoch = token_bytes(EPOCH_BYTES)
         self._numbers: dict[Party, int] = {}
         self._checking = Lock()
+        self._doubled = False
         cell.register_request_cb(CHANNEL, TOPIC, self._take)
 
     def deliver(
@@ -165,9 +167,11 @@ class CellLink:
         nv = nvflare()
         if not self._cell.is_backbone_ready():
             return False
-        ask = nv.Message({}, b"")
+        ask = nv.Message({"epoch": self._epoch}, b"")
         reply = self._cell.send_request(CHANNEL, TOPIC, SERVER, ask, ANSWER_SECONDS, optional=True)
-        return bool(reply.get_header(nv.MessageHeaderKey.RETURN_CODE) == nv.ReturnCode.OK)
+        code = reply.get_header(nv.MessageHeaderKey.RETURN_CODE)
+        self._doubled = self._doubled or code == nv.ReturnCode.INVALID_SESSION
+        return bool(code in (nv.ReturnCode.OK, nv.ReturnCode.INVALID_SESSION))
 
     def _check_relay(self) -> None:
         """Connect anew if the relay gives no receipt: a network that was cut tells nobody."""
@@ -196,7 +200,13 @@ class CellLink:
         return nv.make_reply(nv.ReturnCode.OK)
 
     def receive(self, timeout: float | None) -> tuple[Party, bytes] | None:
-        """Return the next packet and who is said to have sent it; None after `timeout` seconds."""
+        """Return the next packet and who is said to have sent it; None after `timeout` seconds.
+
+        Raises
+        ------
+        TransportError
+            If another process is connected under this party's name: each has a part of the packets.
+        """
         end = None if timeout is None else monotonic() + timeout
         quiet = monotonic() + QUIET_SECONDS
         while True:
@@ -207,6 +217,10 @@ class CellLink:
             if monotonic() >= quiet:
                 self._check_relay()
                 quiet = monotonic() + QUIET_SECONDS
+            if self._doubled:
+                raise TransportError(
+                    f"another process is connected to the relay as {self.party}: stop one of them"
+                )
 
     def close(self) -> None:
         """Leave the network."""
@@ -217,6 +231,29 @@ class CellLink:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Roll:
+    """What the relay knows of parties: their processes, which ask it for receipts.
+
+    A process that asks, and asks again after another of its name has, is not alone under that name:
+    CellNet lets one of them in and the other out, by turns.
+    """
+
+    def __init__(self) -> None:
+        self._processes: dict[Party, list[bytes]] = {}  # the last of each name, ascending
+
+    def answer(self, request: Any) -> Any:
+        """Return a receipt, or that there are two: the relay's callback."""
+        nv = nvflare()
+        name = request.get_header(nv.MessageHeaderKey.ORIGIN)
+        epoch = request.get_header("epoch")
+        known = self._processes.pop(name, [])
+        doubled = epoch in known[:-1]
+        self._processes[name] = [*(e for e in known if e != epoch), epoch][-MOST_PROCESSES:]
+        if len(self._processes) > MOST_NAMES:
+            del self._processes[next(iter(self._processes))]
+        return nv.make_reply(nv.ReturnCode.INVALID_SESSION if doubled else nv.ReturnCode.OK)
 
 
 def start_relay(address: str, *, certificates: Certificates | None) -> Relay:
@@ -240,8 +277,7 @@ def start_relay(address: str, *, certificates: Certificates | None) -> Relay:
     except OSError as error:
         raise TransportError(f"no relay can listen on {address}: {error.strerror}") from None
     cell = make_cell(SERVER, address, certificates)
-    nv = nvflare()
-    cell.register_request_cb(CHANNEL, TOPIC, lambda _: nv.make_reply(nv.ReturnCode.OK))
+    cell.register_request_cb(CHANNEL, TOPIC, Roll().answer)
     cell.start()
     return Relay(address, cell)
 

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from protocols.transports import nvflare
 from protocols.transports.nvflare import connect, start_relay
 from tests.e2e.party import certificates_of, say
 
@@ -18,6 +19,7 @@ def main(party, path):
         with start_relay(settings["address"], certificates=certificates):
             say("ready")
             time.sleep(120)
+    nvflare.QUIET_SECONDS = settings.get("quiet", nvflare.QUIET_SECONDS)
     with connect(party, settings["address"], "ae", certificates=certificates) as link:
         say("ready")
         while True:

@@ -36,10 +36,10 @@ class Echoes:
     def __init__(self, folder):
         self.folder, self.address, self.running = folder, free_address(), []
 
-    def start(self, party, certificates=None, address=None):
+    def start(self, party, certificates=None, address=None, **changes):
         path = self.folder / f"{party}.json"
         paths = certificates and list(map(str, certificates))
-        settings = {"address": address or self.address, "certificates": paths}
+        settings = {"address": address or self.address, "certificates": paths, **changes}
         path.write_text(json.dumps(settings))
         process = Process(party, path, "echo")
         self.running.append(process)
@@ -146,6 +146,29 @@ def test_a_relay_that_went_is_named(tmp_path):
             own.start("relay")
             own.start("b")
             assert link.deliver({"b": b"x"}, 15.0) == {}
+
+
+def test_two_processes_under_one_name_are_told(tmp_path):
+    """Each is let in as the other is let out, and would take a part of the packets."""
+    with Echoes(tmp_path) as own:
+        own.start("relay")
+        first, second = (own.start("d", quiet=0.5) for _ in range(2))
+        end = time.monotonic() + 30
+        while first.process.poll() is second.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+        time.sleep(0.5)  # for the last words to be read
+        said = [line for process in (first, second) for line in list(process.lines.queue)]
+        assert any("another process is connected to the relay as d" in line for line in said)
+
+
+def test_a_party_that_is_started_again_is_not_two(tmp_path):
+    with Echoes(tmp_path) as own:
+        own.start("relay")
+        for _ in range(4):
+            own.start("d", quiet=0.2).kill()
+        last = own.start("d", quiet=0.2)
+        time.sleep(1.5)
+        assert last.process.poll() is None
 
 
 # ---- what is refused -----------------------------------------------------------------------------
