@@ -278,8 +278,28 @@ def start_relay(address: str, *, certificates: Certificates | None) -> Relay:
         raise TransportError(f"no relay can listen on {address}: {error.strerror}") from None
     cell = make_cell(SERVER, address, certificates)
     cell.register_request_cb(CHANNEL, TOPIC, Roll().answer)
-    cell.start()
-    return Relay(address, cell)
+    relay = Relay(address, cell)
+    try:
+        cell.start()
+        _await_listening(address, host, port)
+    except BaseException:
+        relay.close()
+        raise
+    return relay
+
+
+def _await_listening(address: str, host: str, port: int) -> None:
+    """Wait until somebody listens: CellNet does so in a thread, and tells nobody."""
+    end = monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            socket.create_connection((host, port), ANSWER_SECONDS).close()
+            return
+        except OSError as error:
+            if monotonic() >= end:
+                reason = f"no relay listens on {address}: {error.strerror or error}"
+                raise TransportError(reason) from None
+            sleep(0.02)
 
 
 def connect(
