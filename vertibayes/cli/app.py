@@ -145,10 +145,7 @@ def _learn(
     """
     stop_when_told()
     if study is not None:
-        from vertibayes.cli.study import run_study
-
-        _check_no_options(context)
-        return run_study(study, out, quiet)
+        return _learn_study(context, study, out, quiet)
     if not data:
         raise ValueError("a study.toml, or --data FILE, is wanted")
     from vertibayes.cli.inputs import Source, read_ordering, read_structure
@@ -184,6 +181,13 @@ def _learn(
     )
     validations = Validations(methods, target, folds, public, codes)
     return run_learn(source, out, options=options, validations=validations, quiet=quiet)
+
+
+def _learn_study(context: typer.Context, study: Path, out: Path, quiet: bool) -> None:
+    from vertibayes.cli.study import run_study
+
+    _check_no_options(context)
+    run_study(study, out, quiet)
 
 
 def _check_no_options(context: typer.Context) -> None:
