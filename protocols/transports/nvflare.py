@@ -241,6 +241,7 @@ class Roll:
     """
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._processes: dict[Party, list[bytes]] = {}  # the last of each name, ascending
 
     def answer(self, request: Any) -> Any:
@@ -248,11 +249,14 @@ class Roll:
         nv = nvflare()
         name = request.get_header(nv.MessageHeaderKey.ORIGIN)
         epoch = request.get_header("epoch")
-        known = self._processes.pop(name, [])
-        doubled = epoch in known[:-1]
-        self._processes[name] = [*(e for e in known if e != epoch), epoch][-MOST_PROCESSES:]
-        if len(self._processes) > MOST_NAMES:
-            del self._processes[next(iter(self._processes))]
+        if type(name) is not str or type(epoch) is not bytes or len(epoch) != EPOCH_BYTES:
+            return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
+        with self._lock:  # CellNet asks from many threads
+            known = self._processes.pop(name, [])
+            doubled = epoch in known[:-1]
+            self._processes[name] = [*(e for e in known if e != epoch), epoch][-MOST_PROCESSES:]
+            if len(self._processes) > MOST_NAMES:
+                del self._processes[next(iter(self._processes))]
         return nv.make_reply(nv.ReturnCode.INVALID_SESSION if doubled else nv.ReturnCode.OK)
 
 

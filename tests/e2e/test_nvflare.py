@@ -14,7 +14,7 @@ pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 've
 
 from protocols.errors import TransportError
 from protocols.transports import nvflare as module
-from protocols.transports.cells import Certificates, nvflare
+from protocols.transports.cells import SERVER, Certificates, nvflare
 from protocols.transports.mailbox import RELAY
 from protocols.transports.nvflare import connect, start_relay
 from protocols.transports.pieces import PIECE
@@ -210,6 +210,12 @@ def test_what_cellnet_would_decode_is_refused_before_it_is_read(a):
 )
 def test_a_piece_without_its_numbers_is_refused(a, wrong):
     assert send(a, b"x", {**GOOD, **wrong}) != nvflare().ReturnCode.OK
+
+
+@pytest.mark.parametrize("epoch", [None, "e" * 16, b"e" * 15, b"e" * 1000])
+def test_the_relay_remembers_no_process_without_its_name(a, epoch):
+    asked = {} if epoch is None else {"epoch": epoch}
+    assert send(a, b"", asked, target=SERVER) != nvflare().ReturnCode.OK
 
 
 def test_the_relay_forwards_nothing_in_anothers_name(a, echoes, monkeypatch):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from protocols.deployment.files import PartyFile, RelayFile
     from protocols.deployment.log import Tell
 
 STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was done
@@ -44,15 +46,21 @@ def stop_when_told(status: int = STOPPED) -> None:
             signal.signal(number, stop)
 
 
-@contextmanager
-def _serving(party: str, quiet: bool) -> Iterator[Tell]:
-    """Serve until told to stop, which is how it is to end: it is logged, and the status is 0."""
+def _serve(
+    read: Callable[[Path], PartyFile | RelayFile],
+    run: Callable[[Any, Tell], None],
+    path: Path,
+    quiet: bool,
+) -> None:
+    """Run a party until told to stop, which is how it is to end: it is logged, the status is 0."""
     from protocols.deployment.log import start_log, teller
 
-    start_log(party, quiet=quiet)
-    tell = teller(party)
+    stop_when_told(0)
+    file = read(path)
+    start_log(file.party, quiet=quiet)
+    tell = teller(file.party)
     try:
-        yield tell
+        run(file, tell)
     except SystemExit:
         tell("stopped")
         raise
@@ -131,10 +139,7 @@ def _site(file: File, quiet: Quiet = False) -> None:
     from protocols.deployment.files import SiteFile
     from protocols.deployment.running import run_site
 
-    stop_when_told(0)
-    found = SiteFile.read(file)
-    with _serving(found.party, quiet) as tell:
-        run_site(found, tell)
+    _serve(SiteFile.read, run_site, file, quiet)
 
 
 @commands.command("dealer", epilog=WHERE)
@@ -143,10 +148,7 @@ def _dealer(file: File, quiet: Quiet = False) -> None:
     from protocols.deployment.files import DealerFile
     from protocols.deployment.running import run_dealer
 
-    stop_when_told(0)
-    found = DealerFile.read(file)
-    with _serving(found.party, quiet) as tell:
-        run_dealer(found, tell)
+    _serve(DealerFile.read, run_dealer, file, quiet)
 
 
 @commands.command("relay", epilog=WHERE)
@@ -155,10 +157,7 @@ def _relay(file: File, quiet: Quiet = False) -> None:
     from protocols.deployment.files import RelayFile
     from protocols.deployment.running import run_relay
 
-    stop_when_told(0)
-    found = RelayFile.read(file)
-    with _serving(found.party, quiet) as tell:
-        run_relay(found, tell, _wait)
+    _serve(RelayFile.read, partial(run_relay, wait=_wait), file, quiet)
 
 
 @commands.command("check")
