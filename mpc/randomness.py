@@ -18,11 +18,13 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+from numpy.typing import NDArray
 
 from mpc.ring import Elements, Ring
 
 KEY_BYTES = 32
 BLOCK_BYTES = 16
+MOST_PLACE_BITS = 21
 _ZEROS = memoryview(bytes(1 << 20))
 
 
@@ -57,6 +59,10 @@ class Stream(Protocol):
 
     def elements(self, ring: Ring, name: bytes, shape: tuple[int, ...], start: int = 0) -> Elements:
         """Expand ``prod(shape)`` elements of the stream `name`, from element `start` on."""
+        ...
+
+    def permutation(self, name: bytes, count: int) -> NDArray[np.intp]:
+        """Return the permutation of ``range(count)`` that the stream `name` gives."""
         ...
 
 
@@ -95,6 +101,43 @@ class StreamKey:
         size = ring.dtype.itemsize
         stream = self.expand(name, count * size, start * size)
         return ring.reduce(np.frombuffer(stream, ring.dtype.newbyteorder("<")).reshape(shape))
+
+    def permutation(self, name: bytes, count: int) -> NDArray[np.intp]:
+        """Return a uniform permutation of ``range(count)``: the order of random sort keys.
+
+        Keys are drawn again until no two are equal; each order is then as likely as any other. A
+        key and its place share a word of 64 bits, so that sorting the words sorts the places; above
+        2^21 records keys of fewer than 43 bits would hardly ever differ, and whole words are keys.
+        """
+        place_bits = max(count - 1, 1).bit_length()
+        sort = _sorted_words if place_bits <= MOST_PLACE_BITS else _sorted_keys
+        attempt = 0
+        while True:
+            stream = self.expand(label("permutation", name, attempt), 8 * count)
+            order = sort(np.frombuffer(stream, "<u8").astype(np.uint64, copy=False), place_bits)
+            if order is not None:
+                return order
+            attempt += 1
+
+
+def _sorted_words(words: NDArray[np.uint64], place_bits: int) -> NDArray[np.intp] | None:
+    """Return the order of the words' low bits as keys; None if two are equal."""
+    low = np.uint64(place_bits)
+    words <<= low
+    words |= np.arange(len(words), dtype=np.uint64)
+    words.sort()
+    if not ((words[1:] ^ words[:-1]) >> low).all():
+        return None
+    words &= (np.uint64(1) << low) - np.uint64(1)
+    return words.view(np.intp)
+
+
+def _sorted_keys(keys: NDArray[np.uint64], place_bits: int) -> NDArray[np.intp] | None:
+    """Return the order of whole words as keys; None if two are equal."""
+    del place_bits
+    order = np.argsort(keys)
+    ascending = keys[order]
+    return order if (ascending[1:] != ascending[:-1]).all() else None
 
 
 @dataclass(frozen=True)

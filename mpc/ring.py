@@ -23,12 +23,12 @@ TILE_CELLS = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Integers modulo ``2**bits``.
+    """Integers modulo ``2**bits``, in the smallest numpy type that holds them.
 
     Parameters
     ----------
     bits : int
-        16, 32 and 64 for use; 1 to 8 for exhaustive tests.
+        From 1 to 64.
 
     Raises
     ------
@@ -39,23 +39,42 @@ class Ring:
     bits: int
 
     def __post_init__(self) -> None:
-        if self.bits not in (16, 32, 64) and not 1 <= self.bits <= 8:
-            raise ValueError(
-                f"no ring of {self.bits} bits: 16, 32 or 64 are wanted (1 to 8 for tests)"
-            )
+        if not 1 <= self.bits <= 64:
+            raise ValueError(f"a ring must have from 1 to 64 bits, got {self.bits}")
 
     @classmethod
     def holding(cls, records: int) -> Ring:
-        """Return the smallest ring for use that tells all counts of `records` records apart."""
+        """Return the ring, of 16 or 32 bits, that tells all counts of `records` records apart."""
         for bits in (16, 32):
             if 0 <= records < 2**bits:
                 return cls(bits)
-        raise ValueError(f"{records} records: counts below 2**32 are wanted")
+        raise ValueError(f"the number of records must be from 0 to 2**32 - 1, got {records}")
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
         """The numpy type that holds an element."""
-        return np.dtype(f"u{max(8, self.bits) // 8}")
+        return np.dtype(next(f"u{size}" for size in (1, 2, 4, 8) if self.bits <= 8 * size))
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes that an element takes on the wire."""
+        return -(-self.bits // 8)
+
+    def pack(self, values: Elements) -> NDArray[np.uint8]:
+        """Reduce values and put each into `bytes` bytes, little-endian: shape (size * bytes,)."""
+        flat = np.ascontiguousarray(self.reduce(values)).astype(self._little, copy=False)
+        whole = flat.view(np.uint8).reshape(-1, self.dtype.itemsize)
+        return np.ascontiguousarray(whole[:, : self.bytes]).reshape(-1)
+
+    def unpack(self, packed: NDArray[np.uint8]) -> Elements:
+        """Return the elements that `pack` has put into bytes, reduced: shape (size,)."""
+        whole = np.zeros((len(packed) // self.bytes, self.dtype.itemsize), np.uint8)
+        whole[:, : self.bytes] = packed.reshape(-1, self.bytes)
+        return self.reduce(whole.view(self._little).astype(self.dtype, copy=False).reshape(-1))
+
+    @property
+    def _little(self) -> np.dtype[np.unsignedinteger]:
+        return self.dtype.newbyteorder("<")
 
     def reduce(self, values: Elements) -> Elements:
         """Bring values of `dtype` below ``2**bits``: free where the type is as wide as the ring."""

@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mpc.masked_tables import Commitments, Holder, Plan, Selection
+from mpc.commitments import Commitments, Holder, Selection
+from mpc.masked_tables import Plan
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party
 from protocols.ledger import Ledger

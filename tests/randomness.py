@@ -55,3 +55,6 @@ class HashStream:
         digest = hashlib.shake_256(label("stream", self.seed, name))
         stream = digest.digest((start + count) * size)[start * size :]
         return ring.reduce(np.frombuffer(stream, ring.dtype).reshape(shape))
+
+    def permutation(self, name: bytes, count):
+        return np.argsort(self.elements(Ring(64), label("permutation", name), (count,)))

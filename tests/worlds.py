@@ -6,19 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc.masked_tables import (
-    Commitments,
-    Holder,
-    Operand,
-    Plan,
-    Selection,
-    commit,
-    count_tables,
-    deal_tables,
-    open_tables,
-)
+from mpc.commitments import Commitments, Holder, Operand, Selection, commit
+from mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
 from mpc.ring import Ring
 from mpc.scheduler import run_all
+from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
 from tests.randomness import HashStream
 
 
@@ -67,6 +59,7 @@ def world(columns, records, bits=16, block_rows=16, stream=None):
             {i: np.array(columns[i][2][site], np.uint8) for i in commitments.held_by(site)},
             pair(site, "dealer"),
             {peer: pair(site, peer) for peer in commitments.sites if peer != site},
+            pair("all", "sites"),
         )
         for site in commitments.sites
     }
@@ -93,3 +86,15 @@ def plain_tables(columns, records, groups, missing=False, indices=None):
             hide = [columns[i][1] and not missing for i in members]
             tables.append(table[tuple(slice(-1) if h else slice(None) for h in hide)])
     return tables
+
+
+def shuffle(w, families, missing=False, indices=None, name=b""):
+    """Count families by shuffle; return the plan, the tables and the messages."""
+    w.plans += 1
+    selection = Selection(w.commitments, indices, name)
+    plan = ShufflePlan(w.commitments, tuple(families), selection, missing, w.plans)
+    programs = {s: count_shuffled(w.holders[s], plan, "analyst") for s in plan.parties}
+    programs["dealer"] = deal_shuffled(w.dealer_keys, plan)
+    programs["analyst"] = open_shuffled(plan)
+    outputs, transcript = run_all(programs)
+    return plan, outputs["analyst"], transcript

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.masked_tables.commitments import BLOCK_ROWS
+from mpc.commitments import BLOCK_ROWS
 from protocols.federation import Federation
 from protocols.ledger import Ledger, OpenedTable
 from protocols.queries import Commit, Describe, Description, Meet

@@ -4,7 +4,7 @@ Sites P, Q, R hold categorical columns of the same n records; a dealer, who hold
 key with each of them. X is the 0/1 matrix of a column's states (all but the first), A its mask.
 A *term* is a product of columns, record by record: X_g (x) X_h.
 
-    Commit    P -> sites       Xhat = X + A                                once a column
+    Commit    P -> sites       Xhat = X + A                                `mpc.commitments`
     Extend    s -> R           -A_s(L) (x) Zhat + D_s + A_s(T)             T = L (x) Z, Z at R
               dealer -> R      sum_{s != R} A_s(L) (x) A_R(Z) - sum_{s != R} D_s
               R -> sites       That = (Lhat - A_R(L)) (x) Z + all these + A_R(T)
@@ -28,20 +28,13 @@ columns from the dealer, from each holder, and from R to each site that counts w
 its cells. Rounds: `Plan.rounds`, whatever the number of tables.
 """
 
-from mpc.masked_tables.commit import Holder, commit
-from mpc.masked_tables.commitments import Commitments, Operand, Selection
 from mpc.masked_tables.dealer import deal_tables
 from mpc.masked_tables.plan import Group, Plan
 from mpc.masked_tables.site import count_tables, open_tables
 
 __all__ = [
-    "Commitments",
     "Group",
-    "Holder",
-    "Operand",
     "Plan",
-    "Selection",
-    "commit",
     "count_tables",
     "deal_tables",
     "open_tables",

@@ -13,13 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.masked_tables.plan import Group, Plan
-from mpc.ring import Elements, Ring
-
-
-def indicators(codes: NDArray[np.unsignedinteger], width: int, ring: Ring) -> Elements:
-    """Return the indicators of the codes 1 .. width: shape (width, m)."""
-    states = np.arange(1, width + 1, dtype=np.int64)
-    return np.asarray(codes[None, :] == states[:, None]).astype(ring.dtype)
+from mpc.ring import Elements
 
 
 def table_shares(plan: Plan, products: Elements, sums: Elements, ones: int) -> Elements:

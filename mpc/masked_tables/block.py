@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mpc.masked_tables.commit import Holder
-from mpc.masked_tables.commitments import Term
+from mpc.commitments import Holder, Term
+from mpc.commitments.operands import Form
+from mpc.labelled import LABEL_BYTES, labelled_elements
 from mpc.masked_tables.masks import Masks
-from mpc.masked_tables.messages import LABEL_BYTES, Masked, Part, labelled_elements
+from mpc.masked_tables.messages import Masked, Part
 from mpc.masked_tables.plan import Plan, Step
 from mpc.ring import Elements
 from mpc.rounds import Expect, Message, Party, Program, Round
@@ -22,7 +23,6 @@ class Block:
         self.site, self.plan, self.block = site, plan, block
         self.ring = site.commitments.ring
         self.masks = Masks(site.commitments, site.dealer_key, plan.selection, plan.name)
-        self.columns = plan.selection.gather(site.masked.__getitem__, block)
         self.parts: dict[Term, Elements] = {}
         self._masked: dict[Term, Elements] = {}
         self._masks: dict[Term, Elements] = {}
@@ -38,8 +38,7 @@ class Block:
 
     def clear(self, term: Term) -> Elements:
         """Return a term that this site alone holds: shape (width, rows)."""
-        load = self.site.clear
-        columns = [self.plan.selection.gather(lambda b, i=i: load(i, b), self.block) for i in term]  # type: ignore[misc]
+        columns = [self._gathered(self.site.clear, i) for i in term]
         product = columns[0]
         for column in columns[1:]:
             product = self.ring.kron(product, column)
@@ -53,11 +52,20 @@ class Block:
 
     def masked(self, term: Term) -> Elements:
         """Return a term under its whole mask."""
-        if len(term) == 1:
-            return self.columns[self.site.commitments.columns(term[0])]
         if term not in self._masked:
-            self._masked[term] = self._put_together(term)
+            single = len(term) == 1
+            self._masked[term] = (
+                self._gathered(self._committed, term[0]) if single else self._put_together(term)
+            )
         return self._masked[term]
+
+    def _committed(self, form: Form, place: int, block: int) -> Elements:
+        return self.site.masked[form.name, place, block]
+
+    def _gathered(self, load: Callable[[Form, int, int], Elements], place: int) -> Elements:
+        """Return an operand's indicators, as `load` brings them, over the chosen records."""
+        form = self.site.commitments.indicators(place)
+        return self.plan.selection.gather(lambda block: load(form, place, block), self.block)
 
     def unmasked(self, term: Term) -> Elements:
         """Return a term under the others' masks alone: in the clear if this site alone holds it."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mpc.masked_tables.commitments import Term
+from mpc.commitments import Term
 from mpc.masked_tables.masks import Masks
 from mpc.masked_tables.messages import Correction, Part
 from mpc.masked_tables.plan import Plan, Step

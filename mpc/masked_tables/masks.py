@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc.masked_tables.commitments import Commitments, Selection, Term, committed_rows
+from mpc.commitments import Commitments, Selection, Term
+from mpc.commitments.masks import column_mask
 from mpc.randomness import Stream, label
 from mpc.ring import Elements
 
@@ -34,12 +35,9 @@ class Masks:
     query: bytes = b""
 
     def committed(self, place: int, block: int) -> Elements:
-        """Return the mask of an operand in a committed block: shape (width, rows)."""
-        op = self.commitments.operands[place]
-        name = label("commit", self.commitments.context, op.id)
-        start = block * self.commitments.block_rows * op.width
-        shape = (op.width, committed_rows(self.commitments, block))
-        return self.key.elements(self.commitments.ring, name, shape, start)
+        """Return the mask of an operand's indicators in a committed block: shape (width, rows)."""
+        form = self.commitments.indicators(place)
+        return column_mask(self.commitments, self.key, form, place, block)
 
     def of(self, term: Term, block: int) -> Elements:
         """Return the mask of a term in a block of the selection: shape (width, rows)."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.masked_tables.commitments import Commitments, Selection, Term
+from mpc.commitments import Commitments, Selection, Term
 from mpc.randomness import label
 from mpc.rounds import Party
 
@@ -89,6 +89,8 @@ class Plan:
             raise ValueError(f"an operand twice, or none, in {group}")
         if len(group.prefix) > 1 and not group.lasts:
             raise ValueError(f"a table of several operands needs a last one: {group}")
+        if not all(self.commitments.operands[i].narrow for i in (*group.prefix, *group.lasts)):
+            raise ValueError(f"an operand in {group} that is committed without indicators")
 
     def lead_of(self, place: int) -> Party:
         """Return the site that counts with an operand as the last: its first holder."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.commitments import Holder
+from mpc.labelled import LABEL_BYTES, labelled_elements
 from mpc.masked_tables.basis import table_shares, tables_of
 from mpc.masked_tables.block import Block
-from mpc.masked_tables.commit import Holder
 from mpc.masked_tables.masks import Masks
-from mpc.masked_tables.messages import LABEL_BYTES, Correction, labelled_elements
+from mpc.masked_tables.messages import Correction
 from mpc.masked_tables.plan import Plan
 from mpc.ring import Elements
 from mpc.rounds import Expect, Party, Program, Round
@@ -26,7 +27,7 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
     MalformedMessageError
         If a message of a site or of the dealer has a wrong shape.
     """
-    site.begin(plan.number)
+    site.begin("products", plan.number)
     ring = site.commitments.ring
     columns = int(site.commitments.offsets[-1])
     products = np.zeros((plan.height, columns), ring.dtype)

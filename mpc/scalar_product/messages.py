@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mpc.masked_tables.messages import Labelled
+from mpc.labelled import Labelled
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mpc.errors import DealReusedError
-from mpc.masked_tables.messages import LABEL_BYTES, labelled_elements
+from mpc.labelled import LABEL_BYTES, labelled_elements
 from mpc.randomness import Stream
 from mpc.ring import Elements
 from mpc.rounds import Expect, Message, Party, Program, Round

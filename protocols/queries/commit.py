@@ -1,7 +1,8 @@
 """Commit: each site masks its columns once, for all tables of the study.
 
-    site -> sites, dealer    Joining: ids of its columns, its part of the common seed
-    site -> sites            its columns under their masks, block by block   (mpc.masked_tables)
+    site -> sites, dealer    Joining: ids of its columns, its part of the common seed; to the
+                             sites alone its part of the key that orders shuffled codes
+    site -> sites            its columns under their masks, block by block   (mpc.commitments)
     site -> analyst          Committed: a mark of the study, the same at all sites
 
 The common seed, from which samples and splits of the records are drawn, is a hash of all sites'
@@ -11,7 +12,7 @@ studies, or that joined one again with another seed, take none of each other's m
 drawn anew each time, so that no label recurs: a site that sent other columns the second time would
 be sent a difference in which the others' masks stand in the clear.
 
-Security: as `mpc.masked_tables`. A site that has committed a column in this study with other data
+Security: as `mpc.commitments`. A site that has committed a column in this study with other data
 refuses (`SiteMemory.commit`), and remembers it on its disk before anything leaves.
 Leakage: names, states, holders and record count to all sites and the dealer. Cost: a round, one
 more for each block; n x columns ring elements from each site to each other.
@@ -20,12 +21,12 @@ more for each block; n x columns ring elements from each site to each other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from mpc.commitments import Commitments, Holder, Operand, commit
 from mpc.errors import MalformedMessageError, UnexpectedMessageError
-from mpc.masked_tables import Commitments, Holder, Operand, commit
-from mpc.masked_tables.messages import LABEL_BYTES
+from mpc.labelled import LABEL_BYTES
 from mpc.randomness import KEY_BYTES, StreamKey, label
 from mpc.ring import Ring
 from mpc.rounds import Expect, Message, Party, Program, Round
@@ -92,11 +93,16 @@ class Commit(Query):
 
 @dataclass(frozen=True, slots=True)
 class Joining(Message):
-    """The ids of a site's commitments, in the study's order, and its part of the common seed."""
+    """The ids of a site's commitments, in the study's order, and its parts of common secrets.
+
+    `seed` is its part of the common seed, `order` its part of the key from which the sites draw the
+    orders of shuffled codes: it is empty to the dealer.
+    """
 
     kind: ClassVar[str] = "joining"
     ids: tuple[bytes, ...]
     seed: bytes = field(repr=False)
+    order: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,18 +172,22 @@ def _site(site: SiteRole, query: Commit) -> Program[None]:
     mine = [name for name in study.variables if site.party in study.holders[name]]
     site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
     ids = tuple(site.randomness.bytes(ID_BYTES) for _ in mine)  # anew, for masks that are new
-    ours = Joining(ids, site.memory.seed(study.id))
+    ours = Joining(ids, site.memory.seed(study.id), site.randomness.bytes(KEY_BYTES))
     others = [party for party in study.sites if party != site.party]
-    outbox: dict[Party, Message] = dict.fromkeys((*others, study.dealer), ours)
-    inbox = yield Round(outbox, _expect(study, others))
+    to_sites: dict[Party, Message] = dict.fromkeys(others, ours)
+    inbox = yield Round(
+        {**to_sites, study.dealer: replace(ours, order=b"")}, _expect(study, others)
+    )
+    joinings = _joinings(study, {**inbox, site.party: ours}, KEY_BYTES)
     site.leave_study()
-    site.joined = _join(study, {**inbox, site.party: ours})
-    site.holder = _holder(site, site.joined)
+    site.joined = _join(study, joinings)
+    sites_key = StreamKey(label("order", *(joinings[party].order for party in study.sites)))
+    site.holder = _holder(site, site.joined, sites_key)
     yield from commit(site.holder)
     yield Round({site.analyst: Committed(label("mark", site.joined.commitments.study))}, {})
 
 
-def _holder(site: SiteRole, joined: Joined) -> Holder:
+def _holder(site: SiteRole, joined: Joined, sites_key: StreamKey) -> Holder:
     study, commitments = joined.study, joined.commitments
     codes = {
         study.place(name): site.data.codes[name]
@@ -190,9 +200,8 @@ def _holder(site: SiteRole, joined: Joined) -> Holder:
         if other != site.party
     }
     masks = site.keys.agree(site.public_keys[study.dealer], MASKS)
-    holder = Holder(site.party, commitments, codes, masks, peers)
-    size = int(commitments.offsets[-1]) * commitments.ring.dtype.itemsize * study.records
-    if size > site.memory_budget:
+    holder = Holder(site.party, commitments, codes, masks, peers, sites_key)
+    if commitments.masked_bytes > site.memory_budget:
         holder.masked = BlockFile()
     return holder
 
@@ -201,38 +210,47 @@ def _dealer(dealer: DealerRole, query: Commit) -> Program[None]:
     study = query.as_study()
     inbox = yield Round({}, _expect(study, study.sites))
     dealer.leave()
-    dealer.joined = _join(study, inbox)
+    dealer.joined = _join(study, _joinings(study, inbox, 0))
     dealer.mask_keys = {
         site: dealer.keys.agree(dealer.public_keys[site], MASKS) for site in study.sites
     }
 
 
 def _expect(study: Study, sites: tuple[Party, ...] | list[Party]) -> dict[Party, Expect]:
-    cells = KEY_BYTES + len(study.variables) * (ID_BYTES + 1) + 1
+    cells = 2 * KEY_BYTES + len(study.variables) * (ID_BYTES + 1) + 1
     return dict.fromkeys(sites, Expect(Joining, cells))
 
 
-def _join(study: Study, joinings: Mapping[Party, Message]) -> Joined:
-    """Make the commitments from the sites' ids, and the common seed from their parts.
+def _joinings(
+    study: Study, inbox: Mapping[Party, Message], order_bytes: int
+) -> dict[Party, Joining]:
+    """Return what the sites sent to join.
 
     Raises
     ------
     MalformedMessageError
-        If a site's ids or its part of the seed are not of the number and length wanted.
+        If a site's ids or its parts of the secrets have a wrong number or length.
     """
-    ids: dict[str, list[bytes]] = {name: [] for name in study.variables}
-    seeds: list[bytes] = []
+    joinings: dict[Party, Joining] = {}
     for site in study.sites:
-        joining = joinings[site]
+        joining = inbox[site]
         assert isinstance(joining, Joining)  # the transport has checked the kind
+        columns = sum(site in holders for holders in study.holders.values())
+        lengths = [*map(len, joining.ids), len(joining.seed), len(joining.order)]
+        if lengths != [ID_BYTES] * columns + [KEY_BYTES, order_bytes]:
+            raise MalformedMessageError(site, "ids or secrets of a wrong number or length")
+        joinings[site] = joining
+    return joinings
+
+
+def _join(study: Study, joinings: Mapping[Party, Joining]) -> Joined:
+    """Make the commitments from the sites' ids, and the common seed from their parts."""
+    ids: dict[str, list[bytes]] = {name: [] for name in study.variables}
+    for site in study.sites:
         mine = [name for name in study.variables if site in study.holders[name]]
-        lengths = {len(found) for found in joining.ids}
-        if len(joining.ids) != len(mine) or lengths != {ID_BYTES} or len(joining.seed) != KEY_BYTES:
-            raise MalformedMessageError(site, "ids or seed of a wrong number or length")
-        for name, found in zip(mine, joining.ids, strict=True):
+        for name, found in zip(mine, joinings[site].ids, strict=True):
             ids[name].append(found)
-        seeds.append(joining.seed)
-    seed = label("common seed", *seeds)
+    seed = label("common seed", *(joinings[site].seed for site in study.sites))
     return Joined(study, commitments_of(study, ids, seed), StreamKey(seed))
 
 

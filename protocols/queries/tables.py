@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.commitments import Selection
 from mpc.errors import ImpossibleTablesError
-from mpc.masked_tables import Group, Plan, Selection, count_tables, deal_tables, open_tables
+from mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
 from mpc.rounds import Party, Program
 from protocols.errors import QueryRefusedError
 from protocols.ledger import Ledger, OpenedTable

@@ -6,18 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpc.commitments import Commitments, Operand, Selection, commit
+from mpc.commitments.commit import Columns
 from mpc.errors import DealReusedError, MalformedMessageError, ProtocolError, UnexpectedMessageError
-from mpc.masked_tables import (
-    Commitments,
-    Group,
-    Operand,
-    Plan,
-    Selection,
-    commit,
-    count_tables,
-    deal_tables,
-    open_tables,
-)
+from mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
 from mpc.masked_tables.messages import Correction, Masked, Part
 from mpc.ring import Ring
 from mpc.rounds import Round
@@ -87,7 +79,7 @@ def test_the_messages_of_a_commitment():
     assert len(w.commitments.sites) == 3
     links = Counter((s.sender, s.receiver) for s in transcript)
     assert links == {(p, q): 2 for p in "abc" for q in "abc" if p != q}  # two blocks of rows
-    assert {type(s.message) for s in transcript} == {Masked}
+    assert {type(s.message) for s in transcript} == {Columns}
 
 
 def test_the_messages_of_a_pair_table_are_none_of_record_length():

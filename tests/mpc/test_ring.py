@@ -49,7 +49,21 @@ def test_the_smallest_ring_that_tells_counts_apart(records, bits):
 
 
 def test_no_ring():
-    with pytest.raises(ValueError, match="24 bits"):
-        Ring(24)
-    with pytest.raises(ValueError, match="4294967296 records"):
+    with pytest.raises(ValueError, match="from 1 to 64 bits, got 65"):
+        Ring(65)
+    with pytest.raises(ValueError, match="number of records must be .* got 4294967296"):
         Ring.holding(2**32)
+
+
+@pytest.mark.parametrize("bits", [1, 5, 8, 9, 16, 17, 24, 32, 33, 48, 64])
+def test_packing_reduces_and_takes_whole_bytes(bits):
+    ring = Ring(bits)
+    values = np.array([0, 1, 2**bits - 1, 7], np.uint64).astype(ring.dtype)
+    above = values + ring.dtype.type((1 << bits) % 2 ** (8 * ring.dtype.itemsize))
+    packed = ring.pack(above)
+    assert packed.dtype == np.uint8 and len(packed) == 4 * -(-bits // 8)
+    assert np.array_equal(ring.unpack(packed), ring.reduce(values))
+
+
+def test_an_element_of_24_bits_takes_three_little_endian_bytes():
+    assert Ring(24).pack(np.array([0x010203], np.uint32)).tolist() == [3, 2, 1]

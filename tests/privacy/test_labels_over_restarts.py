@@ -14,9 +14,10 @@ from dataclasses import replace
 
 import pytest
 
+from mpc.labelled import Labelled
 from mpc.masked_tables import site as counting
 from mpc.masked_tables.block import Block
-from mpc.masked_tables.messages import Labelled, Masked
+from mpc.masked_tables.messages import Masked
 from mpc.randomness import SystemRandomness
 from mpc.sharing import Share
 from protocols.errors import QueryRefusedError

@@ -13,9 +13,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mpc.commitments import commit
+from mpc.labelled import Labelled
 from mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables, site
-from mpc.masked_tables.commit import commit
-from mpc.masked_tables.messages import Correction, Labelled
+from mpc.masked_tables.messages import Correction
 from mpc.scheduler import ByHand, Scheduler
 from tests.worlds import world
 

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from mpc.commitments.commit import Columns
 from mpc.errors import MalformedMessageError, UnexpectedMessageError
-from mpc.masked_tables.messages import Masked
 from mpc.randomness import KeyPair
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
@@ -114,7 +114,7 @@ def test_states_and_ids_are_told_apart_in_a_commitments_name():
 
 
 def masked_bodies(seen):
-    return [packet[1] for sent, packet in seen if isinstance(sent.message, Masked)]
+    return [packet[1] for sent, packet in seen if isinstance(sent.message, Columns)]
 
 
 def test_a_commitment_asked_again_is_answered_with_the_same_bytes(monkeypatch):

@@ -4,13 +4,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mpc.commitments.commit import Columns
 from mpc.errors import (
     MalformedMessageError,
     ProtocolError,
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from mpc.masked_tables.messages import Masked
 from mpc.rounds import Expect, Round
 from protocols.errors import TransportError
 from protocols.federation import ANALYST, DEALER, federate
@@ -65,7 +65,7 @@ def test_the_messages_of_a_commitment(monkeypatch):
         committed(DATA)
     sent = Counter(type(s.message) for s, _ in seen)
     # 3 sites to each other and the dealer; 40 records in blocks of 16
-    assert sent == {Commit: 4, Answer: 4, Go: 4, Joining: 9, Masked: 18, Committed: 3}
+    assert sent == {Commit: 4, Answer: 4, Go: 4, Joining: 9, Columns: 18, Committed: 3}
 
 
 def test_a_run_is_the_same_under_the_same_randomness_and_no_other(monkeypatch):
@@ -124,7 +124,7 @@ SECOND_MASKED = 2  # on the link from a to b, after the joining: counters 0, 1, 
             MalformedMessageError,
             "cells more than may come",
         ),
-        (relabelled, UnexpectedMessageError, "Masked of another query"),
+        (relabelled, UnexpectedMessageError, "Columns of another query"),
         (lambda _, p: sealed(p, Committed(bytes(32))), UnexpectedMessageError, "wanted masked"),
         (lambda _, p: sealed(p, Joining((), b"")), UnexpectedMessageError, "wanted masked"),
         (envelope(session=bytes(16)), UnexpectedMessageError, "another session"),

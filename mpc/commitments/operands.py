@@ -1,4 +1,4 @@
-"""What all parties know of the committed columns: ids, widths and holders; terms over them."""
+"""What all parties know of the committed columns: ids, widths, forms, holders; terms over them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from mpc.rounds import Party
 Term: TypeAlias = tuple[int, ...]  # ascending places of operands; their product, record by record
 
 BLOCK_ROWS = 1 << 15
+MOST_INDICATORS = 15  # of a column; one with more has none, and its tables are shuffled
+CODE_RING = Ring(24)  # more cells than a table may have
+FLAG_RING = Ring(48)  # a record with a missing value is counted with probability 2**-48
 
 
 class TermShape(NamedTuple):
@@ -31,9 +34,37 @@ class TermShape(NamedTuple):
     parts: tuple[Term, ...]
 
 
+class Form(NamedTuple):
+    """A way in which a column is committed, and the ring that its mask is from.
+
+    Parameters
+    ----------
+    name : {"indicators", "codes", "flags"}
+    ring : Ring
+    width : int
+        How many elements it has for each record.
+    missing : int
+        The code of a missing value, which `flags` tell.
+    """
+
+    name: str
+    ring: Ring
+    width: int
+    missing: int
+
+    def of(self, codes: NDArray[np.unsignedinteger]) -> Elements:
+        """Return the column of these codes in this form: shape (width, m)."""
+        if self.name == "codes":
+            return codes.astype(self.ring.dtype)[None, :]
+        if self.name == "flags":
+            return np.asarray(codes == self.missing).astype(self.ring.dtype)[None, :]
+        states = np.arange(1, self.width + 1, dtype=np.int64)
+        return np.asarray(codes[None, :] == states[:, None]).astype(self.ring.dtype)
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One committed column: an indicator matrix of all its codes but the first.
+    """One committed column.
 
     Parameters
     ----------
@@ -52,6 +83,11 @@ class Operand:
     holders: tuple[Party, ...]
     missing: bool = False
 
+    @property
+    def narrow(self) -> bool:
+        """Whether its indicators are committed, so that it can be multiplied."""
+        return self.width <= MOST_INDICATORS
+
 
 @dataclass(frozen=True)
 class Commitments:
@@ -69,6 +105,8 @@ class Commitments:
         Who holds no operand and shares a key with every holder.
     block_rows : int, default=32768
         Rows of a block: what is masked, sent and multiplied at a time.
+    code_ring, flag_ring : Ring
+        What masks of codes and of flags are from; smaller ones are for exhaustive tests.
 
     Raises
     ------
@@ -82,6 +120,8 @@ class Commitments:
     operands: tuple[Operand, ...]
     dealer: Party = "dealer"
     block_rows: int = BLOCK_ROWS
+    code_ring: Ring = CODE_RING
+    flag_ring: Ring = FLAG_RING
 
     def __post_init__(self) -> None:
         if self.block_rows < 1 or self.block_rows % 16:
@@ -96,7 +136,8 @@ class Commitments:
     @cached_property
     def context(self) -> bytes:
         """A digest of all of this: part of every label."""
-        parts: list[bytes | int] = [self.study, self.ring.bits, self.records, self.block_rows]
+        bits = self.ring.bits, self.code_ring.bits, self.flag_ring.bits
+        parts: list[bytes | int] = [self.study, *bits, self.records, self.block_rows]
         parts.append(self.dealer.encode())
         for op in self.operands:
             parts += [op.id, op.width, int(op.missing), len(op.holders)]
@@ -105,12 +146,44 @@ class Commitments:
 
     @cached_property
     def offsets(self) -> NDArray[np.intp]:
-        """Where each operand's columns begin among all columns; one entry more than operands."""
-        return np.cumsum([0, *(op.width for op in self.operands)])
+        """Where each operand's indicators begin among all; one entry more than operands."""
+        return np.cumsum([0, *(op.width if op.narrow else 0 for op in self.operands)])
 
-    def columns(self, place: int) -> slice:
-        """Return the columns of one operand among all columns."""
-        return slice(int(self.offsets[place]), int(self.offsets[place + 1]))
+    @cached_property
+    def forms(self) -> tuple[tuple[Form, int], ...]:
+        """All that is committed: (form, place of the operand), the indicators first."""
+        places = range(len(self.operands))
+        return tuple(
+            (form, place)
+            for name in ("indicators", "codes", "flags")
+            for place in places
+            if (form := self.form(name, place)) is not None
+        )
+
+    def form(self, name: str, place: int) -> Form | None:
+        """Return a form of an operand; None if it is not committed in this form."""
+        operand = self.operands[place]
+        ring, width, has = {
+            "indicators": (self.ring, operand.width, operand.narrow),
+            "codes": (self.code_ring, 1, True),
+            "flags": (self.flag_ring, 1, operand.missing),
+        }[name]
+        return Form(name, ring, width, operand.width) if has else None
+
+    @property
+    def masked_bytes(self) -> int:
+        """How many bytes the masked columns of all sites take in memory."""
+        return sum(form.width * form.ring.dtype.itemsize for form, _ in self.forms) * self.records
+
+    def indicators(self, place: int) -> Form:
+        """Return the form in which a narrow operand is multiplied."""
+        form = self.form("indicators", place)
+        assert form is not None  # plans have refused wide operands
+        return form
+
+    def forms_held_by(self, party: Party) -> list[tuple[Form, int]]:
+        """Return what `party` commits: (form, place of the operand), the indicators first."""
+        return [(form, i) for form, i in self.forms if party in self.operands[i].holders]
 
     @cached_property
     def sites(self) -> tuple[Party, ...]:
@@ -207,6 +280,17 @@ class Selection:
         pieces = [load(at)[..., inside] for at, inside in self._sources(self.indices, block)]
         return np.concatenate(pieces, axis=-1)
 
+    def whole(self, load: Callable[[int], Elements]) -> Elements:
+        """Return all chosen rows of a column of one element a record: shape (records,).
+
+        `load` brings a committed block of it, of shape (1, rows).
+        """
+        blocks: list[Elements] = [load(block)[0] for block in Selection(self.commitments).blocks]
+        if len(blocks) == 1 and self.indices is None:
+            return blocks[0]
+        column: Elements = np.concatenate(blocks) if blocks else np.zeros(0, np.uint8)
+        return column if self.indices is None else column[self.indices]
+
     def _sources(
         self, indices: NDArray[np.intp], block: int
     ) -> Iterator[tuple[int, NDArray[np.intp]]]:
@@ -215,8 +299,3 @@ class Selection:
         source = chosen // size
         for at in np.unique(source):
             yield int(at), chosen[source == at] - at * size
-
-
-def committed_rows(commitments: Commitments, block: int) -> int:
-    """Return the number of rows in a committed block."""
-    return Selection(commitments).rows(block)

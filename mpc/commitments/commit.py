@@ -1,0 +1,130 @@
+"""A site, and how it commits: its columns under their masks to the others, theirs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.commitments.masks import column_mask
+from mpc.commitments.operands import Commitments, Form, Selection
+from mpc.errors import DealReusedError
+from mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
+from mpc.randomness import Stream
+from mpc.ring import Elements
+from mpc.rounds import Expect, Message, Party, Program, Round
+
+
+@dataclass(frozen=True, slots=True)
+class Columns(Labelled):
+    """A site's columns under their masks in one block of rows: packed, form after form."""
+
+    kind: ClassVar[str] = "columns"
+
+
+@dataclass
+class Holder:
+    """A site: its columns, its keys, and the masked columns of all.
+
+    Parameters
+    ----------
+    party : Party
+    commitments : Commitments
+    codes : mapping of int to ndarray of shape (n,)
+        The codes of each operand that it holds; 0 also where it does not hold the record.
+    dealer_key : Stream
+        Shared with the dealer.
+    peer_keys : mapping of Party to Stream
+        Shared with each other site.
+    sites_key : Stream
+        Shared by all sites, and neither with the dealer nor with the analyst.
+    masked : mutable mapping, optional
+        Where the masked columns of all sites are kept, in memory by default: for each form, place
+        and block an array of shape (width of the form, rows).
+    """
+
+    party: Party
+    commitments: Commitments
+    codes: Mapping[int, NDArray[np.unsignedinteger]] = field(repr=False)
+    dealer_key: Stream = field(repr=False)
+    peer_keys: Mapping[Party, Stream] = field(repr=False)
+    sites_key: Stream = field(repr=False)
+    masked: MutableMapping[Hashable, Elements] = field(default_factory=dict, repr=False)
+    _last: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def last(self) -> int:
+        """The number of the last query that it counted; -1 if there was none."""
+        return max(self._last.values(), default=-1)
+
+    def begin(self, way: str, number: int) -> None:
+        """Begin a query; `way` names the protocol that counts.
+
+        Raises
+        ------
+        DealReusedError
+            If a query of this number, or a later one, was begun before.
+        """
+        last = self._last.get(way, -1)
+        if number <= last:
+            raise DealReusedError(f"query {number} comes after {last}: numbers must increase")
+        self._last[way] = number
+
+    def clear(self, form: Form, place: int, block: int) -> Elements:
+        """Return an own column in a committed block: shape (width of the form, rows)."""
+        size = self.commitments.block_rows
+        return form.of(self.codes[place][block * size : (block + 1) * size])
+
+    def mask(self, form: Form, place: int, block: int) -> Elements:
+        """Return this site's mask of a column in a committed block, in the same shape."""
+        return column_mask(self.commitments, self.dealer_key, form, place, block)
+
+
+def commit(site: Holder) -> Program[None]:
+    """Send one's columns under their masks to the other sites, and keep theirs: a round a block.
+
+    Raises
+    ------
+    MalformedMessageError
+        If a site's columns have a wrong size.
+    """
+    context = site.commitments.context
+    others = [peer for peer in site.commitments.sites if peer != site.party]
+    for block in Selection(site.commitments).blocks:
+        ours = Columns(_masked(site, block), context)
+        expect = {p: Expect(Columns, _size(site, p, block) + LABEL_BYTES) for p in others}
+        inbox = yield Round(dict.fromkeys(others, ours), expect)
+        received: dict[Party, Message] = {site.party: ours, **inbox}
+        for peer in site.commitments.sites:
+            size = _size(site, peer, block)
+            _keep(site, peer, block, labelled_bytes(received[peer], peer, size, context))
+
+
+def _masked(site: Holder, block: int) -> NDArray[np.uint8]:
+    columns = [
+        form.ring.pack(site.clear(form, place, block) + site.mask(form, place, block))
+        for form, place in site.commitments.forms_held_by(site.party)
+    ]
+    return np.concatenate(columns)
+
+
+def _size(site: Holder, party: Party, block: int) -> int:
+    """Return the number of bytes that a party's columns take in a block."""
+    rows = Selection(site.commitments).rows(block)
+    held = site.commitments.forms_held_by(party)
+    return sum(form.width * form.ring.bytes for form, _ in held) * rows
+
+
+def _keep(site: Holder, peer: Party, block: int, packed: NDArray[np.uint8]) -> None:
+    """Keep a site's masked columns; those of a column of several holders are added up."""
+    at, rows = 0, Selection(site.commitments).rows(block)
+    for form, place in site.commitments.forms_held_by(peer):
+        size = form.width * form.ring.bytes * rows
+        theirs = form.ring.unpack(packed[at : at + size]).reshape(form.width, rows)
+        at += size
+        key = form.name, place, block
+        first = peer == site.commitments.operands[place].holders[0]
+        site.masked[key] = theirs if first else form.ring.reduce(site.masked[key] + theirs)

@@ -1,0 +1,48 @@
+"""Messages that say which commitment or query they are for.
+
+Without the label, an analyst who asks the dealer for one table and the sites for another could have
+a site subtract two corrections, and read the mask of another site's column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.errors import UnexpectedMessageError
+from mpc.ring import Elements, Ring
+from mpc.rounds import ArrayMessage, Message, Party
+from mpc.sharing import elements_of
+
+LABEL_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled(ArrayMessage):
+    """Elements for one commitment or query: a party that runs another one refuses them."""
+
+    label: bytes
+
+
+def labelled_elements(
+    message: Message, sender: Party, ring: Ring, shape: tuple[int, ...], label: bytes
+) -> Elements:
+    """Return a message's elements, or blame its sender if they are not for this label.
+
+    Raises
+    ------
+    UnexpectedMessageError, MalformedMessageError
+        If they are for another commitment or query, or of a wrong shape.
+    """
+    assert isinstance(message, Labelled)  # the transport has checked the kind
+    if message.label != label:
+        raise UnexpectedMessageError(sender, f"{type(message).__name__} of another query")
+    return elements_of(message, sender, ring, shape)
+
+
+def labelled_bytes(message: Message, sender: Party, size: int, label: bytes) -> NDArray[np.uint8]:
+    """Return a message's packed elements, `size` bytes; see `labelled_elements`."""
+    packed = labelled_elements(message, sender, Ring(8), (size,), label)
+    return packed.astype(np.uint8, copy=False)

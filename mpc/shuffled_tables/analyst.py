@@ -1,0 +1,96 @@
+"""The analyst's program: add up the shares of the codes, and count them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.errors import ImpossibleTablesError, MalformedMessageError
+from mpc.ring import Elements, Ring
+from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.shuffled_tables.messages import Codes
+from mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
+
+
+def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:
+    """Count the tables of a plan from the codes that its sites open.
+
+    Returns
+    -------
+    tables : list of ndarray, dtype int64, C-contiguous
+        In the order of `plan.families`, each with the axes of its family.
+
+    Raises
+    ------
+    MalformedMessageError
+        If a site's shares have a wrong size.
+    ImpossibleTablesError
+        If a code is none of its table: a holder or the dealer lies.
+    """
+    if not plan.tables:
+        return []
+    inbox = yield Round({}, {site: Expect(Codes, _most(plan, site)) for site in plan.parties})
+    readers = {site: _Reader(plan, site, inbox[site]) for site in plan.parties}
+    tables = [_count(plan, table, readers) for table in plan.tables]
+    for reader in readers.values():
+        reader.check_end()
+    return tables
+
+
+def _most(plan: ShufflePlan, site: Party) -> int:
+    """Return how many bytes and numbers a site's message has at most."""
+    size = plan.selection.records
+    return sum(
+        table.cells * plan.commitments.ring.bytes if table.is_local else table.ring.bytes * size + 1
+        for table in plan.tables
+        if site in table.chain
+    )
+
+
+class _Reader:
+    """Reads one site's message, table after table."""
+
+    def __init__(self, plan: ShufflePlan, site: Party, message: Message) -> None:
+        assert isinstance(message, Codes)  # the transport has checked the kind
+        gaps = [table for table in plan.with_gaps if site in table.chain]
+        if message.values.dtype != np.uint8 or message.complete.dtype != np.uint32:
+            raise MalformedMessageError(site, "codes of a wrong type")
+        if message.complete.shape != (len(gaps),) or message.values.ndim != 1:
+            raise MalformedMessageError(site, "codes of a wrong shape")
+        self.site, self.values, self.at = site, message.values, 0
+        numbers = zip(gaps, message.complete.tolist(), strict=True)
+        self.complete: dict[int, int] = {table.number: count for table, count in numbers}
+
+    def take(self, ring: Ring, count: int) -> Elements:
+        """Return the next vector."""
+        end = self.at + ring.bytes * count
+        if end > len(self.values):
+            raise MalformedMessageError(self.site, "codes that are cut short")
+        vector = ring.unpack(self.values[self.at : end])
+        self.at = end
+        return vector
+
+    def check_end(self) -> None:
+        """Refuse bytes that belong to no table."""
+        if self.at != len(self.values):
+            raise MalformedMessageError(self.site, "more codes than its tables have")
+
+
+def _count(
+    plan: ShufflePlan, table: ShuffledTable, readers: Mapping[Party, _Reader]
+) -> NDArray[np.int64]:
+    if table.is_local:
+        counted = readers[table.chain[0]].take(plan.commitments.ring, table.cells)
+        return counted.astype(np.int64).reshape(table.shape)
+    counts = {readers[s].complete.get(table.number, plan.selection.records) for s in table.chain}
+    if len(counts) > 1 or max(counts) > plan.selection.records:
+        raise ImpossibleTablesError(table.chain, plan.commitments.dealer)
+    codes = np.zeros(max(counts), table.ring.dtype)
+    for site in table.chain:
+        codes += readers[site].take(table.ring, len(codes))
+    codes = table.ring.reduce(codes)
+    if (codes > table.cells - 1).any():
+        raise ImpossibleTablesError(table.chain, plan.commitments.dealer)
+    return np.bincount(codes.astype(np.intp), minlength=table.cells).reshape(table.shape)

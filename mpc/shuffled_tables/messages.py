@@ -1,0 +1,81 @@
+"""The messages: vectors of ring elements, packed one after the other into bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
+from mpc.ring import Elements, Ring
+from mpc.rounds import ArrayMessage, Expect, Message, Party
+
+
+@dataclass(frozen=True, slots=True)
+class Noise(Labelled):
+    """A holder's noise on the flags of missing values, for the first of the chain."""
+
+    kind: ClassVar[str] = "noise"
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled(Labelled):
+    """Codes, and tags, in the order that a holder gave them, for the next of the chain."""
+
+    kind: ClassVar[str] = "shuffled"
+
+
+@dataclass(frozen=True, slots=True)
+class Masks(Labelled):
+    """From the dealer: what the masks add to the codes, and to the tags, at the chain's end."""
+
+    kind: ClassVar[str] = "shuffled masks"
+
+
+@dataclass(frozen=True, slots=True)
+class Tags(Labelled):
+    """The masked tags at the chain's end, for all holders."""
+
+    kind: ClassVar[str] = "tags"
+
+
+@dataclass(frozen=True, slots=True)
+class Codes(ArrayMessage):
+    """A holder's shares of the codes, or the cells of a table that it counted by itself.
+
+    `complete` has the number of opened records of each table in which records drop out.
+    """
+
+    kind: ClassVar[str] = "codes"
+    complete: NDArray[np.uint32] = field(repr=False)
+
+
+def packed(vectors: Iterable[tuple[Ring, Elements]]) -> NDArray[np.uint8]:
+    """Pack vectors, each in its ring, one after the other."""
+    pieces = [ring.pack(vector) for ring, vector in vectors]
+    return np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
+
+
+def expected(kind: type[Labelled], rings: Sequence[Ring], records: int) -> Expect:
+    """Return the bound of a message of one vector of `records` elements in each ring."""
+    return Expect(kind, sum(ring.bytes for ring in rings) * records + LABEL_BYTES)
+
+
+def vectors_of(
+    message: Message, sender: Party, rings: Sequence[Ring], records: int, label: bytes
+) -> Iterator[Elements]:
+    """Take `packed` back: vectors of `records` elements, one in each ring.
+
+    Raises
+    ------
+    UnexpectedMessageError, MalformedMessageError
+        If the message is of another query, or of a wrong size: it names the sender.
+    """
+    size = sum(ring.bytes for ring in rings) * records
+    values, at = labelled_bytes(message, sender, size, label), 0
+    for ring in rings:
+        yield ring.unpack(values[at : at + ring.bytes * records])
+        at += ring.bytes * records

@@ -1,0 +1,64 @@
+"""The labelled streams of one key: of a site and the dealer, or of all sites together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.randomness import Stream, label
+from mpc.ring import Elements, Ring
+from mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The streams of a plan's tables under one key.
+
+    Parameters
+    ----------
+    key : Stream
+        Shared by a site and the dealer; `seal` alone is under the key that all sites share.
+    plan : ShufflePlan
+    """
+
+    key: Stream
+    plan: ShufflePlan
+
+    def order(self, table: ShuffledTable) -> NDArray[np.intp]:
+        """Return the site's permutation of the records, pi."""
+        return self.key.permutation(self.name("order", table), self.plan.selection.records)
+
+    def masks(self, table: ShuffledTable) -> list[Elements]:
+        """Return what hides each vector that the site hands on: r of the codes, r' of the tags."""
+        names = "mask", "tag mask"
+        rings = self.plan.rings(table)
+        return [
+            self._elements(name, table, ring)
+            for name, ring in zip(names[: len(rings)], rings, strict=True)
+        ]
+
+    def share(self, table: ShuffledTable) -> Elements:
+        """Return the site's share of the codes, d."""
+        return self._elements("share", table, table.ring)
+
+    def noise(self, table: ShuffledTable, place: int) -> Elements:
+        """Return the noise rho that the site adds where an operand's value is missing."""
+        return self._elements("noise", table, self.plan.commitments.flag_ring, place)
+
+    def noise_mask(self, table: ShuffledTable) -> Elements:
+        """Return what hides the sum of the site's noises on its way to the first of the chain."""
+        return self._elements("noise mask", table, self.plan.commitments.flag_ring)
+
+    def seal(self, table: ShuffledTable, count: int) -> NDArray[np.intp]:
+        """Return the last permutation, sigma, of the `count` records that are opened."""
+        return self.key.permutation(self.name("seal", table), count)
+
+    def name(self, purpose: str, table: ShuffledTable, *parts: int) -> bytes:
+        """Return the label of one purpose for one table."""
+        return label(purpose, self.plan.name, table.number, *parts)
+
+    def _elements(self, purpose: str, table: ShuffledTable, ring: Ring, *parts: int) -> Elements:
+        shape = (self.plan.selection.records,)
+        return self.key.elements(ring, self.name(purpose, table, *parts), shape)
