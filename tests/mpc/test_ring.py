@@ -51,7 +51,7 @@ def test_the_smallest_ring_that_tells_counts_apart(records, bits):
 def test_no_ring():
     with pytest.raises(ValueError, match="from 1 to 64 bits, got 65"):
         Ring(65)
-    with pytest.raises(ValueError, match="number of records must be .* got 4294967296"):
+    with pytest.raises(ValueError, match="got 4294967296"):
         Ring.holding(2**32)
 
 
