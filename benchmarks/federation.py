@@ -27,7 +27,7 @@ from protocols.federation import ANALYST, DEALER, federate
 from protocols.transports.mailbox import RELAY
 from tests.e2e.party import data_of, save_data
 from tests.e2e.processes import Process, Processes
-from vertibayes.counting import SecureCounter
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 

@@ -37,8 +37,8 @@ from protocols.transports.local import EnvelopedPackets
 from protocols.transports.mailbox import Mailbox
 from protocols.transports.network import NetworkTransport, answer
 from vertibayes.cli.demo import alarm
-from vertibayes.counting import SecureCounter
 from vertibayes.parameters.synthetic import sample
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 

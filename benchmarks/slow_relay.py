@@ -28,7 +28,8 @@ from side_by_side import on_one_thread, table
 
 from protocols.federation import ANALYST, DEALER
 from tests.e2e.party import data_of
-from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.counting import PlainCounter
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 

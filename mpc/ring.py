@@ -19,6 +19,7 @@ Elements: TypeAlias = NDArray[np.unsignedinteger]
 EXACT_BITS = 33  # of two factors: sums over 2^20 rows stay below 2^53, exact in float64
 TILE_ROWS = 1 << 12  # rows converted to float64 at a time: more if there are few columns
 TILE_CELLS = 1 << 17
+_DTYPES = [np.dtype(name) for name in ("u1", "u1", "u2", "u4", "u4", "u8", "u8", "u8", "u8")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Ring:
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger]:
         """The numpy type that holds an element."""
-        return np.dtype(next(f"u{size}" for size in (1, 2, 4, 8) if self.bits <= 8 * size))
+        return _DTYPES[self.bytes]
 
     @property
     def bytes(self) -> int:

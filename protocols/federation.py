@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from mpc.randomness import KeyPair, Randomness, SystemRandomness
 from mpc.rounds import Party
 from protocols.parties import serve
-from protocols.policy import Policy
+from protocols.policy import GIBIBYTE, Policy
 from protocols.queries import CONVERSATIONS
-from protocols.roles import GIBIBYTE, AnalystRole, DealerRole, SiteRole, check_apart
+from protocols.roles import AnalystRole, DealerRole, SiteRole, check_apart
 from protocols.session import Session, Traffic
 from protocols.site.data import SiteData
 from protocols.site.memory import SiteMemory
@@ -30,8 +31,6 @@ class Federation(NamedTuple):
     dealer : Party
     traffic : Traffic
     roles : dict of Party to SiteRole
-    memory_budget : int
-        In bytes, for all parties.
     """
 
     session: Session
@@ -39,7 +38,6 @@ class Federation(NamedTuple):
     dealer: Party
     traffic: Traffic
     roles: dict[Party, SiteRole]
-    memory_budget: int
 
     def __enter__(self) -> Federation:
         return self
@@ -67,8 +65,8 @@ def federate(
     memories : mapping of Party to SiteMemory, optional
         What sites remember of earlier sessions; nothing if None.
     memory_budget : int, default=2**30
-        Bytes for all parties: a quarter of it holds masked columns, and more of these are kept in
-        files; the rest is for extensions (`vertibayes.SecureCounter`).
+        Bytes for all parties together: a quarter of it holds masked columns, and more of these are
+        kept in files; the rest is for the queries, which are cut to fit.
     randomness : Randomness, optional
         The operating system's if None; a test may inject another.
 
@@ -86,6 +84,9 @@ def federate(
     source = randomness or SystemRandomness()
     keys = {party: KeyPair.generate(source) for party in (*data, DEALER)}
     public = {party: pair.public for party, pair in keys.items()}
+    share = memory_budget * 3 // 4 // (len(data) + 1)
+    rules = policy or Policy()
+    rules = replace(rules, most_memory=max(min(rules.most_memory, share), 1))
     roles = {
         site: SiteRole(
             party=site,
@@ -94,19 +95,17 @@ def federate(
             public_keys={party: key for party, key in public.items() if party != site},
             dealer=DEALER,
             analyst=ANALYST,
-            policy=policy or Policy(),
+            policy=rules,
             memory=(memories or {}).get(site) or SiteMemory(randomness=source),
             randomness=source,
-            memory_budget=memory_budget // (4 * len(data)),
+            column_memory=memory_budget // (4 * len(data)),
         )
         for site, columns in data.items()
     }
-    dealer = DealerRole(
-        DEALER, keys[DEALER], {site: public[site] for site in data}, policy or Policy()
-    )
+    dealer = DealerRole(DEALER, keys[DEALER], {site: public[site] for site in data}, rules)
     programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}
     programs[DEALER] = serve(dealer, ANALYST, CONVERSATIONS)
     transport = LocalTransport(ANALYST, programs, source)
     role = AnalystRole(ANALYST, source, public_keys=public)
     session = Session(role, transport, CONVERSATIONS)
-    return Federation(session, tuple(data), DEALER, transport.traffic, roles, memory_budget)
+    return Federation(session, tuple(data), DEALER, transport.traffic, roles)

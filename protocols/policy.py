@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from protocols.errors import QueryRefusedError
 from protocols.variables import Rows
 
+GIBIBYTE = 1 << 30
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -26,6 +28,8 @@ class Policy:
         Different record sets, in all studies together.
     most_cells : int, default=20,000,000
         In all tables of one query.
+    most_memory : int, default=2**30
+        Bytes that one query for tables may take at this party.
     most_failed_meets : int, default=100
         Comparisons of its list of people with another site's since the last that ended in their
         being equal, in all sessions together: each may have been a guess.
@@ -41,6 +45,7 @@ class Policy:
     fewest_records: int = 10
     most_row_sets: int = 50
     most_cells: int = 20_000_000
+    most_memory: int = GIBIBYTE
     most_failed_meets: int = 100
 
     def __post_init__(self) -> None:
@@ -51,6 +56,7 @@ class Policy:
             self.fewest_records,
             self.most_row_sets,
             self.most_cells,
+            self.most_memory,
             self.most_failed_meets,
         )
         if min(numbers) < 1:

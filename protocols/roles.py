@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from mpc.commitments import Commitments, Holder, Selection
-from mpc.masked_tables import Plan
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party
 from protocols.ledger import Ledger
-from protocols.policy import Policy
+from protocols.policy import GIBIBYTE, Policy
 from protocols.site.data import SiteData
 from protocols.site.memory import Digests, SiteMemory
 from protocols.site.storage import BlockFile
@@ -22,7 +22,6 @@ from protocols.variables import Rows, Variable
 MASKS = "masks of a site, shared with the dealer"
 ZEROS = "zero shares between two sites"
 
-GIBIBYTE = 1 << 30
 MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
 
@@ -40,6 +39,8 @@ class Study:
     records : int
     dealer : Party
     block_rows : int
+    memory : int
+        How many bytes one query may take at a party.
     """
 
     id: bytes
@@ -48,6 +49,7 @@ class Study:
     records: int
     dealer: Party
     block_rows: int
+    memory: int
 
     def place(self, variable: str) -> int:
         """Return a variable's place in the study's order.
@@ -96,7 +98,7 @@ class Joined:
     seed: StreamKey | None = field(repr=False)
     mark: bytes = b""
     asked: int = 0
-    planned: tuple[object, Plan] | None = field(default=None, repr=False)
+    planned: tuple[object, Any] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
     _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 
@@ -140,8 +142,8 @@ class SiteRole:
     policy : Policy
     memory : SiteMemory
     randomness : Randomness
-    memory_budget : int
-        Bytes of the others' columns that are kept in memory; more are kept in a file.
+    column_memory : int
+        Bytes of the sites' masked columns that are kept in memory; more are kept in a file.
     met : frozenset of Party
         The sites that were found, in this session, to hold the same records in the same order.
     """
@@ -155,7 +157,7 @@ class SiteRole:
     policy: Policy = field(default_factory=Policy)
     memory: SiteMemory = field(default_factory=SiteMemory)
     randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
-    memory_budget: int = GIBIBYTE // 4
+    column_memory: int = GIBIBYTE // 4
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
     holder: Holder | None = field(default=None, repr=False)

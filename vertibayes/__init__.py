@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from protocols.site.data import SiteData
     from protocols.variables import Family, Rows, Variable
     from vertibayes.bif import read_bif, write_bif
-    from vertibayes.counting import Counter, PlainCounter, SecureCounter
+    from vertibayes.counting import Counter, PlainCounter
     from vertibayes.inference.prediction import predict, predict_proba
     from vertibayes.network import Network, Structure
     from vertibayes.parameters.cpt import fit_cpts, scores
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from vertibayes.parameters.em_tables import fit_em_from_tables
     from vertibayes.parameters.three_steps import fit_three_steps
     from vertibayes.records import read_records
+    from vertibayes.secure_counter import SecureCounter
     from vertibayes.splitting import split_columns
     from vertibayes.structure.k2 import k2
     from vertibayes.study import connect_study
@@ -30,7 +31,7 @@ _HOMES = {
     "Network": "vertibayes.network",
     "PlainCounter": "vertibayes.counting",
     "Rows": "protocols.variables",
-    "SecureCounter": "vertibayes.counting",
+    "SecureCounter": "vertibayes.secure_counter",
     "SiteData": "protocols.site.data",
     "Structure": "vertibayes.network",
     "Variable": "protocols.variables",

@@ -9,14 +9,14 @@ from time import perf_counter
 from typing import TypeAlias
 
 from protocols.site.data import SiteData
-from protocols.variables import Rows
+from protocols.variables import Family, Rows
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import Scores, check_pseudo_count, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.k2 import k2, widest_families
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # stage, steps done, steps at most
 
@@ -176,6 +176,15 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     seconds = learned - start, perf_counter() - learned
     kept = synthetic if options.write_synthetic else None
     return Learned(fitted.network, found, *seconds, fitted.widenings, kept)
+
+
+def families_of(counter: Counter, options: Options) -> list[Family]:
+    """Return the widest families whose tables a run may ask for, beside wider tables for EM."""
+    if options.structure is not None:
+        return list(options.structure.families)
+    order = list(counter.variables) if options.ordering is None else options.ordering
+    as_state = how_missing(counter, options) == "state"
+    return widest_families(counter, order, options.max_parents, missing=as_state)
 
 
 def _silent(stage: str, done: int, steps: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from protocols.deployment.files import StudyFile
 from protocols.deployment.running import study_session
 from protocols.session import Session
-from vertibayes.counting import SecureCounter
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.table_file import TableFile
 
 
@@ -51,5 +51,11 @@ def counter_of(file: StudyFile, session: Session, kept: TableFile) -> SecureCoun
     """Return the counter of a study: over its sites and variables, with the tables it has."""
     chosen = file.variables or None
     return SecureCounter(
-        session, file.sites, file.dealer, order=chosen, variables=chosen, kept=kept
+        session,
+        file.sites,
+        file.dealer,
+        order=chosen,
+        variables=chosen,
+        memory=file.memory,
+        kept=kept,
     )

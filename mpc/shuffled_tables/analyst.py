@@ -40,9 +40,9 @@ def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:
 
 
 def _most(plan: ShufflePlan, site: Party) -> int:
-    """Return how many bytes and numbers a site's message has at most."""
+    """Return how many bytes and numbers a site's message has at most; an empty array counts one."""
     size = plan.selection.records
-    return sum(
+    return 2 + sum(
         table.cells * plan.commitments.ring.bytes if table.is_local else table.ring.bytes * size + 1
         for table in plan.tables
         if site in table.chain

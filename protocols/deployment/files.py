@@ -31,6 +31,7 @@ from protocols.deployment.parts import (
 )
 from protocols.deployment.tables import TomlFile
 from protocols.policy import Policy
+from protocols.sizes import parse_size
 from protocols.transports.mailbox import RELAY
 
 
@@ -141,6 +142,7 @@ class StudyFile:
     dealer: Party
     pinned: Mapping[Party, bytes]
     variables: tuple[str, ...]
+    memory: int | None
     relay: RelayAddress
 
     @classmethod
@@ -151,6 +153,7 @@ class StudyFile:
         file.check(known)
         study = file.table("study")
         folder, variables = study.path("folder", "study"), study.names("variables", ())
+        memory = study.made("memory", parse_size) if "memory" in study else None
         study.end()
         own = file.table("analyst")
         party, key = own_party(own)
@@ -168,6 +171,7 @@ class StudyFile:
             dealer=dealer[0],
             pinned=dict([*sites.items(), dealer]),
             variables=variables,
+            memory=memory,
             relay=relay,
         )
 

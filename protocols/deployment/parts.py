@@ -15,6 +15,7 @@ from mpc.rounds import Party
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
 from protocols.public_keys import decode_public
+from protocols.sizes import parse_size
 from protocols.transports.cells import Certificates
 from protocols.transports.nvflare import NAME, RESERVED
 
@@ -242,8 +243,9 @@ def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
             "most_failed_meets",
         )
     }
+    memory = table.made("most_memory", parse_size) if "most_memory" in table else known.most_memory
     table.end()
-    return Policy(variables, **numbers)
+    return Policy(variables, **numbers, most_memory=memory)
 
 
 def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource:

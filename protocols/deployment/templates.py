@@ -71,6 +71,7 @@ most_variables = 8               # in one table
 fewest_records = 10              # counted by a table, left out by it, or told apart by several
 most_row_sets = 50
 most_cells = 20_000_000          # in one query
+most_memory = "1GiB"             # that one query may take at this party
 most_failed_meets = 100          # lists of people of another site that were not its own
 """
 
@@ -83,6 +84,7 @@ _STUDY = """\
 [study]
 folder = "study"                 # tables that were opened: a run that stopped goes on with them
 # variables = ["a", "b"]         # of the study; all that the sites offer if not given
+# memory = "1GiB"                # that one query may take at a party; what the sites allow if not given
 """
 
 _LEARNING = """

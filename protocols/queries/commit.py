@@ -31,6 +31,7 @@ from mpc.randomness import KEY_BYTES, StreamKey, label
 from mpc.ring import Ring
 from mpc.rounds import Expect, Message, Party, Program, Round
 from protocols.errors import DataError, QueryRefusedError
+from protocols.policy import Policy
 from protocols.roles import (
     MASKS,
     ZEROS,
@@ -57,6 +58,7 @@ class Commit(Query):
     dealer: str
     records: int
     block_rows: int
+    memory: int
     variables: tuple[tuple[str, tuple[str, ...], bool, tuple[str, ...]], ...]
 
     @classmethod
@@ -66,7 +68,8 @@ class Commit(Query):
             (v.name, v.states, v.missing, study.holders[v.name]) for v in study.variables.values()
         )
         parties = (*study.sites, study.dealer)
-        return cls(parties, study.id, study.dealer, study.records, study.block_rows, variables)
+        sizes = study.records, study.block_rows, study.memory
+        return cls(parties, study.id, study.dealer, *sizes, variables)
 
     def as_study(self) -> Study:
         """Return the study.
@@ -85,7 +88,8 @@ class Commit(Query):
         if not 16 <= self.block_rows <= MOST_BLOCK_ROWS or self.block_rows % 16:
             raise ValueError(f"blocks of {self.block_rows} rows")
         Ring.holding(self.records)
-        study = Study(self.study, variables, holders, self.records, self.dealer, self.block_rows)
+        sizes = self.block_rows, self.memory
+        study = Study(self.study, variables, holders, self.records, self.dealer, *sizes)
         if set(self.parties) != {*study.sites, self.dealer}:
             raise ValueError("the parties are not the holders and the dealer")
         return study
@@ -117,7 +121,13 @@ class Committed(Message):
     mark: bytes
 
 
-def _study(party: Party, query: Commit) -> Study:
+def _study(party: Party, policy: Policy, query: Commit) -> Study:
+    if query.memory > policy.most_memory:
+        reason = (
+            f"the study's queries take up to {query.memory:,} bytes of memory at a party; at most "
+            f"{policy.most_memory:,} are allowed here"
+        )
+        raise QueryRefusedError(party, reason)
     try:
         study = query.as_study()
     except ValueError as error:
@@ -128,7 +138,7 @@ def _study(party: Party, query: Commit) -> Study:
 
 
 def _consider_at_site(site: SiteRole, query: Commit) -> None:
-    study = _study(site.party, query)
+    study = _study(site.party, site.policy, query)
     if site.party not in study.sites:
         raise QueryRefusedError(site.party, "it holds nothing of the study")
     strangers = set(query.parties) - set(site.public_keys) - {site.party}
@@ -157,7 +167,7 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Commit) -> None:
-    study = _study(dealer.party, query)
+    study = _study(dealer.party, dealer.policy, query)
     unknown = set(study.sites) - set(dealer.public_keys)
     if study.dealer != dealer.party or unknown:
         reason = f"it is not the dealer, or does not know {', '.join(sorted(unknown))}"
@@ -201,7 +211,7 @@ def _holder(site: SiteRole, joined: Joined, sites_key: StreamKey) -> Holder:
     }
     masks = site.keys.agree(site.public_keys[study.dealer], MASKS)
     holder = Holder(site.party, commitments, codes, masks, peers, sites_key)
-    if commitments.masked_bytes > site.memory_budget:
+    if commitments.masked_bytes > site.column_memory:
         holder.masked = BlockFile()
     return holder
 

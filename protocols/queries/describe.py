@@ -32,12 +32,13 @@ class Describe(Query):
 class Description(Message):
     """What a site shows: for each variable its name, its states, and whether values are missing.
 
-    `most_variables` is how many variables its policy allows in one table.
+    Its policy allows `most_variables` variables in one table, and `most_memory` bytes for a query.
     """
 
     kind: ClassVar[str] = "description"
     records: int
     most_variables: int
+    most_memory: int
     variables: tuple[tuple[str, tuple[str, ...], bool], ...]
 
     def named(self) -> dict[str, Variable]:
@@ -64,9 +65,8 @@ def _consider(site: SiteRole, query: Describe) -> None:
 def _site(site: SiteRole, query: Describe) -> Program[None]:
     del query
     variables = tuple((v.name, v.states, v.missing) for v in site.shown.values())
-    yield Round(
-        {site.analyst: Description(site.data.records, site.policy.most_variables, variables)}, {}
-    )
+    limits = site.policy.most_variables, site.policy.most_memory
+    yield Round({site.analyst: Description(site.data.records, *limits, variables)}, {})
 
 
 def _analyst(analyst: AnalystRole, query: Describe) -> Program[dict[Party, Description]]:

@@ -1,10 +1,12 @@
 """Tables: open the contingency tables of groups of families, over all records or some.
 
-Figure, security and cost are those of `mpc.masked_tables`, whose generators this wraps: a site
-first holds the query against its policy and its memory of record sets, and notes it.
+Figure, security and cost are those of `mpc.masked_tables` and `mpc.shuffled_tables`, whose
+generators this wraps: `ways` chooses between them for each table. A site first holds the query
+against its policy and its memory of record sets, and notes it.
 
 Leakage: the tables, cell by cell, to the analyst; which are asked, over which records, to the
-sites concerned and the dealer.
+sites concerned and the dealer; how many records are complete in a shuffled table, if others drop
+out of it, to its holders.
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.commitments import Selection
 from mpc.errors import ImpossibleTablesError
-from mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
 from mpc.rounds import Party, Program
 from protocols.errors import QueryRefusedError
 from protocols.ledger import Ledger, OpenedTable
 from protocols.policy import Policy
+from protocols.queries.counting import TablePlan, count, deal, open_, plan_tables
+from protocols.queries.ways import Group, grouped
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
 from protocols.session import Conversation, Query, Side
 from protocols.site.memory import Digests
@@ -68,11 +70,11 @@ class Tables(Query):
         return Rows(self.seed, self.first, None if self.last < 0 else self.last)
 
     @property
-    def groups(self) -> list[tuple[list[str], list[str]]]:
+    def groups(self) -> list[Group]:
         """The groups, by names."""
         names = self.variables
         return [
-            ([names[i] for i in prefix], [names[i] for i in lasts])
+            Group(tuple(names[i] for i in prefix), tuple(names[i] for i in lasts))
             for prefix, lasts in zip(self.prefixes, self.lasts, strict=True)
         ]
 
@@ -90,42 +92,28 @@ def ask_tables(
 
     Families that agree in all but the last parent become one group.
     """
-    study = joined.study
+    study, groups = joined.study, grouped(families)
     joined.asked += 1
-    names = {
-        name: i for i, name in enumerate(dict.fromkeys(n for f in families for n in f.members))
-    }
-    groups = grouped(families)
-    order = [i for members in groups.values() for i in members]
-    where = {i: place for place, i in enumerate(order)}
+    names = dict.fromkeys(name for family in families for name in family.members)
+    places = {name: place for place, name in enumerate(names)}
     query = Tables(
         parties=parties_of(study, names),
         study=study.id,
         variables=tuple(names),
-        prefixes=tuple(np.array([names[n] for n in prefix], np.uint32) for prefix, _ in groups),
-        lasts=tuple(
-            np.array([names[families[i].parents[-1]] for i in m if families[i].parents], np.uint32)
-            for m in groups.values()
-        ),
+        prefixes=tuple(np.array([places[n] for n in g.prefix], np.uint32) for g in groups),
+        lasts=tuple(np.array([places[n] for n in g.lasts], np.uint32) for g in groups),
         missing=missing,
         seed=index(rows.seed),
         first=index(rows.first),
         last=-1 if rows.last is None else index(rows.last),
         number=joined.asked,
     )
-    return query, [where[i] for i in range(len(families))]
+    asked = [family for group in groups for family in group.families]
+    where = {family: place for place, family in enumerate(asked)}
+    return query, [where[family] for family in families]
 
 
-def grouped(families: Sequence[Family]) -> dict[tuple[tuple[str, ...], bool], list[int]]:
-    """Return the places of families by (all members but the last parent, whether there is one)."""
-    groups: dict[tuple[tuple[str, ...], bool], list[int]] = {}
-    for i, family in enumerate(families):
-        prefix = family.members[:-1] if family.parents else family.members
-        groups.setdefault((prefix, bool(family.parents)), []).append(i)
-    return groups
-
-
-def _plan(joined: Joined, query: Tables) -> Plan:
+def _plan(joined: Joined, query: Tables) -> TablePlan:
     """Return the plan of a query, made once: a party considers and then runs it.
 
     Raises
@@ -135,17 +123,15 @@ def _plan(joined: Joined, query: Tables) -> Plan:
     """
     if joined.planned is None or joined.planned[0] is not query:
         joined.planned = query, _make_plan(joined, query)
-    plan: Plan = joined.planned[1]
+    plan: TablePlan = joined.planned[1]
     return plan
 
 
-def _make_plan(joined: Joined, query: Tables) -> Plan:
-    groups = [
-        Group(*(tuple(joined.study.place(name) for name in names) for names in group))
-        for group in query.groups
-    ]
-    selection: Selection = joined.selection(query.rows)
-    return Plan(joined.commitments, tuple(groups), selection, query.missing, query.number)
+def _make_plan(joined: Joined, query: Tables) -> TablePlan:
+    selection = joined.selection(query.rows)
+    return plan_tables(
+        joined.study, joined.commitments, query.groups, selection, query.missing, query.number
+    )
 
 
 def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
@@ -165,6 +151,8 @@ def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
         if places.ndim != 1 or places.dtype != np.uint32 or (places >= len(query.variables)).any():
             raise ValueError("a group's places are no places of its variables")
     for prefix, lasts in query.groups:
+        if not prefix:
+            raise ValueError("a group must have an operand before the last")
         if len(set(prefix)) < len(prefix):  # and so the product has no more factors than variables
             raise ValueError("a group has an operand twice")
         cells = prod(study.variables[name].codes for name in prefix)
@@ -172,7 +160,7 @@ def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
         yield len(prefix) + bool(lasts), cells * max(columns, 1)
 
 
-def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables) -> Plan:
+def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables) -> TablePlan:
     """Return the plan of a query, or refuse what is unknown, too large, or not its parties'.
 
     Sizes come first: planning takes time that doubles with each variable of a table.
@@ -217,7 +205,7 @@ def _check_records(site: SiteRole, records: Digests) -> None:
         raise QueryRefusedError(site.party, reason)
 
 
-def _records(site: SiteRole, plan: Plan) -> Digests:
+def _records(site: SiteRole, plan: TablePlan) -> Digests:
     """Return what tells the chosen records apart."""
     try:
         everything = site.record_digests
@@ -227,17 +215,19 @@ def _records(site: SiteRole, plan: Plan) -> Digests:
     return everything if chosen is None else everything[chosen]
 
 
-def _note(ledger: Ledger, plan: Plan, query: Tables, analyst: Party) -> None:
-    ledger.open(list(_opened(plan, query, analyst)))
+def _note(ledger: Ledger, study: Study, query: Tables, analyst: Party) -> None:
+    ledger.open(list(_opened(study, query, analyst)))
 
 
-def _opened(plan: Plan, query: Tables, analyst: Party) -> Iterator[OpenedTable]:
-    for (prefix, lasts), group in zip(query.groups, plan.groups, strict=True):
-        cells = int(np.prod([plan.states(i) for i in group.prefix]))
-        for last, z in zip(lasts, group.lasts, strict=True):
-            yield OpenedTable((*prefix, last), cells * plan.states(z), analyst, query.rows)
+def _opened(study: Study, query: Tables, analyst: Party) -> Iterator[OpenedTable]:
+    variables = study.variables.items()
+    states = {name: v.codes if query.missing else len(v.states) for name, v in variables}
+    for prefix, lasts in query.groups:
+        cells = prod(states[name] for name in prefix)
+        for last in lasts:
+            yield OpenedTable((*prefix, last), cells * states[last], analyst, query.rows)
         if not lasts:
-            yield OpenedTable(tuple(prefix), cells, analyst, query.rows)
+            yield OpenedTable(prefix, cells, analyst, query.rows)
 
 
 def _site(site: SiteRole, query: Tables) -> Program[None]:
@@ -246,8 +236,8 @@ def _site(site: SiteRole, query: Tables) -> Program[None]:
     if query.rows not in site.joined.answered:
         site.memory.answer(site.data, _records(site, plan))
         site.joined.answered.add(query.rows)
-    _note(site.ledger, plan, query, site.analyst)
-    yield from count_tables(site.holder, plan, site.analyst)
+    _note(site.ledger, site.joined.study, query, site.analyst)
+    yield from count(site.holder, plan, site.analyst)
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Tables) -> None:
@@ -256,22 +246,22 @@ def _consider_at_dealer(dealer: DealerRole, query: Tables) -> None:
 
 def _dealer(dealer: DealerRole, query: Tables) -> Program[None]:
     assert dealer.joined is not None  # considered
-    yield from deal_tables(dealer.mask_keys, _plan(dealer.joined, query))
+    yield from deal(dealer.mask_keys, _plan(dealer.joined, query))
 
 
 def _analyst(analyst: AnalystRole, query: Tables) -> Program[list[NDArray[np.int64]]]:
     if analyst.joined is None:
         raise ValueError("tables are asked before a study is committed")
     plan = _plan(analyst.joined, query)
-    tables = yield from open_tables(plan)
+    tables = yield from open_(plan)
     _check_possible(analyst.joined.study, plan, query, tables)
-    _note(analyst.ledger, plan, query, analyst.party)
+    _note(analyst.ledger, analyst.joined.study, query, analyst.party)
     note_asked(analyst, query.parties)
     return tables
 
 
 def _check_possible(
-    study: Study, plan: Plan, query: Tables, tables: Sequence[NDArray[np.int64]]
+    study: Study, plan: TablePlan, query: Tables, tables: Sequence[NDArray[np.int64]]
 ) -> None:
     """Refuse tables that no records have.
 

@@ -19,8 +19,8 @@ from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import NetworkTransport
 from protocols.transports.nvflare import connect
 from tests.e2e.party import certificates_of, identity_of, say, stop_where_told
-from vertibayes.counting import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.structure.k2 import k2
 from vertibayes.table_file import TableFile
 

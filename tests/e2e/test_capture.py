@@ -22,8 +22,9 @@ from protocols.variables import Variable
 from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from tests.e2e.proxy import Proxy
-from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.counting import PlainCounter
 from vertibayes.parameters.synthetic import sample
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.

@@ -14,8 +14,9 @@ import numpy as np
 from protocols.errors import PeerGoneError
 from protocols.federation import DEALER
 from tests.e2e.processes import Processes
-from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.counting import PlainCounter
 from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 

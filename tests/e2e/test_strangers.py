@@ -15,7 +15,8 @@ from mpc.randomness import KeyPair, SystemRandomness
 from protocols.errors import PeerGoneError
 from protocols.federation import ANALYST, DEALER
 from tests.e2e.processes import Authority, Processes
-from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.counting import PlainCounter
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 

@@ -21,7 +21,7 @@ from protocols.queries.tables import Tables
 from protocols.site.data import SiteData
 from protocols.variables import Variable
 from tests.protocols.small import packets, sealed, seeded
-from vertibayes.counting import SecureCounter
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.structure.k2 import k2
 
 READ = 16

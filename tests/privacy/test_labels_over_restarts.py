@@ -28,7 +28,8 @@ from protocols.transports.local import EnvelopedPackets
 from protocols.variables import Family
 from tests.protocols.small import data_of
 from tests.randomness import SeededRandomness
-from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.counting import PlainCounter
+from vertibayes.secure_counter import SecureCounter
 
 PEOPLE = TextColumn.of(f"person {place}" for place in range(40))
 DATA = {site: replace(found, ids=PEOPLE) for site, found in data_of(a="xy", b="z", c="w").items()}

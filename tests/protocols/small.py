@@ -38,7 +38,7 @@ def study_of(data, name=b"one study", **changes):
     variables = {name: v for site in data.values() for name, v in site.variables.items()}
     holders = {v: tuple(s for s in data if v in data[s].variables) for v in variables}
     records = next(iter(data.values())).records
-    return replace(Study(name, variables, holders, records, DEALER, 16), **changes)
+    return replace(Study(name, variables, holders, records, DEALER, 16, 1 << 20), **changes)
 
 
 def seeded(data, **options):

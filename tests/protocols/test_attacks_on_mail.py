@@ -17,7 +17,7 @@ from protocols.variables import Family
 from protocols.wire import Envelope, encode, header, name_digest
 from tests.protocols.network import QUICK, MemoryLink, Network, Parties, identities
 from tests.protocols.small import data_of
-from vertibayes.counting import SecureCounter
+from vertibayes.secure_counter import SecureCounter
 
 DATA_OF = data_of(a="xy", b="z", c="w")
 KNOWN = identities("a", "b", ANALYST)

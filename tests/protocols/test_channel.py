@@ -29,7 +29,7 @@ from protocols.transports.network import accept, begin
 from protocols.variables import Family, Rows
 from tests.protocols.network import QUICK, Killed, Network, Parties, identities, same_tables
 from tests.protocols.small import data_of, memories
-from vertibayes.counting import SecureCounter
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 

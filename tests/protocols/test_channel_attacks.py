@@ -23,7 +23,7 @@ from protocols.transports.network import NetworkTransport, begin
 from protocols.variables import Family
 from tests.protocols.network import QUICK, Network, Parties, identities
 from tests.protocols.small import data_of
-from vertibayes.counting import SecureCounter
+from vertibayes.secure_counter import SecureCounter
 
 DATA = data_of(a="xy", b="z", c="w")
 FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]

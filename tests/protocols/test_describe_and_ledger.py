@@ -36,7 +36,7 @@ def test_describe_shows_the_policys_variables_alone():
 def test_a_description_that_contradicts_itself_names_its_site(monkeypatch, variables):
     def lie(sent, packet):
         lies = isinstance(sent.message, Description)
-        return sealed(packet, Description(40, 8, variables)) if lies else packet
+        return sealed(packet, Description(40, 8, 1 << 20, variables)) if lies else packet
 
     with packets(monkeypatch, lie):
         federation = seeded(DATA)

@@ -32,9 +32,11 @@ def query_of(*families, rows=Rows(), study=STUDY, **changes):
 
 
 @pytest.mark.parametrize("rows", [Rows(), Rows(1, 0, 20), Rows(1, 20), Rows(2, 5, 35)])
-@pytest.mark.parametrize("memory_budget", [1 << 30, 0])
-def test_tables_are_those_of_the_sites_data(rows, memory_budget):
-    with seeded(DATA, memory_budget=memory_budget) as federation:
+@pytest.mark.parametrize("column_memory", [1 << 30, 0])
+def test_tables_are_those_of_the_sites_data(rows, column_memory):
+    with seeded(DATA) as federation:
+        for role in federation.roles.values():
+            role.column_memory = column_memory
         study = federation.session.ask(Commit.of(STUDY))
         families = ["xz", "w", "xyzw", "xyw", "z"]
         tables = count(federation, study, *families, rows=rows)
@@ -68,7 +70,7 @@ def places(*lists):
         (query_of("xz", lasts=()), "a group without its last parents"),
         (query_of("xz", lasts=places([0])), "an operand twice"),
         (query_of("xz", lasts=places([1, 1])), "an operand twice"),
-        (query_of("xz", prefixes=places([])), "or none"),
+        (query_of("xz", prefixes=places([])), "must have an operand"),
         (query_of("xz", prefixes=places([0, 1]), lasts=places([])), "needs a last one"),
         (query_of("xz", parties=("a", "b", "c", "dealer")), "not the holders and the dealer"),
         (query_of("xz", parties=("a", "b")), "not the holders and the dealer"),

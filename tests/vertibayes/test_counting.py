@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from protocols.federation import federate
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
-from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.counting import PlainCounter
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 
 
@@ -160,10 +161,9 @@ def test_a_small_budget_asks_in_groups_and_finds_the_same(alarm_data):
     data = alarm_data.take(list(alarm_data.variables)[:8])
     names = list(data.variables)
     families = [Family(a, (b, c)) for a, b, c in zip(names, names[1:], names[2:], strict=False)]
-    with federate(
-        split_columns(data, 3), memory_budget=1
-    ) as federation:  # masked columns in a file, too
-        counter = SecureCounter.of(federation, memory_budget=700_000)
+    with federate(split_columns(data, 3), memory_budget=1_500_000) as federation:
+        assert all(role.column_memory < 200_000 for role in federation.roles.values())  # in a file
+        counter = SecureCounter.of(federation, memory=250_000)
         got = counter.tables(families)
     assert 1 < counter.groups <= len(families) and counter.calls == 1
     for table, wanted in zip(got, PlainCounter(data).tables(families), strict=True):
@@ -188,17 +188,18 @@ def test_sites_that_do_not_fit_together(alarm_data):
         SecureCounter.of(federation, order=names[:1])
 
 
-def test_an_extension_beyond_the_budget_is_named(alarm_data):
+def test_a_table_that_fits_the_memory_in_no_way_is_named_before_anything_is_opened(alarm_data):
     data = alarm_data.take(list(alarm_data.variables)[:4])
     a, b, c, _ = data.variables
     with federate(split_columns(data, 3)) as federation:
-        counter = SecureCounter.of(federation, memory_budget=1000)
-        with pytest.raises(ValueError, match=f"the extension of {a}, {b} takes .* bytes"):
-            counter.tables([Family(a, (b, c))])
+        counter = SecureCounter.of(federation, memory=1000)
+        with pytest.raises(ValueError, match=f"the table of {a}, {b}, {c} takes .* bytes"):
+            counter.tables([Family(a, (b, c)), Family(a)])
+        assert not counter.ledger.tables
 
 
 def test_one_prefix_with_many_cells_is_asked_in_groups(monkeypatch, alarm_data):
-    monkeypatch.setattr("protocols.queries.batches.MOST_CELLS", 12)
+    monkeypatch.setattr("protocols.queries.ways.MOST_CELLS", 12)
     data = alarm_data.take(list(alarm_data.variables)[:6])
     first, *others = data.variables
     families = [Family(first, (name,)) for name in others]

@@ -24,6 +24,9 @@ class Counting:
         self.variables, self.records = counter.variables, counter.records
         self.most_variables = None
 
+    def check(self, families, **options):
+        self.counter.check(families, **options)
+
     def tables(self, families, **options):
         self.asked.append(list(families))
         return self.counter.tables(families, **options)

@@ -17,7 +17,7 @@ from protocols.site.statistics import LocalData
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL, SumParameters
-from vertibayes.counting import PlainCounter, SecureCounter
+from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes, Schema
 from vertibayes.naive_bayes.scores import Logarithms, Split
 from vertibayes.naive_bayes.vertical import (
@@ -28,6 +28,7 @@ from vertibayes.naive_bayes.vertical import (
     products,
     tables_of,
 )
+from vertibayes.secure_counter import SecureCounter
 
 
 class Small(Logarithms):

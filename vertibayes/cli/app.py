@@ -129,6 +129,9 @@ def _learn(
     structure_records: Annotated[
         int | None, typer.Option(help="Learn the structure on a sample of so many records.")
     ] = None,
+    memory: Annotated[
+        str, typer.Option(help="Memory that all parties may take together: 512MiB, 4GiB.")
+    ] = "1GiB",
     seed: Annotated[int, typer.Option(help="Of the random split of columns.")] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -166,6 +169,7 @@ def _learn(
         bins,
         max_states,
         seed,
+        _bytes(memory),
     )
     options = Options(
         ordering=read_ordering(ordering),
@@ -181,6 +185,15 @@ def _learn(
     )
     validations = Validations(methods, target, folds, public, codes)
     return run_learn(source, out, options=options, validations=validations, quiet=quiet)
+
+
+def _bytes(memory: str) -> int:
+    from protocols.sizes import parse_size
+
+    try:
+        return parse_size(memory)
+    except ValueError as error:
+        raise ValueError(f"--memory: {error}") from None
 
 
 def _learn_study(context: typer.Context, study: Path, out: Path, quiet: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from protocols.errors import DataError
+from protocols.policy import GIBIBYTE
 from protocols.site.alignment import check_ids, in_order
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding, is_missing
@@ -40,6 +41,7 @@ class Source:
     bins: float = 0.1
     max_states: int = 100
     seed: int = 0
+    memory: int = GIBIBYTE
 
     @property
     def encoding(self) -> Encoding:
@@ -54,6 +56,7 @@ class Sites:
     data: Mapping[str, SiteData]
     order: tuple[str, ...]
     doubts: tuple[str, ...] = ()
+    memory: int = GIBIBYTE
 
 
 class Held(NamedTuple):
@@ -88,7 +91,7 @@ def read_sites(source: Source) -> Sites:
         site: SiteData.from_text(site, columns, encoding, ids)
         for site, (columns, ids, _) in held.items()
     }
-    return Sites(data, tuple(order), doubts(source, held))
+    return Sites(data, tuple(order), doubts(source, held), source.memory)
 
 
 def read_pooled(source: Source) -> tuple[SiteData, tuple[str, ...]]:

@@ -21,10 +21,10 @@ from vertibayes.cli.outputs import (
     write_results,
 )
 from vertibayes.cli.validations import Validations, warnings_of
-from vertibayes.counting import SecureCounter
-from vertibayes.learning import Learned, Options, Progress, learn
+from vertibayes.learning import Learned, Options, Progress, families_of, learn
 from vertibayes.report.disclosure import Disclosure, disclosure
 from vertibayes.report.words import counted, size
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
 NO_VALIDATIONS = Validations()
@@ -68,7 +68,7 @@ def learn_from(
 ) -> tuple[Learned, dict[str, Any]]:
     """Learn over sites in this process; write the results if a folder is named."""
     start = perf_counter()
-    with federate(sites.data) as federation:
+    with federate(sites.data, memory_budget=sites.memory) as federation:
         ledger = federation.session.role.ledger
         with ledger_kept(ledger, out):
             counter = SecureCounter.of(federation, order=sites.order)
@@ -88,6 +88,9 @@ def learn_with(
     commit_seconds: float,
 ) -> tuple[Learned, dict[str, Any]]:
     """Learn from a counter, wherever its sites are; write the results if a folder is named."""
+    expected = counter.forecast(families_of(counter, options), missing=options.missing == "state")
+    if not quiet:
+        sys.stderr.write(f"expected: {expected.sentence()}\n")
     with _progress(quiet) as progress:
         learned = learn(counter, options, progress)
         before = perf_counter()

@@ -19,7 +19,6 @@ from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData, apart
 from protocols.transports.local import EnvelopedPackets, LocalTransport
 from protocols.variables import Rows
-from vertibayes.counting import SecureCounter
 from vertibayes.naive_bayes.accounting import Privacy
 from vertibayes.naive_bayes.base import Floats, NaiveBayes, Schema
 from vertibayes.naive_bayes.distributed import HDPNB
@@ -36,6 +35,7 @@ from vertibayes.naive_bayes.vertical import (
     tables_of,
 )
 from vertibayes.report.disclosure import disclosure
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import deal_columns
 
 if TYPE_CHECKING:

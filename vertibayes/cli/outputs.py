@@ -22,11 +22,11 @@ from protocols.site.data import SiteData
 from vertibayes import __version__
 from vertibayes.bif import write_bif
 from vertibayes.cli.validations import as_json
-from vertibayes.counting import SecureCounter
 from vertibayes.learning import Learned
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.drawing import draw
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
 LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; of failed ones before, by number

@@ -22,8 +22,8 @@ from vertibayes.cli.inputs import read_structure
 from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
-from vertibayes.counting import SecureCounter
 from vertibayes.learning import Options, check_nodes, sample_rows
+from vertibayes.secure_counter import SecureCounter
 from vertibayes.structure.k2 import MOST_PARENTS, check_ordering
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile

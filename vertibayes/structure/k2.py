@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from protocols.variables import Family, Rows
-from vertibayes.counting import Counter, Table
+from vertibayes.counting import MOST_CELLS, Counter, Table, cells_of, portions
 from vertibayes.network import Edge, Structure
 from vertibayes.structure.scores import k2_scores
 
@@ -22,9 +22,13 @@ class _Search:
     candidates: list[str]
     done: bool = field(default=False)
 
-    def families(self) -> list[Family]:
-        """Return the families of the parents with each candidate."""
-        return [Family(self.child, (*self.parents, candidate)) for candidate in self.candidates]
+    def families(self, counter: Counter, missing: bool) -> list[Family]:
+        """Return the families of the parents with each candidate, of those that can be counted."""
+        variables = counter.variables
+        found = [Family(self.child, (*self.parents, candidate)) for candidate in self.candidates]
+        found = [f for f in found if cells_of(variables, f, missing) <= MOST_CELLS]
+        self.candidates = [family.parents[-1] for family in found]
+        return found
 
     def choose(self, gains: Sequence[float]) -> None:
         """Add the candidate with the highest gain, the earliest of equals, if it is positive."""
@@ -54,7 +58,8 @@ def k2(
     candidate's gain is the score of the table of child, parents and candidate less that of the same
     table summed over the candidate: on complete data the difference of K2 scores, and with missing
     cells a comparison over the same records. Given an ordering the nodes are independent: each step
-    asks for the tables of all candidates of all nodes in one call.
+    asks for the tables of all candidates of all nodes in one call. A candidate whose table would
+    have more than `counting.MOST_CELLS` cells is none.
 
     Parameters
     ----------
@@ -94,20 +99,40 @@ def k2(
             f"max_parents of {max_parents}: tables of {widest} variables, the sites allow {most}"
         )
     searches = _searches(order, max_parents, required, forbidden, start)
+    counter.check(widest_families(counter, order, max_parents, missing=missing), missing=missing)
     for step in range(max_parents):
         if progress is not None:
             progress(step, max_parents)
         open_ = [s for s in searches if s.candidates and len(s.parents) < max_parents]
-        open_ = [s for s in open_ if not s.done]
-        if not open_:
+        families = [f for s in open_ if not s.done for f in s.families(counter, missing)]
+        if not families:
             break
-        families = [family for search in open_ for family in search.families()]
-        gains = iter(_gains(counter.tables(families, missing=missing, rows=rows)))
-        for search in open_:
-            search.choose([next(gains) for _ in search.candidates])
+        gains: list[float] = []
+        for portion in portions(counter.variables, families, missing):
+            gains += _gains(counter.tables(portion, missing=missing, rows=rows))
+        remaining = iter(gains)
+        for search in (s for s in open_ if not s.done and s.candidates):
+            search.choose([next(remaining) for _ in search.candidates])
     if progress is not None:
         progress(max_parents, max_parents)
     return Structure({search.child: tuple(search.parents) for search in searches})
+
+
+def widest_families(
+    counter: Counter, order: Sequence[str], max_parents: int, *, missing: bool = False
+) -> list[Family]:
+    """Return the widest families that a search may ask for: of each step, node and candidate.
+
+    What they cost bounds what the search costs, whichever parents it adds.
+    """
+    variables, families = counter.variables, []
+    for place, child in enumerate(order):
+        widest = sorted(order[:place], key=lambda name: -variables[name].codes)
+        for parents in range(min(max_parents, place)):
+            given = tuple(widest[:parents])
+            found = [Family(child, (*given, name)) for name in widest[parents:]]
+            families += [f for f in found if cells_of(variables, f, missing) <= MOST_CELLS]
+    return families
 
 
 def _gains(tables: Sequence[Table]) -> list[float]:

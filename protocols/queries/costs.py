@@ -1,0 +1,189 @@
+"""What a table costs, by products and by shuffle: bytes, nanoseconds, memory of one party.
+
+Functions of public sizes alone, in integers, so that all parties of all machines agree on which way
+is cheaper. The constants belong to the protocol: with other ones, parties would count in two ways.
+Seconds are of all parties' work together, as measured by `benchmarks/ways.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from mpc.commitments import MOST_INDICATORS
+from mpc.commitments.operands import CODE_RING, FLAG_RING
+from mpc.ring import Ring
+from protocols.roles import Study
+
+NANOSECONDS_A_BYTE = 8  # of a link of 1 Gbit/s
+
+# By shuffle: each holder's step, thrice (the holder's, the dealer's, the seal), in picoseconds.
+STEP, STEP_A_RECORD, STEPS = 40_000_000, 6_500, 3
+GAPS_PERCENT = 135  # with records that drop out
+# By one holder alone.
+COUNT, COUNT_A_RECORD = 20_000_000, 8_000
+# By products: a column of an extension, record by record, at each party that has to do with it; a
+# cell of a table, record by record, at each party.
+EXTENSION, PRODUCT = 650, 75
+
+COPIES = 3  # of an extension at one party, while it is put together and multiplied
+SHUFFLING = 40  # bytes a record: an order, its sort keys, the vectors that are put in order
+MOST_CELLS = 10_000_000  # opened by one query
+
+
+class Cost(NamedTuple):
+    """Of a table, or of several: of all parties together.
+
+    Attributes
+    ----------
+    picoseconds : int
+    bytes : int
+        Sent, on all links.
+    """
+
+    picoseconds: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: object) -> Cost:
+        """Add two costs."""
+        if not isinstance(other, Cost):
+            return NotImplemented
+        return Cost(self.picoseconds + other.picoseconds, self.bytes + other.bytes)
+
+    @property
+    def weight(self) -> int:
+        """What is compared: the work, and the time on a link."""
+        return self.picoseconds + 1000 * NANOSECONDS_A_BYTE * self.bytes
+
+
+class TableSize(NamedTuple):
+    """What the cost of a table depends on, beside the number of records.
+
+    Attributes
+    ----------
+    cells : int
+    holders : int
+        How many sites hold its columns.
+    gaps : bool
+        Whether records drop out of it because a value is missing.
+    narrow : bool
+        Whether all its columns are committed as indicators.
+    """
+
+    cells: int
+    holders: int
+    gaps: bool
+    narrow: bool
+
+    @property
+    def code_bytes(self) -> int:
+        """How many bytes the joint code of a record takes on the wire."""
+        return Ring(max(self.cells - 1, 1).bit_length()).bytes
+
+
+class Costs:
+    """What a study's tables cost, over some of its records.
+
+    Parameters
+    ----------
+    study : Study
+    records : int
+        How many are counted.
+    missing : bool
+        Whether a missing value is a state.
+    """
+
+    def __init__(self, study: Study, records: int, missing: bool) -> None:
+        self.memory, self.records, self.parties = study.memory, records, len(study.sites) + 1
+        self.ring = Ring.holding(study.records)
+        self.block_rows = min(records, study.block_rows)
+        self.blocks = -(-records // study.block_rows)
+        self.codes = {name: v.codes for name, v in study.variables.items()}
+        self.holders = {name: frozenset(sites) for name, sites in study.holders.items()}
+        self.indicators = sum(c - 1 for c in self.codes.values() if c - 1 <= MOST_INDICATORS)
+        self._parts = {
+            name: (
+                v.codes if missing else len(v.states),
+                v.missing and not missing,
+                v.codes - 1 <= MOST_INDICATORS,
+            )
+            for name, v in study.variables.items()
+        }
+        self.shuffle = lru_cache(maxsize=None)(self._shuffle)
+
+    def sizes(self, prefix: Sequence[str], lasts: Sequence[str]) -> list[TableSize]:
+        """Return the size of the table of a prefix with each last variable; its own if none."""
+        parts = [self._parts[name] for name in prefix]
+        cells = prod(length for length, _, _ in parts)
+        gaps, narrow = any(g for _, g, _ in parts), all(n for _, _, n in parts)
+        holders = frozenset[str]().union(*(self.holders[name] for name in prefix))
+        if not lasts:
+            return [TableSize(cells, len(holders), gaps, narrow)]
+        found = []
+        for last in lasts:
+            length, gap, narrow_last = self._parts[last]
+            size = cells * length, len(holders | self.holders[last])
+            found.append(TableSize(*size, gaps or gap, narrow and narrow_last))
+        return found
+
+    # ---- by products -----------------------------------------------------------------------------
+
+    def width(self, prefix: Sequence[str]) -> int:
+        """Return the number of columns of all products of two and more variables of a prefix."""
+        widths = [self.codes[name] - 1 for name in prefix]
+        return prod(width + 1 for width in widths) - 1 - sum(widths)
+
+    def extension(self, prefix: Sequence[str]) -> Cost:
+        """Return the cost of the products that all tables of a prefix share."""
+        holders = len(frozenset[str]().union(*(self.holders[name] for name in prefix)))
+        elements = self.records * self.width(prefix)
+        messages = (holders if holders > 1 else 0) + self.parties - 2
+        work = elements * (2 * holders + messages) * EXTENSION
+        return Cost(work, elements * messages * self.ring.dtype.itemsize)
+
+    def products(self, size: TableSize) -> Cost:
+        """Return the cost of one table, beside that of its prefix's extension."""
+        work = self.records * size.cells * self.parties * PRODUCT
+        return Cost(work, size.cells * self.parties * self.ring.dtype.itemsize)
+
+    def products_memory(self, extended: int, rows: int) -> int:
+        """Return how many bytes the products of a query take at one party.
+
+        Parameters
+        ----------
+        extended : int
+            The columns of all products of several variables.
+        rows : int
+            The columns that are multiplied with all others.
+        """
+        blocks = self.block_rows * (COPIES * extended + 2 * self.indicators)
+        return self.ring.dtype.itemsize * (blocks + rows * self.indicators * self.parties)
+
+    # ---- by shuffle ------------------------------------------------------------------------------
+
+    def _shuffle(self, size: TableSize) -> Cost:
+        """Return the cost of one table; of one that a site counts by itself if it holds all."""
+        if size.holders == 1:
+            return Cost(
+                COUNT + self.records * COUNT_A_RECORD, size.cells * self.ring.dtype.itemsize
+            )
+        work = STEPS * size.holders * (STEP + STEP_A_RECORD * self.records)
+        sent = 2 * size.holders * self.records * size.code_bytes
+        if size.gaps:
+            work = work * GAPS_PERCENT // 100
+            sent += FLAG_RING.bytes * self.records * (4 * size.holders - 3)
+        return Cost(work, sent)
+
+    def shuffle_memory(self, size: TableSize) -> int:
+        """Return how many bytes one table takes at a party, beside `shuffling_memory`."""
+        width = 3 * size.code_bytes + 2 * CODE_RING.dtype.itemsize
+        if size.gaps:
+            width += 3 * FLAG_RING.bytes + 3 * FLAG_RING.dtype.itemsize
+        return width * self.records
+
+    @property
+    def shuffling_memory(self) -> int:
+        """How many bytes a party takes to shuffle at all."""
+        return SHUFFLING * self.records

@@ -1,0 +1,109 @@
+"""One query's tables, counted in two ways side by side: by products and by shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc import masked_tables
+from mpc.commitments import Commitments, Holder, Selection
+from mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
+from mpc.randomness import Stream
+from mpc.rounds import Party, Program
+from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
+from protocols.queries.costs import Costs
+from protocols.queries.ways import Group, are_shuffled
+from protocols.roles import Study
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """All that the parties do for one query.
+
+    Parameters
+    ----------
+    products : Plan
+        Of the tables that are counted by products.
+    shuffles : ShufflePlan
+        Of those that are counted by shuffle.
+    shuffled : tuple of bool
+        Of each table, in the order of the query, whether it is one of these.
+    """
+
+    products: Plan
+    shuffles: ShufflePlan
+    shuffled: tuple[bool, ...]
+
+    @property
+    def selection(self) -> Selection:
+        """The records that are counted."""
+        return self.shuffles.selection
+
+    @cached_property
+    def parties(self) -> tuple[Party, ...]:
+        """The sites that hold a column of a table, sorted."""
+        return tuple(sorted({*self.products.parties, *self.shuffles.parties}))
+
+
+def plan_tables(
+    study: Study,
+    commitments: Commitments,
+    groups: Sequence[Group],
+    selection: Selection,
+    missing: bool,
+    number: int,
+) -> TablePlan:
+    """Plan a query's tables, each in the way that is cheaper.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown or appears twice in a table, or a table is too large.
+    """
+    costs = Costs(study, selection.records, missing)
+    products: list[masked_tables.Group] = []
+    shuffles: list[tuple[int, ...]] = []
+    shuffled: list[bool] = []
+    for group in groups:
+        ways = are_shuffled(costs, group)
+        prefix = tuple(study.place(name) for name in group.prefix)
+        lasts = [study.place(name) for name in group.lasts]
+        shuffles += [
+            (*prefix, *last)
+            for last, way in zip([[z] for z in lasts] or [[]], ways, strict=True)
+            if way
+        ]
+        multiplied = tuple(z for z, way in zip(lasts, ways, strict=False) if not way)
+        if not all(ways):
+            products.append(masked_tables.Group(prefix, multiplied))
+        shuffled += ways
+    return TablePlan(
+        Plan(commitments, tuple(products), selection, missing, number),
+        ShufflePlan(commitments, tuple(shuffles), selection, missing, number),
+        tuple(shuffled),
+    )
+
+
+def count(site: Holder, plan: TablePlan, analyst: Party) -> Program[None]:
+    """Count the tables of a plan, and open them: a site's side."""
+    if site.party in plan.products.parties:
+        yield from count_tables(site, plan.products, analyst)
+    if site.party in plan.shuffles.parties:
+        yield from count_shuffled(site, plan.shuffles, analyst)
+
+
+def deal(keys: Mapping[Party, Stream], plan: TablePlan) -> Program[None]:
+    """Deal what the tables of a plan need: the dealer's side."""
+    yield from deal_tables(keys, plan.products)
+    yield from deal_shuffled(keys, plan.shuffles)
+
+
+def open_(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
+    """Open the tables of a plan, in the order of the query: the analyst's side."""
+    products: Iterator[NDArray[np.int64]] = iter((yield from open_tables(plan.products)))
+    shuffles: Iterator[NDArray[np.int64]] = iter((yield from open_shuffled(plan.shuffles)))
+    return [next(shuffles if shuffled else products) for shuffled in plan.shuffled]

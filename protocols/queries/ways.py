@@ -1,0 +1,161 @@
+"""Which tables are counted by products and which by shuffle, and how many fit into one query.
+
+The choice is a function of public sizes, and all parties make it from the query: an analyst cannot
+choose a way for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from protocols.queries.costs import MOST_CELLS, Costs
+from protocols.variables import Family
+
+MOST_FAMILIES = 500_000  # in one query
+
+
+class Group(NamedTuple):
+    """The tables of one prefix with each of several last variables; the prefix's own if none.
+
+    Families that agree in all but the last parent are a group: they share the products of the
+    others.
+
+    Attributes
+    ----------
+    prefix : tuple of str
+    lasts : tuple of str
+    """
+
+    prefix: tuple[str, ...]
+    lasts: tuple[str, ...]
+
+    @property
+    def families(self) -> list[Family]:
+        """Its families, in order."""
+        child, *parents = self.prefix
+        if not self.lasts:
+            return [Family(child)]
+        return [Family(child, (*parents, last)) for last in self.lasts]
+
+
+def grouped(families: Sequence[Family]) -> list[Group]:
+    """Group families by all members but the last parent."""
+    groups: dict[tuple[tuple[str, ...], bool], list[str]] = {}
+    for family in families:
+        prefix = family.members[:-1] or family.members
+        groups.setdefault((prefix, bool(family.parents)), []).extend(family.parents[-1:])
+    return [Group(prefix, tuple(lasts)) for (prefix, _), lasts in groups.items()]
+
+
+class Load(NamedTuple):
+    """What tables take at one party.
+
+    Attributes
+    ----------
+    extended, rows : int
+        Columns of products, and columns that are multiplied; see `Costs.products_memory`.
+    shuffled : int
+        Bytes of the shuffled tables.
+    cells, tables : int
+        How many are opened.
+    """
+
+    extended: int = 0
+    rows: int = 0
+    shuffled: int = 0
+    cells: int = 0
+    tables: int = 0
+
+    def plus(self, other: Load) -> Load:
+        """Return both together."""
+        return Load(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def memory(self, costs: Costs) -> int:
+        """Return how many bytes it takes at a party: first the products, then the shuffles."""
+        products = costs.products_memory(self.extended, self.rows) if self.rows else 0
+        shuffles = costs.shuffling_memory + self.shuffled if self.shuffled else 0
+        return max(products, shuffles)
+
+    def fits(self, costs: Costs) -> bool:
+        """Whether one query may have all of it."""
+        few = self.cells <= MOST_CELLS and self.tables <= MOST_FAMILIES
+        return few and self.memory(costs) <= costs.memory
+
+
+def are_shuffled(costs: Costs, group: Group) -> list[bool]:
+    """Tell of each table of a group whether it is counted by shuffle; else it is by products.
+
+    Tables by products share the extension of their prefix: it is worth its cost for all tables
+    that are then cheaper than by shuffle, or for none.
+
+    Raises
+    ------
+    ValueError
+        If a table fits the study's memory in neither way: it says how much would do.
+    """
+    extension, rows = costs.width(group.prefix), _rows(costs, group.prefix)
+    extends = costs.products_memory(extension, rows) <= costs.memory
+    found, can_all, apart = [], True, 0
+    together = costs.extension(group.prefix).weight
+    for family, size in zip(group.families, costs.sizes(*group), strict=True):
+        needed = costs.shuffling_memory + costs.shuffle_memory(size)
+        can_shuffle, can_multiply = needed <= costs.memory, extends and size.narrow
+        if not can_shuffle and not can_multiply:
+            raise ValueError(
+                f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
+                f"each party, and a query may take {costs.memory:,}: allow more memory, or fewer "
+                "parents"
+            )
+        shuffle, products = costs.shuffle(size).weight, costs.products(size).weight
+        found.append(can_shuffle and not (can_multiply and products < shuffle))
+        together += shuffle if found[-1] else products
+        apart += shuffle
+        can_all &= can_shuffle
+    return [True] * len(found) if can_all and apart <= together else found
+
+
+def _rows(costs: Costs, prefix: Sequence[str]) -> int:
+    """Return how many columns all subsets of a prefix have together."""
+    return costs.width(prefix) + sum(costs.codes[name] - 1 for name in prefix)
+
+
+def load(costs: Costs, group: Group) -> Load:
+    """Return what a group takes; as `are_shuffled`."""
+    total = Load()
+    for size, shuffled in zip(costs.sizes(*group), are_shuffled(costs, group), strict=True):
+        memory = costs.shuffle_memory(size) if shuffled else 0
+        total = total.plus(Load(0, 0 if shuffled else 1, memory, size.cells, 1))
+    if not total.rows:
+        return total
+    return total._replace(extended=costs.width(group.prefix), rows=_rows(costs, group.prefix))
+
+
+def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
+    """Cut families into queries that fit the study's memory; those of one prefix come together.
+
+    Raises
+    ------
+    ValueError
+        As `are_shuffled`.
+    """
+    batch: dict[tuple[tuple[str, ...], bool], Group] = {}
+    total = Load()
+    for piece in (piece for group in grouped(families) for piece in _pieces(costs, group)):
+        own, key = load(costs, piece), (piece.prefix, bool(piece.lasts))
+        if batch and (key in batch or not total.plus(own).fits(costs)):
+            yield [family for group in batch.values() for family in group.families]
+            batch, total = {}, Load()
+        batch[key], total = piece, total.plus(own)
+    if batch:
+        yield [family for group in batch.values() for family in group.families]
+
+
+def _pieces(costs: Costs, group: Group) -> Iterator[Group]:
+    """Halve a group until each piece fits into one query."""
+    if len(group.lasts) < 2 or load(costs, group).fits(costs):
+        yield group
+        return
+    half = len(group.lasts) // 2
+    yield from _pieces(costs, group._replace(lasts=group.lasts[:half]))
+    yield from _pieces(costs, group._replace(lasts=group.lasts[half:]))
