@@ -15,7 +15,7 @@ from protocols.ledger import Ledger, OpenedTable
 from protocols.queries import Commit, Describe, Description, Meet
 from protocols.queries.costs import Costs
 from protocols.queries.tables import ask_tables, note_asked, parties_of
-from protocols.queries.ways import batches
+from protocols.queries.ways import are_shuffled, batches, grouped
 from protocols.roles import Study
 from protocols.session import Session
 from protocols.variables import Family, Rows, Variable
@@ -187,8 +187,9 @@ class SecureCounter:
     def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
         """Refuse families that could not be counted; see `Counter.check`."""
         check_families(self.variables, families, missing)
-        for _ in batches(Costs(self.study, self.records, missing), families):
-            pass
+        costs = Costs(self.study, self.records, missing)
+        for group in grouped(families):
+            are_shuffled(costs, group)
 
     def _go_on(self, kept: TableFile) -> None:
         """Take what earlier runs of the study have opened."""

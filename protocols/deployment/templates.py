@@ -84,7 +84,7 @@ _STUDY = """\
 [study]
 folder = "study"                 # tables that were opened: a run that stopped goes on with them
 # variables = ["a", "b"]         # of the study; all that the sites offer if not given
-# memory = "1GiB"                # that one query may take at a party; what the sites allow if not given
+# memory = "1GiB"                # of one query at a party; as the sites allow if not given
 """
 
 _LEARNING = """

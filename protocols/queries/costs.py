@@ -20,7 +20,7 @@ from protocols.roles import Study
 NANOSECONDS_A_BYTE = 8  # of a link of 1 Gbit/s
 
 # By shuffle: each holder's step, thrice (the holder's, the dealer's, the seal), in picoseconds.
-STEP, STEP_A_RECORD, STEPS = 40_000_000, 6_500, 3
+STEP, STEP_A_RECORD, STEPS = 100_000_000, 8_000, 3
 GAPS_PERCENT = 135  # with records that drop out
 # By one holder alone.
 COUNT, COUNT_A_RECORD = 20_000_000, 8_000
@@ -111,7 +111,7 @@ class Costs:
             )
             for name, v in study.variables.items()
         }
-        self.shuffle = lru_cache(maxsize=None)(self._shuffle)
+        self.weights = lru_cache(maxsize=None)(self._weights)
 
     def sizes(self, prefix: Sequence[str], lasts: Sequence[str]) -> list[TableSize]:
         """Return the size of the table of a prefix with each last variable; its own if none."""
@@ -163,7 +163,7 @@ class Costs:
 
     # ---- by shuffle ------------------------------------------------------------------------------
 
-    def _shuffle(self, size: TableSize) -> Cost:
+    def shuffle(self, size: TableSize) -> Cost:
         """Return the cost of one table; of one that a site counts by itself if it holds all."""
         if size.holders == 1:
             return Cost(
@@ -175,6 +175,11 @@ class Costs:
             work = work * GAPS_PERCENT // 100
             sent += FLAG_RING.bytes * self.records * (4 * size.holders - 3)
         return Cost(work, sent)
+
+    def _weights(self, size: TableSize) -> tuple[int, int, bool]:
+        """Return the weights of a table by shuffle and by products; whether a shuffle fits."""
+        fits = self.shuffling_memory + self.shuffle_memory(size) <= self.memory
+        return self.shuffle(size).weight, self.products(size).weight, fits
 
     def shuffle_memory(self, size: TableSize) -> int:
         """Return how many bytes one table takes at a party, beside `shuffling_memory`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from protocols.queries.costs import MOST_CELLS, Costs
+from protocols.queries.costs import MOST_CELLS, Costs, TableSize
 from protocols.variables import Family
 
 MOST_FAMILIES = 500_000  # in one query
@@ -98,21 +98,24 @@ def are_shuffled(costs: Costs, group: Group) -> list[bool]:
     extends = costs.products_memory(extension, rows) <= costs.memory
     found, can_all, apart = [], True, 0
     together = costs.extension(group.prefix).weight
-    for family, size in zip(group.families, costs.sizes(*group), strict=True):
-        needed = costs.shuffling_memory + costs.shuffle_memory(size)
-        can_shuffle, can_multiply = needed <= costs.memory, extends and size.narrow
+    for place, size in enumerate(costs.sizes(*group)):
+        shuffle, products, can_shuffle = costs.weights(size)
+        can_multiply = extends and size.narrow
         if not can_shuffle and not can_multiply:
-            raise ValueError(
-                f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at "
-                f"each party, and a query may take {costs.memory:,}: allow more memory, or fewer "
-                "parents"
-            )
-        shuffle, products = costs.shuffle(size).weight, costs.products(size).weight
+            raise ValueError(_too_little(costs, size, group.families[place]))
         found.append(can_shuffle and not (can_multiply and products < shuffle))
         together += shuffle if found[-1] else products
         apart += shuffle
         can_all &= can_shuffle
     return [True] * len(found) if can_all and apart <= together else found
+
+
+def _too_little(costs: Costs, size: TableSize, family: Family) -> str:
+    needed = costs.shuffling_memory + costs.shuffle_memory(size)
+    return (
+        f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at each "
+        f"party, and a query may take {costs.memory:,}: allow more memory, or fewer parents"
+    )
 
 
 def _rows(costs: Costs, prefix: Sequence[str]) -> int:
@@ -122,13 +125,11 @@ def _rows(costs: Costs, prefix: Sequence[str]) -> int:
 
 def load(costs: Costs, group: Group) -> Load:
     """Return what a group takes; as `are_shuffled`."""
-    total = Load()
-    for size, shuffled in zip(costs.sizes(*group), are_shuffled(costs, group), strict=True):
-        memory = costs.shuffle_memory(size) if shuffled else 0
-        total = total.plus(Load(0, 0 if shuffled else 1, memory, size.cells, 1))
-    if not total.rows:
-        return total
-    return total._replace(extended=costs.width(group.prefix), rows=_rows(costs, group.prefix))
+    sizes, ways = costs.sizes(*group), are_shuffled(costs, group)
+    memory = sum(costs.shuffle_memory(size) for size, way in zip(sizes, ways, strict=True) if way)
+    cells = sum(size.cells for size in sizes)
+    products = (0, 0) if all(ways) else (costs.width(group.prefix), _rows(costs, group.prefix))
+    return Load(*products, memory, cells, len(sizes))
 
 
 def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
@@ -141,8 +142,8 @@ def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
     """
     batch: dict[tuple[tuple[str, ...], bool], Group] = {}
     total = Load()
-    for piece in (piece for group in grouped(families) for piece in _pieces(costs, group)):
-        own, key = load(costs, piece), (piece.prefix, bool(piece.lasts))
+    for piece, own in (found for group in grouped(families) for found in _pieces(costs, group)):
+        key = piece.prefix, bool(piece.lasts)
         if batch and (key in batch or not total.plus(own).fits(costs)):
             yield [family for group in batch.values() for family in group.families]
             batch, total = {}, Load()
@@ -151,10 +152,11 @@ def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
         yield [family for group in batch.values() for family in group.families]
 
 
-def _pieces(costs: Costs, group: Group) -> Iterator[Group]:
+def _pieces(costs: Costs, group: Group) -> Iterator[tuple[Group, Load]]:
     """Halve a group until each piece fits into one query."""
-    if len(group.lasts) < 2 or load(costs, group).fits(costs):
-        yield group
+    taken = load(costs, group)
+    if len(group.lasts) < 2 or taken.fits(costs):
+        yield group, taken
         return
     half = len(group.lasts) // 2
     yield from _pieces(costs, group._replace(lasts=group.lasts[:half]))

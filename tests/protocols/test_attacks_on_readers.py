@@ -42,7 +42,7 @@ def test_a_sites_names_of_variables_and_states_are_fit_for_a_terminal(monkeypatc
 
             def change(sent, packet, variable=variable):
                 lies = isinstance(sent.message, Description) and sent.sender == "b"
-                return sealed(packet, Description(40, 8, (variable,))) if lies else packet
+                return sealed(packet, Description(40, 8, 1 << 20, (variable,))) if lies else packet
 
             with packets(monkeypatch, change):
                 federation = seeded(DATA)

@@ -1,0 +1,173 @@
+"""K2 with the command line's defaults on real tables: seconds, bytes and memory beside pooled K2.
+
+    python benchmarks/real_data.py --data FOLDER [--sites 2 3 5] [--repeats 3] [--memory 512MiB]
+                                   [--only adult_train letter]
+
+Each row is a process of its own. Seconds are the processor's, of all parties together, reading and
+encoding apart, medians of the repeats. Memory is the largest resident set of the first secure run
+beyond what the process held before it: the files of all sites, read and encoded. The forecast is
+what `learn` prints before it asks for anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import process_time
+from typing import Any, TypeVar
+
+from side_by_side import on_one_thread, table
+
+on_one_thread()
+
+import numpy as np
+
+from protocols.federation import federate
+from protocols.session import Traffic
+from protocols.site.data import SiteData
+from protocols.sizes import parse_size
+from vertibayes.cli.inputs import Source, read_sites
+from vertibayes.counting import PlainCounter
+from vertibayes.learning import Options, families_of
+from vertibayes.network import Structure
+from vertibayes.secure_counter import SecureCounter
+from vertibayes.structure.k2 import k2
+
+MIB = 1 << 20
+R = TypeVar("R")
+
+
+def resident(name: str, *, reset: bool = False) -> int:
+    """Return this process's resident set now (VmRSS) or at most (VmHWM), in bytes."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if name in x)
+    return int(line.split()[1]) * 1024
+
+
+def timed(run: Callable[[], R], repeats: int) -> tuple[float, R]:
+    """Return the median processor seconds of several runs, and the last result."""
+    seconds = []
+    for _ in range(repeats):
+        start = process_time()
+        result = run()
+        seconds.append(process_time() - start)
+    return median(seconds), result
+
+
+def pyagrum_k2(data: SiteData, repeats: int) -> tuple[float, set[tuple[str, str]]] | None:
+    """Run pyAgrum's K2 on the encoded data; None if cells are missing, which it does not take."""
+    if any(variable.missing for variable in data.variables.values()):
+        return None
+    import pandas as pd
+    import pyagrum
+
+    names = list(data.variables)
+    states = {
+        n: np.array([f"s{code}" for code in range(v.codes)]) for n, v in data.variables.items()
+    }
+    frame = pd.DataFrame({n: states[n][data.codes[n]] for n in names})
+    learner = pyagrum.BNLearner(frame)
+    learner.useScoreK2()
+    learner.useK2([learner.idFromName(name) for name in names])
+    learner.setMaxIndegree(3)
+    learner.setNumberOfThreads(1)
+    seconds, network = timed(learner.learnBN, repeats)
+    return seconds, {(learner.nameFromId(a), learner.nameFromId(b)) for a, b in network.arcs()}
+
+
+def measure(path: Path, sites: int, repeats: int, memory: int) -> dict[str, Any]:
+    """Learn from one file, securely and pooled."""
+    id_column = None if "uci" in path.parts else "record_id"
+    found = read_sites(Source((str(path),), sites=sites, id_column=id_column))
+    held = {n: (v, d.codes[n]) for d in found.data.values() for n, v in d.variables.items()}
+    pooled = SiteData(
+        {name: held[name][0] for name in found.order}, {name: held[name][1] for name in found.order}
+    )
+    before, peaks = resident("VmRSS", reset=True), []
+
+    def secure() -> tuple[Structure, SecureCounter, Traffic]:
+        with federate(found.data, memory_budget=memory) as federation:
+            counter = SecureCounter.of(federation, order=found.order)
+            structure = k2(counter)
+        peaks.append(resident("VmHWM") - before)
+        return structure, counter, federation.traffic
+
+    seconds, (structure, counter, traffic) = timed(secure, repeats)
+    plain_seconds, plain = timed(lambda: k2(PlainCounter(pooled)), repeats)
+    theirs = pyagrum_k2(pooled, repeats)
+    forecast = counter.forecast(families_of(counter, Options()))
+    return {
+        "records": pooled.records,
+        "variables": len(pooled.variables),
+        "most states": max(v.codes for v in pooled.variables.values()),
+        "tables": len(counter.ledger.tables),
+        "secure s": round(seconds, 3),
+        "pooled s": round(plain_seconds, 3),
+        "ratio to pooled": round(seconds / plain_seconds, 1),
+        "pyAgrum s": "-" if theirs is None else round(theirs[0], 3),
+        "ratio to pyAgrum": "-" if theirs is None else round(seconds / theirs[0], 1),
+        "MB sent": round(traffic.bytes / 1e6, 1),
+        "rounds": traffic.rounds,
+        "MiB": round(peaks[0] / MIB),
+        "forecast s, MB": f"{forecast.seconds:.1f}, {forecast.bytes / 1e6:.0f}",
+        "edges": len(structure.edges),
+        "equal": _equal(structure, plain, theirs),
+    }
+
+
+def _equal(
+    structure: Structure, plain: Structure, theirs: tuple[float, set[tuple[str, str]]] | None
+) -> str:
+    if structure != plain:
+        return "DIFFERS from pooled"
+    if theirs is None:
+        return "to pooled"
+    return "to both" if set(structure.edges) == theirs[1] else "to pooled; pyAgrum DIFFERS"
+
+
+def main() -> None:
+    """Run each table in a process of its own, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
+    parser.add_argument("--sites", type=int, nargs="+", default=[2, 3, 5])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--memory", default="512MiB")
+    parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one is not None:
+        row = measure(given.one, given.sites[0], given.repeats, parse_size(given.memory))
+        print(json.dumps(row))
+        return
+    folder = Path(given.data)
+    files = sorted((folder / "uci").glob("*.csv*"))
+    files += [folder / n / f"{n}.csv.gz" for n in ("alarm", "asia")]
+    files += [folder / n / f"{n}.csv" for n in ("diabetes", "iris")]
+    files = [path for path in files if not given.only or _name(path) in given.only]
+    for number, path in enumerate(files):
+        for sites in given.sites:
+            command = [sys.executable, __file__, "--one", str(path), "--sites", str(sites),
+                       "--repeats", str(given.repeats), "--memory", given.memory]  # fmt: skip
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(f"{_name(path)}, {sites} sites: {done.stderr.splitlines()[-1]}", flush=True)
+                continue
+            row = {"table": _name(path), "sites": sites, **json.loads(done.stdout)}
+            lines = table(list(row), [list(row.values())]).splitlines()
+            first = number == 0 and sites == given.sites[0]
+            print("\n".join(lines if first else lines[2:]), flush=True)
+
+
+def _name(path: Path) -> str:
+    return path.name.split(".")[0]
+
+
+if __name__ == "__main__":
+    main()
