@@ -106,7 +106,7 @@ def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:
             cost += costs.shuffle(table) if way else costs.products(table)
             chain = max(chain, (table.holders + 2 * table.gaps) * way)
         shuffled += sum(ways)
-        taken = taken.plus(load(costs, group))
+        taken = taken.plus(load(costs, group, ways))
     rounds = QUERY_ROUNDS + extended * costs.blocks + 2 * bool(taken.rows) + chain
     seconds = cost.picoseconds / 1e12
     return Forecast(taken.tables, shuffled, 1, rounds, cost.bytes, seconds, taken.memory(costs))

@@ -21,7 +21,7 @@ NANOSECONDS_A_BYTE = 8  # of a link of 1 Gbit/s
 
 # By shuffle: each holder's step, thrice (the holder's, the dealer's, the seal), in picoseconds.
 STEP, STEP_A_RECORD, STEPS = 100_000_000, 8_000, 3
-GAPS_PERCENT = 135  # with records that drop out
+GAPS_PERCENT = 280  # with records that drop out
 # By one holder alone.
 COUNT, COUNT_A_RECORD = 20_000_000, 8_000
 # By products: a column of an extension, record by record, at each party that has to do with it; a

@@ -16,7 +16,7 @@ from mpc.randomness import Stream
 from mpc.rounds import Party, Program
 from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
 from protocols.queries.costs import Costs
-from protocols.queries.ways import Group, are_shuffled
+from protocols.queries.ways import Group, Load, are_shuffled, load
 from protocols.roles import Study
 
 
@@ -32,11 +32,14 @@ class TablePlan:
         Of those that are counted by shuffle.
     shuffled : tuple of bool
         Of each table, in the order of the query, whether it is one of these.
+    memory : int
+        Bytes that it takes at one party.
     """
 
     products: Plan
     shuffles: ShufflePlan
     shuffled: tuple[bool, ...]
+    memory: int
 
     @property
     def selection(self) -> Selection:
@@ -68,8 +71,10 @@ def plan_tables(
     products: list[masked_tables.Group] = []
     shuffles: list[tuple[int, ...]] = []
     shuffled: list[bool] = []
+    total = Load()
     for group in groups:
         ways = are_shuffled(costs, group)
+        total = total.plus(load(costs, group, ways))
         prefix = tuple(study.place(name) for name in group.prefix)
         lasts = [study.place(name) for name in group.lasts]
         shuffles += [
@@ -85,6 +90,7 @@ def plan_tables(
         Plan(commitments, tuple(products), selection, missing, number),
         ShufflePlan(commitments, tuple(shuffles), selection, missing, number),
         tuple(shuffled),
+        total.memory(costs),
     )
 
 

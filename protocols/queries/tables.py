@@ -150,11 +150,11 @@ def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
     for places in (*query.prefixes, *query.lasts):
         if places.ndim != 1 or places.dtype != np.uint32 or (places >= len(query.variables)).any():
             raise ValueError("a group's places are no places of its variables")
+        if len(np.unique(places)) < len(places):  # a product has no more factors than variables
+            raise ValueError("a group has an operand twice")
     for prefix, lasts in query.groups:
         if not prefix:
             raise ValueError("a group must have an operand before the last")
-        if len(set(prefix)) < len(prefix):  # and so the product has no more factors than variables
-            raise ValueError("a group has an operand twice")
         cells = prod(study.variables[name].codes for name in prefix)
         columns = sum(study.variables[name].codes for name in lasts)
         yield len(prefix) + bool(lasts), cells * max(columns, 1)
@@ -173,6 +173,11 @@ def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables)
         plan = _plan(joined, query)
     except ValueError as error:
         raise QueryRefusedError(party, str(error)) from None
+    if plan.memory > policy.most_memory:
+        reason = (
+            f"tables that take {plan.memory:,} bytes, at most {policy.most_memory:,} are allowed"
+        )
+        raise QueryRefusedError(party, reason)
     if query.parties != (*plan.parties, joined.study.dealer):
         raise QueryRefusedError(party, "the parties are not the holders and the dealer")
     return plan

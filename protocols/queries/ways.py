@@ -123,9 +123,9 @@ def _rows(costs: Costs, prefix: Sequence[str]) -> int:
     return costs.width(prefix) + sum(costs.codes[name] - 1 for name in prefix)
 
 
-def load(costs: Costs, group: Group) -> Load:
-    """Return what a group takes; as `are_shuffled`."""
-    sizes, ways = costs.sizes(*group), are_shuffled(costs, group)
+def load(costs: Costs, group: Group, ways: Sequence[bool]) -> Load:
+    """Return what a group takes whose tables are counted in these ways."""
+    sizes = costs.sizes(*group)
     memory = sum(costs.shuffle_memory(size) for size, way in zip(sizes, ways, strict=True) if way)
     cells = sum(size.cells for size in sizes)
     products = (0, 0) if all(ways) else (costs.width(group.prefix), _rows(costs, group.prefix))
@@ -154,7 +154,7 @@ def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
 
 def _pieces(costs: Costs, group: Group) -> Iterator[tuple[Group, Load]]:
     """Halve a group until each piece fits into one query."""
-    taken = load(costs, group)
+    taken = load(costs, group, are_shuffled(costs, group))
     if len(group.lasts) < 2 or taken.fits(costs):
         yield group, taken
         return

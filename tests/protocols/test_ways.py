@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from protocols.errors import QueryRefusedError
 from protocols.federation import federate
 from protocols.queries.costs import Costs
 from protocols.queries.counting import plan_tables
@@ -60,7 +62,7 @@ def test_no_query_is_planned_above_the_memory(drawn):
     planned = list(batches(costs, families))
     assert sorted(f for batch in planned for f in batch) == sorted(families)
     for batch in planned:
-        loads = [load(costs, group) for group in grouped(batch)]
+        loads = [load(costs, g, are_shuffled(costs, g)) for g in grouped(batch)]
         products = costs.products_memory(sum(x.extended for x in loads), sum(x.rows for x in loads))
         shuffled = sum(x.shuffled for x in loads)
         assert products <= study.memory or not any(x.rows for x in loads)
@@ -165,3 +167,19 @@ def test_a_plan_mixes_both_ways_and_keeps_the_order_of_the_query():
             counter.tables(families), PlainCounter(data).tables(families), strict=True
         ):
             assert np.array_equal(got, wanted)
+
+
+def test_a_query_that_takes_more_memory_than_a_party_allows_is_refused_there():
+    """An analyst who cuts its queries otherwise than `batches` does."""
+    data = drawn([20] * 8, 5000)
+    names = list(data.variables)
+    families = [Family(a, (b, c)) for a in names for b in names for c in names if a < b < c]
+    with federate(split_columns(data, 2)) as federation:
+        counter = SecureCounter.of(federation, order=names)
+        role = federation.roles["site-1"]
+        role.policy = replace(role.policy, most_memory=1_000_000)
+        with pytest.raises(
+            QueryRefusedError, match=r"site-1 refuses: tables that take [\d,]+ byte"
+        ):
+            counter.tables(families)
+        assert not role.ledger.tables
