@@ -248,8 +248,17 @@ def _subclasses(base: type[Message]) -> Iterator[type[Message]]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a decoded value is of a field's declared type."""
+    """Whether a decoded value is of a field's declared type.
+
+    Raises
+    ------
+    TypeError
+        If the declared type cannot be decoded: the class is at fault, not the sender.
+    """
     origin, args = get_origin(hint), get_args(hint)
+    alias = getattr(origin or hint, "__value__", None)
+    if alias is not None:  # ``type`` statements, as numpy's NDArray from 2.5 on
+        return _fits(value, alias)
     if origin in (Union, types.UnionType):
         return any(_fits(value, arg) for arg in args)
     if origin is np.ndarray:
@@ -260,4 +269,6 @@ def _fits(value: object, hint: Any) -> bool:
         if len(args) == 2 and args[1] is Ellipsis:
             return all(_fits(item, args[0]) for item in value)
         return len(value) == len(args) and all(map(_fits, value, args))
+    if not isinstance(hint, type):
+        raise TypeError(f"a message's field is declared as {hint}, which cannot be decoded")
     return type(value) is hint
