@@ -8,7 +8,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from protocols.deployment import certificates
 from protocols.deployment.certificates import check_certificate, provision, public_key_of
 
-NOW = datetime.now(UTC)
+
+@pytest.fixture
+def now(folder):
+    """The time once the certificates are made: they are not good before."""
+    return datetime.now(UTC)
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +36,9 @@ def files(folder, party, kind="client"):
 @pytest.mark.parametrize(
     ("party", "kind"), [("a", "client"), ("dealer", "client"), ("relay", "server")]
 )
-def test_each_party_has_a_certificate_in_its_name(folder, party, kind):
-    end = check_certificate(*files(folder, party, kind), party, NOW)
-    assert timedelta(days=364) < end - NOW < timedelta(days=366)
+def test_each_party_has_a_certificate_in_its_name(folder, party, kind, now):
+    end = check_certificate(*files(folder, party, kind), party, now)
+    assert timedelta(days=364) < end - now < timedelta(days=366)
     assert stat.S_IMODE((folder / party / f"{kind}.key").stat().st_mode) == 0o600
     assert {path.name for path in (folder / party).iterdir()} == {
         "rootCA.pem", f"{kind}.crt", f"{kind}.key",
@@ -52,9 +56,9 @@ def test_the_relays_certificate_has_its_host(folder):
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
 
 
-def test_another_party_is_added_under_the_same_root(folder):
+def test_another_party_is_added_under_the_same_root(folder, now):
     (new,) = provision(folder, ["b"], "127.0.0.1")
-    check_certificate(folder / "a" / "rootCA.pem", new / "client.crt", new / "client.key", "b", NOW)
+    check_certificate(folder / "a" / "rootCA.pem", new / "client.crt", new / "client.key", "b", now)
     with pytest.raises(ValueError, match="a has a certificate there already"):
         provision(folder, ["a"], "127.0.0.1")
 
@@ -97,33 +101,33 @@ def test_no_certificate_is_good_for_longer_than_the_root(tmp_path, monkeypatch):
     assert not (tmp_path / "b").exists()
 
 
-def test_what_is_wrong_with_certificates_is_named(folder, tmp_path):
+def test_what_is_wrong_with_certificates_is_named(folder, tmp_path, now):
     root, certificate, key = files(folder, "a")
     other = files(folder, "dealer")
-    for given, party, now, reason in (
-        ((root, certificate, key), "b", NOW, "in the name of a, not of b"),
-        ((root, certificate, other[2]), "a", NOW, "is not the key of"),
-        ((certificate, certificate, key), "a", NOW, "is not signed by"),
-        ((root, certificate, key), "a", NOW - timedelta(days=1), "this clock says"),
-        ((root, certificate, key), "a", NOW + timedelta(days=400), "this clock says"),
-        ((root, tmp_path / "none", key), "a", NOW, "No such file"),
-        ((root, key, key), "a", NOW, "is no certificate in PEM"),
-        ((root, certificate, tmp_path / "none"), "a", NOW, "No such file"),
+    for given, party, clock, reason in (
+        ((root, certificate, key), "b", now, "in the name of a, not of b"),
+        ((root, certificate, other[2]), "a", now, "is not the key of"),
+        ((certificate, certificate, key), "a", now, "is not signed by"),
+        ((root, certificate, key), "a", now - timedelta(days=1), "this clock says"),
+        ((root, certificate, key), "a", now + timedelta(days=400), "this clock says"),
+        ((root, tmp_path / "none", key), "a", now, "No such file"),
+        ((root, key, key), "a", now, "is no certificate in PEM"),
+        ((root, certificate, tmp_path / "none"), "a", now, "No such file"),
     ):
         with pytest.raises(ValueError, match=reason):
-            check_certificate(*given, party, now)
+            check_certificate(*given, party, clock)
     (tmp_path / "open.key").write_bytes(key.read_bytes())
     (tmp_path / "open.key").chmod(0o644)
     with pytest.raises(ValueError, match="can be read by others"):
-        check_certificate(root, certificate, tmp_path / "open.key", "a", NOW)
+        check_certificate(root, certificate, tmp_path / "open.key", "a", now)
 
 
-def test_a_foreign_root_is_not_taken(folder, tmp_path, monkeypatch):
+def test_a_foreign_root_is_not_taken(folder, tmp_path, monkeypatch, now):
     monkeypatch.setattr(certificates, "KEY_BITS", 2048)
     provision(tmp_path, ["a"], "h")
     _, certificate, key = files(tmp_path, "a")
     with pytest.raises(ValueError, match="is not signed by"):
-        check_certificate(folder / "rootCA.pem", certificate, key, "a", NOW)
+        check_certificate(folder / "rootCA.pem", certificate, key, "a", now)
 
 
 def test_public_keys_tell_certificates_apart(folder):
