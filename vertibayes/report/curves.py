@@ -66,7 +66,7 @@ def _draw_calibration(axes: Axes, found: Curves, names: Mapping[str, str]) -> No
     axes.set(ylabel="share observed", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect=1)
     axes.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
     for place, (state, (predicted, observed, records)) in enumerate(found.calibration.items()):
-        colour, sizes = _colour(place), 2 + 150 * records / max(records.sum(), 1)
+        colour, sizes = _colour(place), 2 + 150 * records / max(int(records.sum()), 1)
         axes.plot(predicted, observed, linewidth=1, label=names[state], color=colour)
         axes.scatter(predicted, observed, s=sizes, color=colour, clip_on=False)
 
