@@ -1,45 +1,48 @@
 # make demo | test | bench: each makes the virtual environment first, if it is not there.
 
-PYTHON ?= python3.11
-BIN := .venv/bin
+# Another one: make PYTHON=python3.13 test
+PYTHON ?= $(shell python3.11 --version >/dev/null 2>&1 && echo python3.11 || echo python3)
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+# A virtual environment is of one Python: .venv, or .venv-3.13 where another Python made .venv.
+environment = $(shell test ! -e $(1) || grep -q '^version = $(VERSION)\.' $(1)/pyvenv.cfg \
+	&& echo $(1) || echo $(1)-$(VERSION))
+VENV := $(call environment,.venv)
+MACHINES := $(call environment,.venv-machines)
+BIN := $(VENV)/bin
 # Paths that the tests change into; one BLAS thread a process, as two processes share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test test-machines bench lint lock clean
 
-demo: .venv/installed
+demo: $(VENV)/installed
 	@$(BIN)/vertibayes demo
 
-test: .venv/installed lint
+test: $(VENV)/installed lint
 	$(BIN)/pytest -n 2
 
 # What needs NVFlare: parties as processes, killed and started again. Five minutes, after a larger installation.
-test-machines: .venv-machines/installed
-	.venv-machines/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
+test-machines: $(MACHINES)/installed
+	$(MACHINES)/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
 		tests/e2e/test_analyst_killed.py tests/e2e/test_strangers.py tests/e2e/test_capture.py \
 		tests/e2e/test_stopping.py tests/e2e/test_up.py tests/e2e/test_attacks_on_the_relay.py
 
-.venv-machines/installed: requirements-nvflare.lock pyproject.toml
-	$(PYTHON) -m venv .venv-machines
-	.venv-machines/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-nvflare.lock
-	.venv-machines/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-		--config-settings editable_mode=compat --editable .
-	@touch $@
-
-lint: .venv/installed
+lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/installed
+bench: $(VENV)/installed
 	$(BIN)/python benchmarks/price_of_privacy.py
 
-.venv/installed: requirements.lock pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is wanted; name yours: make PYTHON=python3.12" >&2; exit 2; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+$(VENV)/installed: requirements.lock
+$(MACHINES)/installed: requirements-nvflare.lock
+$(VENV)/installed $(MACHINES)/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "make: \
+	$(PYTHON) is not Python 3.11 or newer; name one that is: make PYTHON=python3.12" >&2; exit 2; }
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $(filter %.lock,$^)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 		--config-settings editable_mode=compat --editable .
 	@touch $@
 
@@ -52,4 +55,4 @@ lock:
 		-o requirements-nvflare.lock
 
 clean:
-	rm -rf .venv .venv-machines build *.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build *.egg-info .mypy_cache .ruff_cache .hypothesis
