@@ -16,7 +16,7 @@ from vertibayes.parameters.cpt import Scores, check_pseudo_count, fit_cpts, scor
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
-from vertibayes.structure.k2 import k2, widest_families
+from vertibayes.structure.k2 import check_max_parents, check_ordering, k2, widest_families
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # stage, steps done, steps at most
 
@@ -152,6 +152,8 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     ValueError
         If the options do not fit the variables or the records.
     """
+    for check in checks(counter, options).values():
+        check()
     missing = how_missing(counter, options)
     tell = progress or _silent
     start = perf_counter()
@@ -165,8 +167,6 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
             rows=sample_rows(counter, options.structure_records),
             progress=partial(tell, "K2"),
         )
-    else:
-        check_nodes(counter, structure)
     learned = perf_counter()
     fitted = fit(counter, structure, options, progress)
     synthetic = fitted.synthetic
@@ -234,19 +234,31 @@ def fit(
     return Fitted(fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=as_state))
 
 
-def check_nodes(counter: Counter, structure: Structure) -> None:
-    """Refuse a structure over other nodes than the variables.
+def checks(counter: Counter, options: Options) -> dict[str, Callable[[], object]]:
+    """Return, by option, the checks that it fits the variables and records; they open nothing."""
+    if options.structure is not None:
+        return {"structure": partial(_check_structure, counter, options.structure)}
+    return {
+        "ordering": partial(check_ordering, counter, options.ordering),
+        "max_parents": partial(check_max_parents, counter, options.max_parents),
+        "structure_records": partial(sample_rows, counter, options.structure_records),
+    }
 
-    Raises
-    ------
-    ValueError
-        It names the nodes.
-    """
+
+def _check_structure(counter: Counter, structure: Structure) -> None:
+    """Refuse a structure over other nodes than the variables, or of wider tables than allowed."""
     unknown = [node for node in structure.nodes if node not in counter.variables]
     lacking = [name for name in counter.variables if name not in structure.nodes]
     for what, names in (("unknown", unknown), ("lacking", lacking)):
         if names:
             raise ValueError(f"the structure has nodes {what}: {', '.join(names)}")
+    widest = max(structure.nodes, key=lambda node: len(structure.parents[node]))
+    parents, most = len(structure.parents[widest]), counter.most_variables
+    if most is not None and parents >= most:
+        raise ValueError(
+            f"the structure has a node of too many parents: {widest} has {parents}; the sites "
+            f"allow tables of {most} variables, so at most {most - 1} parents"
+        )
 
 
 def sample_rows(counter: Counter, records: int | None) -> Rows:

@@ -70,7 +70,11 @@ def bad_options():
         {},
         "0 synthetic records: one at least",
     )
-    yield ["--sites", "2", "--max-parents", "-1"], {}, "max_parents of -1"
+    yield (
+        ["--sites", "2", "--max-parents", "-1"],
+        {},
+        "--max-parents must be between 0 and 20, got -1",
+    )
     yield ["--sites", "2", "--pseudo-count", "-1"], {}, "a pseudo-count of -1.0"
     yield ["--sites", "2", "--bins", "2"], {}, "bins of 2.0"
     yield ["--sites", "2", "--max-states", "1"], {}, "at most 1 states"
@@ -171,14 +175,46 @@ def _chain(folder, names):
     return folder / "s.json"
 
 
-def test_a_site_refuses_wide_tables(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("--max-parents", "must be between 0 and 7 (the sites allow tables of 8 variables), got 8"),
+        (
+            "--structure",
+            "the structure has a node of too many parents: j has 9; the sites allow tables of 8 "
+            "variables, so at most 7 parents",
+        ),
+    ],
+)
+def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option, reason):
     generator = np.random.default_rng(1)
     names = "abcdefghij"
     path = write(tmp_path / "f.csv", list(names), generator.integers(0, 2, (60, 10)).tolist())
-    assert_refused(
-        capsys, tmp_path, "refuses: a table of 10 variables, at most 8 are allowed", "--data", path,
-        "--sites", 2, "--structure", _chain(tmp_path, names),
-    )  # fmt: skip
+    value = 8 if option == "--max-parents" else _chain(tmp_path, names)
+    assert_refused(capsys, tmp_path, reason, "--data", path, "--sites", 2, option, value)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--max-parents", 21], "--max-parents must be between 0 and 20, got 21"),
+        (["--ordering", "o.json"], "the ordering has variables unknown: q"),
+        (["--structure", "s.json"], "the structure has nodes unknown: q"),
+        (["--structure-records", 21], "a structure sample of 21 of 20 records"),
+        (["--structure-records", 15], "they would leave out 5"),
+        (["--validate", "scv", "--target", "q"], "--target q: there are a, b"),
+    ],
+)
+def test_an_error_in_the_arguments_comes_without_warnings_of_the_data(
+    tmp_path, capsys, monkeypatch, options, reason
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.csv").write_text("a,b\n" + "0,x\n?,y\n" * 10)
+    (tmp_path / "o.json").write_text('["a", "b", "q"]')
+    (tmp_path / "s.json").write_text('{"nodes": ["a", "b", "q"], "edges": []}')
+    data = ["--data", "f.csv", "--sites", 2]
+    assert_refused(capsys, tmp_path, reason, *data, *options)
+    assert "warning: '?' in a" in learn(capsys, tmp_path / "results", *data)[2]
 
 
 def test_files_without_identifiers_are_not_matched(folder, tmp_path, capsys):

@@ -88,6 +88,12 @@ def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
         ("max_parents = 3", "structure_records = 301", "learning.structure_records: a structure"),
         ("max_parents = 3", "structure = 's.json'", "learning.structure: the structure has nodes"),
         (
+            "max_parents = 3",
+            "max_parents = 3 # more than north allows",
+            "learning.max_parents: max_parents must be between 0 and 2 (the sites allow tables of "
+            "3 variables), got 3",
+        ),
+        (
             "# [validation]",
             "[validation]\nmethods = ['scv']\ntarget = 'smoke'",
             "validation.target: target smoke: there are age, sex, pulse, drug, outcome",
@@ -103,6 +109,8 @@ def test_what_does_not_fit_what_the_sites_offer_is_named_before_a_table_is_opene
     capsys, folder, tmp_path, old, new, reason
 ):
     (folder / "analyst" / "s.json").write_text('{"nodes": ["age"], "edges": []}')
+    if "max_parents" in reason:
+        change(folder / "north" / "site.toml", "most_variables = 8", "most_variables = 3")
     change(folder / "analyst" / "study.toml", old, new)
     refused(capsys, folder, tmp_path / "out", reason)
     ledger = SiteFile.read(folder / "north" / "site.toml").ledger

@@ -11,6 +11,7 @@ from typing import Any
 
 from protocols.federation import federate
 from protocols.ledger import Ledger
+from protocols.policy import Policy
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.outputs import (
     Run,
@@ -21,13 +22,25 @@ from vertibayes.cli.outputs import (
     write_results,
 )
 from vertibayes.cli.validations import Validations, warnings_of
-from vertibayes.learning import Learned, Options, Progress, families_of, learn
+from vertibayes.learning import (
+    Learned,
+    Options,
+    Progress,
+    checks,
+    families_of,
+    learn,
+    sample_rows,
+)
 from vertibayes.report.disclosure import Disclosure, disclosure
 from vertibayes.report.words import counted, size
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
 NO_VALIDATIONS = Validations()
+UNORDERED = (
+    "ordering: that of the data; another order gives another network, so specify an ordering, "
+    "causes before effects, if you know one"
+)
 
 
 def run_learn(
@@ -52,10 +65,9 @@ def run_learn(
     in_order = {name: variables[name] for name in sites.order}
     records = next(iter(sites.data.values())).records
     validations = validations.prepared(in_order, records)
-    warn([*sites.doubts, *validations.doubts()])
     learned, summary = learn_from(sites, options, out, quiet, validations)
     if not quiet:
-        sys.stdout.write(told(learned, summary))
+        sys.stdout.write(told(learned, summary, options))
         sys.stdout.write(f"Written: {out}\n")
 
 
@@ -72,10 +84,29 @@ def learn_from(
         ledger = federation.session.role.ledger
         with ledger_kept(ledger, out):
             counter = SecureCounter.of(federation, order=sites.order)
+            _check(counter, options)
+            warn([*sites.doubts, *validations.doubts()])
             shown = {site: list(role.shown) for site, role in federation.roles.items()}
             run = Run(ledger, federation.traffic, shown)
             commit_seconds = perf_counter() - start
             return learn_with(counter, run, options, out, quiet, validations, commit_seconds)
+
+
+def _check(counter: SecureCounter, options: Options) -> None:
+    """Refuse options that do not fit what sites in this process offer, before tables are revealed.
+
+    Raises
+    ------
+    ValueError, QueryRefusedError
+        It names the option.
+    """
+    try:
+        for check in checks(counter, options).values():
+            check()
+    except ValueError as error:
+        raise ValueError(str(error).replace("max_parents", "--max-parents")) from None
+    rows = sample_rows(counter, options.structure_records)
+    Policy().check_records(counter.study.sites[0], rows, counter.records)
 
 
 def learn_with(
@@ -156,7 +187,7 @@ def _progress(quiet: bool) -> Iterator[Progress]:
         yield lambda stage, done, steps: status.update(f"{stage}: step {done} of {steps} at most")
 
 
-def told(learned: Learned, summary: dict[str, Any]) -> str:
+def told(learned: Learned, summary: dict[str, Any], options: Options) -> str:
     """Return a run in a few lines."""
     seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
     scores, found = learned.scores, learned.network.structure
@@ -167,6 +198,7 @@ def told(learned: Learned, summary: dict[str, Any]) -> str:
         f"{counted(len(summary['sites']), 'site')}",
         f"structure: {counted(len(found.edges), 'edge')}; K2 score {scores.k2:.3f}, "
         f"BIC {scores.bic:.3f}, AIC {scores.aic:.3f} nats",
+        *([UNORDERED] if options.ordering is None and options.structure is None else []),
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
         f"parameters {seconds['parameters']:.3f}",
         f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",

@@ -22,9 +22,9 @@ from vertibayes.cli.inputs import read_structure
 from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
-from vertibayes.learning import Options, check_nodes, sample_rows
+from vertibayes.learning import Options, checks
 from vertibayes.secure_counter import SecureCounter
-from vertibayes.structure.k2 import MOST_PARENTS, check_ordering
+from vertibayes.structure.k2 import MOST_PARENTS
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
 
@@ -71,7 +71,7 @@ def _learn(
             counter, run, options, out, quiet, validations, commit_seconds
         )
     if not quiet:
-        sys.stdout.write(told(learned, summary) + f"Written: {out}\n")
+        sys.stdout.write(told(learned, summary, options) + f"Written: {out}\n")
 
 
 def tell_waiting(parties: Collection[Party], seconds: float) -> None:
@@ -150,13 +150,7 @@ def _fitting(
         It names file, line and key.
     """
     table = file.source.table("learning")
-    checks: dict[str, Callable[[], object]] = {
-        "ordering": partial(check_ordering, counter, options.ordering),
-        "structure_records": partial(sample_rows, counter, options.structure_records),
-    }
-    if options.structure is not None:
-        checks["structure"] = partial(check_nodes, counter, options.structure)
-    for key, check in checks.items():
+    for key, check in checks(counter, options).items():
         try:
             check()
         except ValueError as error:

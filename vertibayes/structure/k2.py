@@ -91,13 +91,7 @@ def k2(
         If the ordering or an edge does not fit: it names the variables.
     """
     order = check_ordering(counter, ordering)
-    if not 0 <= max_parents <= MOST_PARENTS:
-        raise ValueError(f"max_parents of {max_parents}: from 0 to {MOST_PARENTS} is wanted")
-    widest, most = min(max_parents, len(order) - 1) + 1, counter.most_variables
-    if most is not None and widest > most:
-        raise ValueError(
-            f"max_parents of {max_parents}: tables of {widest} variables, the sites allow {most}"
-        )
+    check_max_parents(counter, max_parents)
     searches = _searches(order, max_parents, required, forbidden, start)
     counter.check(widest_families(counter, order, max_parents, missing=missing), missing=missing)
     for step in range(max_parents):
@@ -158,6 +152,21 @@ def check_ordering(counter: Counter, ordering: Sequence[str] | None) -> list[str
         if names:
             raise ValueError(f"the ordering has variables {what}: {', '.join(names)}")
     return list(ordering)
+
+
+def check_max_parents(counter: Counter, max_parents: int) -> None:
+    """Refuse a number of parents out of range, or whose tables are wider than the sites allow.
+
+    Raises
+    ------
+    ValueError
+        It says the range.
+    """
+    most, why, widest = MOST_PARENTS, "", counter.most_variables
+    if widest is not None and widest <= min(MOST_PARENTS, len(counter.variables) - 1):
+        most, why = widest - 1, f" (the sites allow tables of {widest} variables)"
+    if not 0 <= max_parents <= most:
+        raise ValueError(f"max_parents must be between 0 and {most}{why}, got {max_parents}")
 
 
 def _searches(
