@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.roles import Study
+from protocols.site.whole_file import naming
 from protocols.variables import Family, Rows
 
 MAGIC = b"VBT1"
@@ -121,9 +122,10 @@ class TableFile:
             encoded = json.dumps(head).encode()
             digest = hashlib.sha256(encoded + array).digest()
             pieces += [LENGTHS.pack(len(encoded), len(array)), encoded, array, digest]
-        self._file.write(b"".join(pieces))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with naming(self.path):
+            self._file.write(b"".join(pieces))
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def _load(self) -> None:
         content = memoryview(self._file.read())

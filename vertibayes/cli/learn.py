@@ -15,6 +15,7 @@ from protocols.policy import Policy
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.outputs import (
     Run,
+    UnwrittenError,
     check_folder,
     is_free,
     summarize,
@@ -167,12 +168,23 @@ def ledger_kept(ledger: Ledger, out: Path | None) -> Iterator[None]:
     """Write the ledger if a run fails or is stopped after tables were opened: they stay so."""
     try:
         yield
+    except UnwrittenError:  # the ledger is with the other results
+        raise
     except BaseException:
         if out is not None and ledger.tables and is_free(out):
-            write_ledger(out, ledger)
-            had = "table had" if len(ledger.tables) == 1 else "tables had"
-            warn([f"{len(ledger.tables)} {had} been opened: {out / 'ledger.json'}"])
+            keep_ledger(ledger, out)
         raise
+
+
+def keep_ledger(ledger: Ledger, out: Path) -> None:
+    """Write the ledger of a run that failed, and say where; the run's own error comes first."""
+    try:
+        write_ledger(out, ledger)
+    except UnwrittenError as error:
+        warn([str(error)])
+    else:
+        had = "table had" if len(ledger.tables) == 1 else "tables had"
+        warn([f"{len(ledger.tables)} {had} been opened: {out / 'ledger.json'}"])
 
 
 @contextmanager

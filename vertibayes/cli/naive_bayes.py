@@ -17,15 +17,21 @@ from protocols.site.binning import edges_of
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
 from vertibayes import __version__
-from vertibayes.bif import write_bif
 from vertibayes.cli.inputs import Source, read_pooled
+from vertibayes.cli.learn import keep_ledger, warn
 from vertibayes.cli.naive_bayes_methods import (
     Learned,
     SpentError,
     learn_horizontal,
     learn_vertical,
 )
-from vertibayes.cli.outputs import check_folder, write_folder, write_json, write_ledger
+from vertibayes.cli.outputs import (
+    check_folder,
+    write_folder,
+    write_json,
+    write_model,
+    write_text,
+)
 from vertibayes.naive_bayes.base import Schema
 from vertibayes.records import read_records
 from vertibayes.report.drawing import draw
@@ -117,18 +123,17 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     names = [name for name in data.variables if name != request.target]
     schema = Schema(data.variables[request.target], {n: data.variables[n] for n in names})
     training, tested, more = _records(source, request, schema, data)
-    _warn([*doubts, *more, *_doubts(request, schema, training)])
     start = perf_counter()
     learn = learn_vertical if request.method == "vdpnb" else learn_horizontal
     try:
         learned = learn(request, schema, training, tested, source.seed)
     except SpentError as error:
-        write_ledger(out, error.ledger)
+        keep_ledger(error.ledger, out)
         raise
     warnings = [*doubts, *more, *_doubts(request, schema, training), *learned.warnings]
     seconds = perf_counter() - start
     summary = _summary(request, schema, learned, training, tested, seconds) | {"warnings": warnings}
-    _warn(learned.warnings)
+    warn(warnings)
     _write(out, learned, summary)
     if not quiet:
         sys.stdout.write(_told(summary))
@@ -202,11 +207,6 @@ def _doubts(request: Request, schema: Schema, training: LocalData) -> Iterator[s
         yield f"--epsilon {request.epsilon:g}: more than {MUCH} protects next to nothing"
 
 
-def _warn(doubts: list[str]) -> None:
-    for doubt in doubts:
-        sys.stderr.write(f"warning: {doubt}\n")
-
-
 def _summary(
     request: Request,
     schema: Schema,
@@ -259,15 +259,12 @@ def _score(
 def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
     """Write structure, model, drawing, summary and ledger."""
     network = learned.model.to_network()
-    structure = network.structure
 
     def write(part: Path) -> None:
-        nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
-        write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
-        (part / "model.bif").write_text(write_bif(network), encoding="utf-8")
-        (part / "structure.svg").write_text(draw(structure, learned.holders), encoding="utf-8")
-        write_json(part / "summary.json", summary)
+        write_model(part, network)
         write_json(part / "ledger.json", learned.ledger.as_json())
+        write_json(part / "summary.json", summary)
+        write_text(part / "structure.svg", draw(network.structure, learned.holders))
 
     write_folder(out, write)
 

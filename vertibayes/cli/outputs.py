@@ -1,14 +1,16 @@
-"""The files of a run: all of them, or none."""
+"""The files of a run: all of them in its folder or, if that cannot be written, all in another."""
 
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,17 +21,25 @@ from mpc.rounds import Party
 from protocols.ledger import Ledger
 from protocols.session import Traffic
 from protocols.site.data import SiteData
+from protocols.site.whole_file import naming
 from vertibayes import __version__
 from vertibayes.bif import write_bif
 from vertibayes.cli.validations import as_json
 from vertibayes.learning import Learned
+from vertibayes.network import Network
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.drawing import draw
+from vertibayes.report.words import size
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
 LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; of failed ones before, by number
+LEAST_FREE = 1_000_000  # bytes on the disk of the results before a run: models are smaller
+
+
+class UnwrittenError(ValueError):
+    """The results could not be written to their folder; the message says where they are."""
 
 
 class Run(NamedTuple):
@@ -57,7 +67,9 @@ class Run(NamedTuple):
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that is not new or empty, but for ledgers of runs that failed.
+    """Refuse, before a run, a folder that cannot take its results.
+
+    It must be new or empty, except for ledgers of runs that failed, and on a disk with free space.
 
     Raises
     ------
@@ -71,6 +83,12 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"--out {folder}: {parent} is no folder that can be written to")
     if not is_free(folder):
         raise ValueError(f"--out {folder}: a new or empty folder is wanted")
+    free = shutil.disk_usage(parent).free
+    if free < LEAST_FREE:
+        raise ValueError(
+            f"--out {folder}: the disk of {parent} is full ({size(free)} free); free at least "
+            f"{size(LEAST_FREE)}"
+        )
 
 
 def is_free(folder: Path) -> bool:
@@ -80,18 +98,29 @@ def is_free(folder: Path) -> bool:
     return folder.is_dir() and all(LEDGER.fullmatch(path.name) for path in folder.iterdir())
 
 
-def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
+def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     """Fill a folder, its owner's alone, beside its place and move it there when it is whole.
 
     Ledgers of runs that failed are kept, as ledger-1.json and so on: what was opened stays so.
+    Where the folder cannot be written, as on a full disk, `write` fills one for temporary files.
+
+    Raises
+    ------
+    UnwrittenError
+        It says why, and which folder has the files instead.
     """
-    check_folder(folder)
     folder = folder.resolve()
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        _write_whole(folder, write)
     except OSError as error:
-        raise ValueError(f"--out {folder}: {error.strerror}") from None
+        raise UnwrittenError(f"--out {folder}: {error.strerror}; {_write_aside(write)}") from None
+
+
+def _write_whole(folder: Path, write: Callable[[Path], object]) -> None:
+    if not is_free(folder):
+        raise FileExistsError(errno.EEXIST, "it got other files during the run")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         write(part)
         _keep_ledgers(folder, part)
@@ -99,6 +128,20 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def _write_aside(write: Callable[[Path], object]) -> str:
+    """Fill a folder for temporary files as far as it can be written; say what it has."""
+    try:
+        aside = Path(tempfile.mkdtemp(prefix="vertibayes-"))
+    except OSError as error:
+        return f"no folder for temporary files can be written either: {error.strerror}"
+    try:
+        write(aside)
+    except OSError as error:
+        names = ", ".join(sorted(path.name for path in aside.iterdir())) or "no file"
+        return f"{error.filename or aside}: {error.strerror}; {aside} has {names}"
+    return f"the results are in {aside} instead"
 
 
 def _keep_ledgers(folder: Path, part: Path) -> None:
@@ -133,28 +176,33 @@ def write_results(
 
     If there are any, also its validations, with a picture of each, and its synthetic records.
     """
-    structure = learned.network.structure
 
     def write(part: Path) -> None:
-        nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
-        write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
-        (part / "model.bif").write_text(write_bif(learned.network), encoding="utf-8")
-        holders = {name: site for site, names in run.shown.items() for name in names}
-        (part / "structure.svg").write_text(draw(structure, holders), encoding="utf-8")
-        write_json(part / "summary.json", summary)
+        write_model(part, learned.network)
         write_json(part / "ledger.json", run.ledger.as_json())
-        aic = learned.scores.aic
+        write_json(part / "summary.json", summary)
         if validated:
+            aic = learned.scores.aic
             write_json(
                 part / "validation.json", {name: as_json(v, aic) for name, v in validated.items()}
             )
+        holders = {name: site for site, names in run.shown.items() for name in names}
+        write_text(part / "structure.svg", draw(learned.network.structure, holders))
         for name, validation in validated.items():
             picture = draw_curves(validation.curves, title_of(name, validation))
-            (part / f"validation-{name}.svg").write_text(picture, encoding="utf-8")
+            write_text(part / f"validation-{name}.svg", picture)
         if learned.synthetic is not None:
             _write_records(part / "synthetic.csv", learned.synthetic)
 
     write_folder(folder, write)
+
+
+def write_model(part: Path, network: Network) -> None:
+    """Write structure and model: the first files of a run, as they are worth the most."""
+    structure = network.structure
+    nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
+    write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
+    write_text(part / "model.bif", write_bif(network))
 
 
 def title_of(method: str, validation: Validation) -> str:
@@ -165,7 +213,7 @@ def title_of(method: str, validation: Validation) -> str:
 
 
 def write_ledger(folder: Path, ledger: Ledger) -> None:
-    """Write the ledger of a run that failed."""
+    """Write the ledger of a run that failed; as `write_folder`."""
     write_folder(folder, lambda part: write_json(part / "ledger.json", ledger.as_json()))
 
 
@@ -175,7 +223,7 @@ def _write_records(path: Path, data: SiteData) -> None:
         np.array([*variable.states, ""])[data.codes[name]]
         for name, variable in data.variables.items()
     ]
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with _whole(path), path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(data.variables)
         writer.writerows(zip(*columns, strict=True))
@@ -183,9 +231,24 @@ def _write_records(path: Path, data: SiteData) -> None:
 
 def write_json(path: Path, value: object) -> None:
     """Write a file of JSON, without NaN."""
-    path.write_text(
-        json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
-    )
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all; an OSError names it."""
+    with _whole(path):
+        path.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Remove a file that was written in part."""
+    try:
+        with naming(path):
+            yield
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def summarize(
