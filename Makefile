@@ -39,7 +39,7 @@ $(VENV)/installed: requirements.lock
 $(MACHINES)/installed: requirements-nvflare.lock
 $(VENV)/installed $(MACHINES)/installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "make: \
-	$(PYTHON) is not Python 3.11 or newer; name one that is: make PYTHON=python3.12" >&2; exit 2; }
+	$(PYTHON) does not run as Python 3.11 or newer; specify one: make PYTHON=python3.12" >&2; exit 2; }
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $(filter %.lock,$^)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \

@@ -31,6 +31,7 @@ def test_one_file_over_sites(folder, tmp_path, capsys):
     assert set(network.structure.edges) == {tuple(edge) for edge in structure["edges"]}
     assert "<svg" in (tmp_path / "out" / "structure.svg").read_text()
     assert "records, 6 variables at 3 sites" in told and "\x1b" not in told + warned
+    assert "another order gives another network, so specify an ordering" in told
     assert "singled out" in warned
 
 

@@ -34,6 +34,7 @@ def assert_refused(capsys, tmp_path, reason, *arguments):
     before = sorted(tmp_path.rglob("*"))
     code, told, error = nb(capsys, tmp_path / "results", *arguments)
     assert code == 2 and told == ""
+    assert error.startswith("vertibayes: ") and error.count("\n") == 1  # and no warning before it
     assert reason in " ".join(error.replace("│", " ").split())
     assert sorted(tmp_path.rglob("*")) == before
 
