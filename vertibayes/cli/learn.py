@@ -86,11 +86,12 @@ def learn_from(
         with ledger_kept(ledger, out):
             counter = SecureCounter.of(federation, order=sites.order)
             _check(counter, options)
-            warn([*sites.doubts, *validations.doubts()])
             shown = {site: list(role.shown) for site, role in federation.roles.items()}
             run = Run(ledger, federation.traffic, shown)
             commit_seconds = perf_counter() - start
-            return learn_with(counter, run, options, out, quiet, validations, commit_seconds)
+            return learn_with(
+                counter, run, options, out, quiet, validations, commit_seconds, sites.doubts
+            )
 
 
 def _check(counter: SecureCounter, options: Options) -> None:
@@ -118,9 +119,14 @@ def learn_with(
     quiet: bool,
     validations: Validations,
     commit_seconds: float,
+    doubts: Iterable[str] = (),
 ) -> tuple[Learned, dict[str, Any]]:
-    """Learn from a counter, wherever its sites are; write the results if a folder is named."""
+    """Learn from a counter, wherever its sites are; write the results if a folder is named.
+
+    Doubts about the data are printed once the options were found to fit.
+    """
     expected = counter.forecast(families_of(counter, options), missing=options.missing == "state")
+    warn([*doubts, *validations.doubts()])
     if not quiet:
         sys.stderr.write(f"expected: {expected.sentence()}\n")
     with _progress(quiet) as progress:

@@ -19,7 +19,7 @@ from protocols.public_keys import encode_public
 from protocols.session import Session
 from protocols.transports.network import unsaid
 from vertibayes.cli.inputs import read_structure
-from vertibayes.cli.learn import learn_with, ledger_kept, told, warn
+from vertibayes.cli.learn import learn_with, ledger_kept, told
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
 from vertibayes.learning import Options, checks
@@ -63,7 +63,6 @@ def _learn(
         if before and not quiet:
             were = "table that was" if before == 1 else "tables that were"
             sys.stderr.write(f"going on with {before} {were} opened before\n")
-        warn(validations.doubts())
         traffic, study = session.transport.traffic, named(file, counter)
         run = Run(ledger, traffic, shown(counter), file.party, study)
         commit_seconds = perf_counter() - start
