@@ -202,6 +202,7 @@ def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option,
         (["--structure", "s.json"], "the structure has nodes unknown: q"),
         (["--structure-records", 21], "a structure sample of 21 of 20 records"),
         (["--structure-records", 15], "they would leave out 5"),
+        (["--memory", "100B"], "allow more memory, or fewer parents"),
         (["--validate", "scv", "--target", "q"], "--target q: there are a, b"),
     ],
 )
