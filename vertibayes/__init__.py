@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vertibayes.bif import read_bif, write_bif
     from vertibayes.counting import Counter, PlainCounter
     from vertibayes.inference.prediction import predict, predict_proba
+    from vertibayes.model_file import read_model
     from vertibayes.network import Network, Structure
     from vertibayes.parameters.cpt import fit_cpts, scores
     from vertibayes.parameters.em import fit_em
@@ -45,6 +46,7 @@ _HOMES = {
     "predict": "vertibayes.inference.prediction",
     "predict_proba": "vertibayes.inference.prediction",
     "read_bif": "vertibayes.bif",
+    "read_model": "vertibayes.model_file",
     "read_records": "vertibayes.records",
     "scores": "vertibayes.parameters.cpt",
     "split_columns": "vertibayes.splitting",
@@ -71,6 +73,7 @@ __all__ = [
     "predict",
     "predict_proba",
     "read_bif",
+    "read_model",
     "read_records",
     "scores",
     "split_columns",
@@ -83,3 +86,8 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, which `__getattr__` imports."""
+    return [*__all__, "__version__"]

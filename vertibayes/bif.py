@@ -1,9 +1,13 @@
 """BIF files that pgmpy and pyAgrum read back to the same model, whatever the names.
 
-Every byte of a name's UTF-8 outside ``[A-Za-z0-9_]`` is written ``%HH``; a name that then does not
-begin with a letter, or is a keyword of the format, gets a leading ``_``. Names of nodes that differ
-in case alone, which pgmpy's reader would take for one, have their capitals written ``%HH`` too. The
-mapping is injective, and `read_bif` takes it back. Probabilities are written with all their digits.
+Names stay as they are wherever both readers take them: letters, digits, ``_``, ``.``, ``-``, ``?``
+and ``%``, from a letter, ``_``, or digits followed by a letter other than ``e``; integers too, as
+states. `vertibayes.name_escapes` says how other names are written; `read_bif` reverses it. Names of
+nodes that differ only in case, which pgmpy's reader would take for one, have their capitals
+escaped. Probabilities are written with all their digits.
+
+bnlearn's ``read.bif`` takes states as they are here, but in names of nodes letters, digits and
+``_`` alone.
 """
 
 from __future__ import annotations
@@ -18,46 +22,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.variables import Variable
+from vertibayes.name_escapes import Escapes
 from vertibayes.network import Network, Structure
 
-KEYWORDS = frozenset(
-    ["network", "variable", "probability", "property", "type", "discrete", "default", "table"]
+_KEYWORDS = "network|variable|probability|property|type|discrete|default|table"
+_TAKEN = re.compile(
+    rf"(?!(?:{_KEYWORDS})\Z)(?:[0-9]+(?![eE]))?[A-Za-z_][A-Za-z0-9_.?%-]*", re.ASCII
 )
-_PLAIN = re.compile(r"[A-Za-z0-9_]")
-_NO_CAPITALS = re.compile(r"[a-z0-9_]")
-_ESCAPE = re.compile(rb"%([0-9A-F]{2})")
-
-
-def encode_name(name: str, *, plain: re.Pattern[str] = _PLAIN) -> str:
-    """Write a name in the letters that every reader takes."""
-    letters = (
-        chr(byte) if byte < 128 and plain.match(chr(byte)) else f"%{byte:02X}"
-        for byte in name.encode()
-    )
-    text = "".join(letters)
-    return text if text[:1].isalpha() and text.lower() not in KEYWORDS else "_" + text
+# pgmpy looks for the keywords table and default, followed by a number, inside the names of nodes.
+_IN_NODES = r"t(?=able[-.eE0-9])|d(?=efault[-.eE0-9])"
+STATES = Escapes(r"[^A-Za-z0-9_.?%-]", _TAKEN, re.compile(r"[+-]?[0-9]+"))
+NODES = Escapes(rf"[^A-Za-z0-9_.?%-]|{_IN_NODES}", _TAKEN)
+_LOWER_CASE_NODES = Escapes(rf"[^a-z0-9_.?%-]|{_IN_NODES}", _TAKEN)
 
 
 def encode_nodes(names: Iterable[str]) -> dict[str, str]:
     """Write the names of nodes, so that no two differ in case alone."""
-    codes = {name: encode_name(name) for name in names}
+    codes = {name: NODES.encode(name) for name in names}
     alike = Counter(code.lower() for code in codes.values())
     return {
-        name: code if alike[code.lower()] == 1 else encode_name(name, plain=_NO_CAPITALS)
+        name: code if alike[code.lower()] == 1 else _LOWER_CASE_NODES.encode(name)
         for name, code in codes.items()
     }
-
-
-def decode_name(text: str) -> str:
-    """Take `encode_name` back.
-
-    Raises
-    ------
-    ValueError
-        If the escapes are not UTF-8.
-    """
-    plain = text.removeprefix("_").encode()
-    return _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), plain).decode()
 
 
 def write_bif(network: Network) -> str:
@@ -69,7 +55,7 @@ def _lines(network: Network) -> Iterator[str]:
     codes = encode_nodes(network.structure.nodes)
     yield "network vertibayes {\n}"
     for node in network.structure.nodes:
-        states = ", ".join(map(encode_name, network.variables[node].states))
+        states = ", ".join(map(STATES.encode, network.variables[node].states))
         count = len(network.variables[node].states)
         yield f"variable {codes[node]} {{"
         yield f"  type discrete [ {count} ] {{ {states} }};\n}}"
@@ -82,7 +68,7 @@ def _lines(network: Network) -> Iterator[str]:
 
 def _rows(network: Network, parents: tuple[str, ...], cpt: NDArray[np.float64]) -> Iterator[str]:
     columns = cpt.reshape(cpt.shape[0], -1).T.tolist()
-    states = product(*(map(encode_name, network.variables[parent].states) for parent in parents))
+    states = product(*(map(STATES.encode, network.variables[parent].states) for parent in parents))
     for given, column in zip(states, columns, strict=True):
         values = ", ".join(map(repr, column))
         yield f"  ({', '.join(given)}) {values};" if parents else f"  table {values};"
@@ -94,36 +80,41 @@ def read_bif(text: str) -> Network:
     Raises
     ------
     ValueError
-        If it is no such file.
+        If it is not a valid BIF file.
     """
-    tokens = re.findall(r"[^\s{}()\[\],;|]+|[{}()\[\],;|]", text)
+    try:
+        states, parents, rows = _declarations(text)
+        names = {node: NODES.decode(node) for node in states}
+        if not states or set(parents) != set(states):
+            raise ValueError("variables and probability blocks do not match")
+        if len(set(names.values())) < len(names):
+            raise ValueError("two variables have the same name")
+        cpts = {names[n]: _cpt(n, parents[n], states, rows[n]) for n in parents}
+        structure = Structure({names[c]: tuple(names[p] for p in ps) for c, ps in parents.items()})
+        variables = {
+            names[node]: Variable(names[node], tuple(map(STATES.decode, declared)))
+            for node, declared in states.items()
+        }
+        return Network(structure, variables, cpts)
+    except (IndexError, KeyError, ValueError) as error:
+        raise ValueError(f"not a valid BIF file: {error}") from None
+
+
+def _declarations(
+    text: str,
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], dict[str, list[list[str]]]]:
+    """Return, of each node, its states, its parents and the rows of its CPT."""
     states: dict[str, tuple[str, ...]] = {}
     parents: dict[str, tuple[str, ...]] = {}
     rows: dict[str, list[list[str]]] = {}
-    try:
-        for block in _blocks(tokens):
-            if block[0] == "variable":
-                states[block[1]] = tuple(
-                    block[block.index("}") - _states(block) : block.index("}")]
-                )
-            elif block[0] == "probability":
-                child, *given = block[1 : block.index("{")]
-                parents[child] = tuple(given)
-                rows[child] = _statements(block[block.index("{") + 1 :])
-        if not states or set(parents) != set(states):
-            raise ValueError("variables and probability blocks do not match")
-        if len({decode_name(node) for node in states}) < len(states):
-            raise ValueError("two variables of one name")
-        cpts = {child: _cpt(child, parents[child], states, rows[child]) for child in parents}
-    except (IndexError, KeyError, ValueError) as error:
-        raise ValueError(f"no BIF file that can be read: {error}") from None
-    names = {node: decode_name(node) for node in states}
-    structure = Structure({names[c]: tuple(names[p] for p in ps) for c, ps in parents.items()})
-    variables = {
-        names[node]: Variable(names[node], tuple(map(decode_name, found)))
-        for node, found in states.items()
-    }
-    return Network(structure, variables, {names[node]: cpt for node, cpt in cpts.items()})
+    for block in _blocks(re.findall(r"[^\s{}()\[\],;|]+|[{}()\[\],;|]", text)):
+        if block[0] == "variable":
+            states[block[1]] = _states(block)
+        elif block[0] == "probability":
+            child, *given = block[1 : block.index("{")]
+            parents[child] = tuple(given)
+            rows[child] = _statements(block[block.index("{") + 1 :])
+    return states, parents, rows
 
 
 def read_bif_file(path: str | Path) -> Network:
@@ -146,8 +137,13 @@ def _blocks(tokens: list[str]) -> Iterator[list[str]]:
         raise ValueError("it is cut short")
 
 
-def _states(block: list[str]) -> int:
-    return int(block[block.index("discrete") + 1])
+def _states(block: list[str]) -> tuple[str, ...]:
+    """Return the states of a variable: they follow ``discrete 3 {``."""
+    start = block.index("discrete") + 1
+    states = tuple(block[start + 2 : block.index("}")])
+    if int(block[start]) != len(states):
+        raise ValueError(f"{block[1]} has {len(states)} states, it declares {block[start]}")
+    return states
 
 
 def _statements(tokens: list[str]) -> list[list[str]]:

@@ -1,10 +1,11 @@
-"""Structures and networks: a graph, its CPTs, and the way to pgmpy's objects."""
+"""Structures and networks: a graph, its CPTs, and their ways to other libraries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,11 @@ from numpy.typing import NDArray
 from protocols.variables import Family, Variable
 
 if TYPE_CHECKING:
+    from networkx import DiGraph
+    from pandas import DataFrame, Series
     from pgmpy.models import DiscreteBayesianNetwork
+
+    from protocols.site.data import SiteData
 
 Edge: TypeAlias = tuple[str, str]
 
@@ -80,6 +85,21 @@ class Structure:
         """The families."""
         return tuple(Family(child, parents) for child, parents in self.parents.items())
 
+    def to_networkx(self) -> DiGraph[str]:
+        """Return the structure as networkx's `DiGraph`."""
+        from networkx import DiGraph
+
+        graph: DiGraph[str] = DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(self.edges)
+        return graph
+
+    def _repr_svg_(self) -> str:
+        """Return a drawing: notebooks show it."""
+        from vertibayes.report.drawing import draw
+
+        return draw(self)
+
     def order(self) -> list[str]:
         """Return the nodes, parents before children."""
         return list(TopologicalSorter(self.parents).static_order())
@@ -119,6 +139,8 @@ class Network:
         Of each node: axis 0 its states, then its parents' in order; axis 0 sums to 1.
     unseen : mapping of str to int
         Of each node, the parent configurations without a record, which are uniform.
+    missing_states : frozenset of str
+        The nodes whose last state is that of missing values.
 
     Raises
     ------
@@ -130,6 +152,7 @@ class Network:
     variables: Mapping[str, Variable]
     cpts: Mapping[str, NDArray[np.float64]] = field(repr=False)
     unseen: Mapping[str, int] = field(default_factory=dict)
+    missing_states: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for node in self.structure.nodes:
@@ -145,6 +168,74 @@ class Network:
     def cardinalities(self) -> dict[str, int]:
         """The number of states of each variable."""
         return {name: len(variable.states) for name, variable in self.variables.items()}
+
+    @classmethod
+    def load(cls, path: str | Path) -> Network:
+        """Read a network from a file; see `vertibayes.read_model`."""
+        from vertibayes.model_file import read_model
+
+        return read_model(path)
+
+    def save(self, path: str | Path) -> None:
+        """Write the network to a file; see `vertibayes.model_file.save_model`."""
+        from vertibayes.model_file import save_model
+
+        save_model(self, path)
+
+    def predict_proba(self, data: DataFrame | SiteData, target: str) -> DataFrame:
+        """Return the distribution of a variable for each record, given the others.
+
+        Parameters
+        ----------
+        data : DataFrame or SiteData
+            Columns of any of the network's variables; other columns and the target's are ignored.
+        target : str
+
+        Returns
+        -------
+        probabilities : DataFrame
+            A row per record, indexed as `data`; a column per state of the target.
+
+        Raises
+        ------
+        ValueError
+            As `vertibayes.records.read_frame` and `vertibayes.predict_proba`.
+        """
+        from pandas import DataFrame
+
+        from protocols.site.data import SiteData
+        from vertibayes.inference.prediction import predict_proba
+        from vertibayes.records import read_frame
+
+        if target not in self.variables:
+            raise ValueError(f"the target must be a variable of the network, got {target!r}")
+        columns = list(self.variables[target].states)
+        if isinstance(data, SiteData):
+            return DataFrame(predict_proba(self, data, target), columns=columns)
+        records = read_frame(data, self, target).data
+        return DataFrame(predict_proba(self, records, target), data.index, columns)
+
+    def predict(self, data: DataFrame | SiteData, target: str) -> Series[str]:
+        """Return the most probable state of a variable for each record, given the others.
+
+        Parameters and errors are those of `predict_proba`; the result is indexed as `data`.
+        """
+        from pandas import Series
+
+        found = self.predict_proba(data, target)
+        best = found.to_numpy().argmax(axis=1)
+        return Series(found.columns.to_numpy()[best], found.index, name=target)
+
+    def to_networkx(self) -> DiGraph[str]:
+        """Return the structure as networkx's `DiGraph`; its nodes have ``states`` and ``cpt``."""
+        graph = self.structure.to_networkx()
+        for node in graph.nodes:
+            graph.nodes[node].update(states=self.variables[node].states, cpt=self.cpts[node])
+        return graph
+
+    def _repr_svg_(self) -> str:
+        """Return a drawing of the structure: notebooks show it."""
+        return self.structure._repr_svg_()
 
     def to_pgmpy(self) -> DiscreteBayesianNetwork:
         """Return the network as pgmpy's object, checked by its `check_model`."""

@@ -1,4 +1,4 @@
-"""Records of a file, in the states of variables that are known already: to predict and to validate.
+"""Records in the states of variables that are known already: to predict and to validate.
 
 A file coded by itself finds other states, or the same ones in another order; its codes would mean
 other things to a network.
@@ -6,16 +6,21 @@ other things to a network.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import DataError
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding, encode_known
-from protocols.site.text import read_columns
+from protocols.site.frame import columns_of
+from protocols.site.text import TextColumn, read_columns
 from protocols.variables import Variable
+from vertibayes.network import Network
 from vertibayes.parameters.cpt import has_missing_state
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Records(NamedTuple):
@@ -77,24 +82,63 @@ def read_records(
         If the file cannot be read, has none of the variables, or a value that is none of its
         variable's states: it names the file, the column and the record.
     """
-    columns = read_columns(path)
+    appended = {name for name in variables if missing_state and has_missing_state(variables[name])}
+    return _encode(str(path), read_columns(path), variables, missing_codes, appended, target)
+
+
+def read_frame(frame: DataFrame, network: Network, target: str | None = None) -> Records:
+    """Read a data frame's columns in the states of a network's variables.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns that are no variable are ignored.
+    network : Network
+        The last states of its ``missing_states`` are those of missing values.
+    target : str, optional
+        A variable that is ignored.
+
+    Raises
+    ------
+    DataError
+        As `read_records`; also as `protocols.site.frame.columns_of`.
+    """
+    names = [str(name) for name in frame.columns]
+    if not (set(names) - {target}) & set(network.variables):
+        raise _none_of_the_variables("the data frame", names, network.variables)
+    places = [place for place, name in enumerate(names) if name in network.variables]
+    columns = columns_of("data frame", frame.iloc[:, places]).columns
+    return _encode("data frame", columns, network.variables, (), network.missing_states, target)
+
+
+def _encode(
+    source: str,
+    columns: dict[str, TextColumn],
+    variables: Mapping[str, Variable],
+    missing_codes: Collection[str],
+    missing_states: Collection[str],
+    target: str | None,
+) -> Records:
     columns.pop(target or "", None)
     variables = {name: variable for name, variable in variables.items() if name != target}
     names = [name for name in columns if name in variables]
     if not names:
-        raise DataError(
-            f"{path} has none of the model's variables: it has {', '.join(columns)}, the model "
-            f"{', '.join(variables)}"
-        )
-    states = {name: _states(variables[name], missing_state) for name in names}
+        raise _none_of_the_variables(source, columns, variables)
+    states = {
+        name: variables[name].states[: -1 if name in missing_states else None] for name in names
+    }
     how = Encoding(missing_codes, states)
-    codes = {name: encode_known(str(path), name, columns[name], how).codes for name in names}
+    codes = {name: encode_known(source, name, columns[name], how).codes for name in names}
     known = {name: Variable(name, states[name], missing=True) for name in names}
     lacking = tuple(name for name in variables if name not in columns)
     unknown = tuple(name for name in columns if name not in variables)
     return Records(SiteData(known, codes), lacking, unknown)
 
 
-def _states(variable: Variable, missing_state: bool) -> tuple[str, ...]:
-    appended = missing_state and has_missing_state(variable)
-    return variable.states[:-1] if appended else variable.states
+def _none_of_the_variables(
+    source: str, columns: Iterable[str], variables: Iterable[str]
+) -> DataError:
+    return DataError(
+        f"{source} has none of the model's variables: it has {', '.join(columns)}, the model "
+        f"{', '.join(variables)}"
+    )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from protocols.site.data import SiteData
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, list[str]]:
@@ -39,7 +43,8 @@ def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, l
     }
 
 
-def split_columns(data: SiteData, sites: int, seed: int = 0) -> dict[str, SiteData]:
-    """Deal the columns of pooled data to sites; see `deal_columns`."""
-    parts = deal_columns(list(data.variables), sites, seed)
-    return {site: data.take(names) for site, names in parts.items()}
+def split_columns(data: SiteData | DataFrame, sites: int, seed: int = 0) -> dict[str, SiteData]:
+    """Deal the columns of pooled data to sites; see `deal_columns` and `SiteData.from_frame`."""
+    pooled = data if isinstance(data, SiteData) else SiteData.from_frame(data)
+    parts = deal_columns(list(pooled.variables), sites, seed)
+    return {site: pooled.take(names) for site, names in parts.items()}

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocols.errors import DataError
-from protocols.site.encoding import Encoding, encode
+from protocols.site.encoding import Encoding, encode, is_missing
+from protocols.site.frame import columns_of, text_column
 from protocols.site.text import TextColumn, same_length
 from protocols.variables import Variable
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -89,3 +94,47 @@ class SiteData:
         encoded = [encode(site, name, column, how) for name, column in columns.items()]
         variables = {found.variable.name: found.variable for found in encoded}
         return cls(variables, {found.variable.name: found.codes for found in encoded}, ids)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: DataFrame,
+        encoding: Encoding | None = None,
+        *,
+        site: str = "data frame",
+        ids: str | None = None,
+    ) -> SiteData:
+        """Encode a data frame: categories are states in their order, other columns as in files.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Its index is ignored, unless `ids` names it.
+        encoding : Encoding, optional
+            States that it declares go before a column's categories.
+        site : str, default="data frame"
+            What errors name.
+        ids : str, optional
+            The name of the column, or of the index, that has the records' identifiers.
+
+        Raises
+        ------
+        DataError
+            If a column cannot be read or encoded, or `ids` names no column: it names the site and
+            the column.
+        """
+        how = encoding or Encoding()
+        identifiers = None
+        if ids is not None:
+            frame = frame.reset_index() if ids == frame.index.name else frame
+            if ids not in frame.columns:
+                raise DataError(f"{site}: the data frame has no column or index named {ids!r}")
+            identifiers = text_column(site, ids, frame[ids])
+            frame = frame.drop(columns=ids)
+        columns, declared = columns_of(site, frame)
+        states = {
+            name: [category for category in categories if not is_missing(category, how)]
+            for name, categories in declared.items()
+        }
+        how = replace(how, states={**states, **how.states})
+        return cls.from_text(site, columns, how, identifiers)

@@ -10,7 +10,10 @@ import numpy as np
 
 from vertibayes.cli import main
 
-FILES = {"structure.json", "model.bif", "structure.svg", "summary.json", "ledger.json"}
+FILES = {
+    "structure.json", "model.json", "model.bif", "model.bifxml", "structure.svg", "summary.json",
+    "ledger.json",
+}  # fmt: skip
 GOOD = "a,b\n" + "0,x\n1,y\n" * 10  # records
 
 

@@ -151,8 +151,9 @@ def _learn(
 
     With study.toml, options are in its [learning]: only --out and --quiet go with it.
 
-    OUT has structure.json, model.bif, structure.svg, summary.json and ledger.json; validations add
-    validation.json and a picture each, --write-synthetic adds synthetic.csv.
+    OUT has model.json, model.bif, model.bifxml, structure.json, structure.svg, summary.json and
+    ledger.json; validations add validation.json and a picture each, --write-synthetic adds
+    synthetic.csv.
     """
     stop_when_told()
     if study is not None:
@@ -274,7 +275,8 @@ def _nb(
     For example: vertibayes nb --data cars.csv --target class --method vdpnb --parties 6 --epsilon 1
     --holdout 0.1 --out results
 
-    OUT has structure.json, model.bif (for predict), structure.svg, summary.json and ledger.json.
+    OUT has model.json, model.bif, model.bifxml, structure.json, structure.svg, summary.json and
+    ledger.json.
     """
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.naive_bayes import Request, run_nb
@@ -313,7 +315,7 @@ def _demo(
 
 @app.command("predict")
 def _predict(
-    model: Annotated[Path, typer.Option(help="A model.bif that was learned.")],
+    model: Annotated[Path, typer.Option(help="A model: model.json, .bif or .bifxml.")],
     data: Annotated[Path, typer.Option(help="FILE.csv[.gz] with any of its variables.")],
     target: Annotated[str, typer.Option(help="The variable to be predicted.")],
     out: Annotated[Path, typer.Option(help="A new CSV file, a line a record.")],

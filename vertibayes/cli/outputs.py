@@ -23,9 +23,9 @@ from protocols.session import Traffic
 from protocols.site.data import SiteData
 from protocols.site.whole_file import naming
 from vertibayes import __version__
-from vertibayes.bif import write_bif
 from vertibayes.cli.validations import as_json
 from vertibayes.learning import Learned
+from vertibayes.model_file import WRITERS
 from vertibayes.network import Network
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
@@ -198,11 +198,12 @@ def write_results(
 
 
 def write_model(part: Path, network: Network) -> None:
-    """Write structure and model: the first files of a run, as they are worth the most."""
+    """Write structure and model in all formats: the first files, as they are worth the most."""
     structure = network.structure
     nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
     write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
-    write_text(part / "model.bif", write_bif(network))
+    for ending in (".json", ".bif", ".bifxml"):
+        write_text(part / f"model{ending}", WRITERS[ending](network))
 
 
 def title_of(method: str, validation: Validation) -> str:

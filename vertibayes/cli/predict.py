@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.errors import DataError
-from vertibayes.bif import read_bif_file
 from vertibayes.inference.prediction import known_codes, posterior
-from vertibayes.network import Network
+from vertibayes.model_file import read_model
 from vertibayes.records import read_records
 
 
@@ -36,7 +35,7 @@ def run_predict(
     """
     if out.exists():
         raise ValueError(f"--out {out}: it exists")
-    network = _read_model(model)
+    network = read_model(model)
     if target not in network.variables:
         raise ValueError(f"--target {target}: the model has {', '.join(network.variables)}")
     records = read_records(
@@ -57,17 +56,6 @@ def run_predict(
             "empty; learn it with --pseudo-count\n"
         )
     _write(out, network.variables[target].states, target, found)
-
-
-def _read_model(model: Path) -> Network:
-    try:
-        return read_bif_file(model)
-    except FileNotFoundError:
-        raise ValueError(f"{model}: no such file") from None
-    except IsADirectoryError:
-        raise ValueError(f"{model} is a folder: the file model.bif is wanted") from None
-    except ValueError as error:
-        raise ValueError(f"{model}: {error}") from None
 
 
 def _write(out: Path, states: tuple[str, ...], target: str, found: NDArray[np.float64]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +53,9 @@ def fit_cpts(
     tables = counter.tables(structure.families, missing=missing, rows=rows)
     named = with_missing_state if missing else without_gaps
     variables = {node: named(counter.variables[node]) for node in structure.nodes}
-    return network_from(structure, variables, tables, pseudo_count)
+    network = network_from(structure, variables, tables, pseudo_count)
+    gaps = {node for node in structure.nodes if missing and counter.variables[node].missing}
+    return replace(network, missing_states=frozenset(gaps))
 
 
 def check_pseudo_count(pseudo_count: float) -> None:

@@ -1,0 +1,170 @@
+"""Models as files: ``model.json``, which has names and numbers as they are, BIF and XMLBIF.
+
+``model.json`` has one object per node::
+
+    {"format": "vertibayes-network", "version": 1, "nodes": [
+     {"name": "HR", "states": ["LOW", "HIGH"], "missing_state": false, "parents": ["SAO2", "CO"],
+      "unseen": 0, "probabilities": [[0.9, 0.1], [0.25, 0.75], ...]}, ...]}
+
+Each row of ``probabilities`` is the distribution of the node given one combination of its parents'
+states; the last parent's state changes fastest. ``missing_state`` says whether the last state is
+that of missing values, ``unseen`` how many of the combinations no record had.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.variables import Variable
+from vertibayes.bif import read_bif, write_bif
+from vertibayes.network import Network, Structure
+from vertibayes.xmlbif import read_xmlbif, write_xmlbif
+
+FORMAT, VERSION = "vertibayes-network", 1
+
+
+def write_json(network: Network) -> str:
+    """Return a network as the text of a ``model.json``."""
+    head = f'{{"format": "{FORMAT}", "version": {VERSION}, "nodes": [\n'
+    return head + ",\n".join(_nodes(network)) + "\n]}\n"
+
+
+def _nodes(network: Network) -> Iterator[str]:
+    for node, parents in network.structure.parents.items():
+        about = {
+            "name": node,
+            "states": network.variables[node].states,
+            "missing_state": node in network.missing_states,
+            "parents": parents,
+            "unseen": network.unseen.get(node, 0),
+        }
+        cpt = network.cpts[node]
+        rows = map(json.dumps, cpt.reshape(cpt.shape[0], -1).T.tolist())
+        text = json.dumps(about, ensure_ascii=False)[:-1]
+        yield f' {text},\n  "probabilities": [\n   ' + ",\n   ".join(rows) + "]}"
+
+
+def read_json(text: str) -> Network:
+    """Read a ``model.json``.
+
+    Raises
+    ------
+    ValueError
+        If it is not one, or of a version to come.
+    """
+    try:
+        model = json.loads(text)
+        if not isinstance(model, dict) or model.get("format") != FORMAT:
+            raise ValueError(f'it has no "format": "{FORMAT}"')
+        if model.get("version") != VERSION:
+            raise ValueError(f"its version is {model.get('version')}, expected {VERSION}")
+        return _network(model["nodes"])
+    except KeyError as error:
+        raise ValueError(f"not a valid model.json: {error} is missing") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"not a valid model.json: {error}") from None
+
+
+def _network(nodes: list[Mapping[str, Any]]) -> Network:
+    variables = {node["name"]: Variable(node["name"], _names(node, "states")) for node in nodes}
+    if not variables or len(variables) < len(nodes):
+        raise ValueError("it has no nodes, or two of the same name")
+    structure = Structure({node["name"]: _names(node, "parents") for node in nodes})
+    cpts = {node["name"]: _cpt(node, variables) for node in nodes}
+    unseen = {node["name"]: int(node["unseen"]) for node in nodes}
+    missing = frozenset(node["name"] for node in nodes if node["missing_state"])
+    return Network(structure, variables, cpts, unseen, missing)
+
+
+def _names(node: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    names = node[key]
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in [node["name"], *names]):
+        raise TypeError(f"the {key} of {node['name']!r} must be a list of texts")
+    return tuple(names)
+
+
+def _cpt(node: Mapping[str, Any], variables: Mapping[str, Variable]) -> NDArray[np.float64]:
+    rows = np.array(node["probabilities"], np.float64)
+    sizes = [len(variables[name].states) for name in (*node["parents"], node["name"])]
+    if rows.shape != (np.prod(sizes[:-1], dtype=int), sizes[-1]):
+        raise ValueError(f"the probabilities of {node['name']!r} have the shape {rows.shape}")
+    return np.moveaxis(rows.reshape(sizes), -1, 0)
+
+
+WRITERS: Mapping[str, Callable[[Network], str]] = {
+    ".json": write_json,
+    ".bif": write_bif,
+    ".bifxml": write_xmlbif,
+    ".xmlbif": write_xmlbif,
+}
+_READERS: Mapping[str, Callable[[str], Network]] = {
+    ".json": read_json,
+    ".bif": read_bif,
+    ".bifxml": read_xmlbif,
+    ".xmlbif": read_xmlbif,
+}
+
+
+def read_model(path: str | Path) -> Network:
+    """Read a model from a file: ``.json``, ``.bif``, ``.bifxml`` or ``.xmlbif``.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    network : Network
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it is not a valid model: it names the path.
+    """
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise ValueError("it is a folder; specify a file in it, as model.json")
+        return _READERS[_ending(path)](path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise ValueError(f"{path}: {reason}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not a model: it is not text in UTF-8") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def save_model(network: Network, path: str | Path) -> None:
+    """Write a model to a file: ``.json``, ``.bif``, ``.bifxml`` or ``.xmlbif``.
+
+    A file that exists is replaced once the new one is whole.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be written: it names the path.
+    """
+    path = Path(path)
+    part = path.with_name(path.name + ".part")
+    try:
+        text = WRITERS[_ending(path)](network)
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _ending(path: Path) -> str:
+    if path.suffix.lower() not in WRITERS:
+        raise ValueError(f"the name of a model must end in {', '.join(WRITERS)}")
+    return path.suffix.lower()
