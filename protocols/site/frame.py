@@ -71,9 +71,11 @@ def text_column(source: str, name: str, column: Series) -> TextColumn:
         raise DataError(
             f"{source}: the column {name!r} has values that are not texts, numbers or truth values"
         ) from None
-    _check_kind(source, name, values)
+    # As numpy's, floating-point numbers of 32 bits keep their few digits.
+    distinct = np.asarray(values) if values.dtype.kind == "f" else values
+    _check_kind(source, name, distinct)
     texts: dict[str, int] = {}
-    merged = [texts.setdefault(_text(value), len(texts)) for value in values]
+    merged = [texts.setdefault(_text(value), len(texts)) for value in distinct]
     if (places < 0).any():
         merged.append(texts.setdefault("", len(texts)))  # factorize codes missing values as -1
     return TextColumn(tuple(texts), np.array(merged, np.int64)[places])

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from vertibayes import read_model
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,6 +30,13 @@ def test_two_hospitals(capsys):
     assert any(held[p] != held[c] for p, c in network.structure.edges), "edges between hospitals"
     assert "569 patients" in told
     network.to_pgmpy()
+
+
+def test_a_data_frame(capsys, tmp_path):
+    network = load("data_frame").learn(tmp_path / "iris.json")
+    assert set(read_model(tmp_path / "iris.json").structure.edges) == set(network.structure.edges)
+    assert int(capsys.readouterr().out.partition("%")[0]) > 90
+    assert "sepal length (cm)" in network.variables
 
 
 def test_an_own_learner():
