@@ -1,6 +1,7 @@
-"""A layered drawing of a structure as SVG, nodes coloured by site (Sugiyama et al. 1981).
+"""A drawing of a structure as SVG: parents above children, nodes coloured by site.
 
-Parents stand above their children; an edge over several layers bends at a point in each.
+Where edges are many they are coloured by parent. A pointer that rests on an edge or a node shows
+its name.
 """
 
 from __future__ import annotations
@@ -8,26 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from unicodedata import east_asian_width
 
 from vertibayes.network import Structure
+from vertibayes.report.layout import Size, lay_out
+from vertibayes.report.layout.placement import Point
 
 COLOURS = (
     "#8ecae6", "#ffb703", "#95d5b2", "#e5989b", "#cdb4db", "#d9c5a0", "#a8dadc", "#f4a261",
 )  # fmt: skip
-NODE_HEIGHT, LAYER_HEIGHT, GAP, MARGIN, LETTER = 26.0, 76.0, 18.0, 24.0, 8.0
-SWEEPS = 24
+EDGE = "#555555"
+EDGES = (
+    "#3a3a3a", "#1d6fa5", "#b03a2e", "#2e7d4f", "#7d3c98", "#a8620b", "#117a8b", "#6b6b1e",
+)  # fmt: skip
+DENSE = 1.6  # edges per node from which on they are coloured
+MARGIN, LEGEND = 16.0, 30.0
+LINE, PADDING = 14.0, 12.0  # of the text in a box
+LONGEST_LINE, MOST_LINES = 26, 3  # letters
 
-Bend: TypeAlias = tuple[str, str, int]  # an edge's point in a layer
-Item: TypeAlias = str | Bend
-
-
-class Layout(NamedTuple):
-    """Where nodes and bends lie: centre, and the width of each."""
-
-    layers: list[list[Item]]
-    x: dict[Item, float]
-    width: dict[Item, float]
+_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" \
+width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="12">
+<style>.edge:hover{{stroke-width:3}}</style>
+<rect width="100%" height="100%" fill="white"/>"""
 
 
 def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
@@ -42,131 +45,115 @@ def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
     Returns
     -------
     svg : str
-        The text of an SVG file.
+        The text of an SVG file; equal structures give equal texts.
     """
-    layout = _layout(structure)
-    level = {item: depth for depth, layer in enumerate(layout.layers) for item in layer}
+    names = structure.nodes
+    lines = [_wrapped(name) for name in names]
+    boxes = [
+        Size(max(map(text_width, text)) + 2 * PADDING, LINE * len(text) + PADDING) for text in lines
+    ]
+    number = {name: place for place, name in enumerate(names)}
+    layout = lay_out(boxes, [(number[parent], number[child]) for parent, child in structure.edges])
+    fills = _fills(sites)
+    width = max(layout.size.width, sum(_legend_width(site) for site in fills)) + 2 * MARGIN
+    height = layout.size.height + 2 * MARGIN + (LEGEND if fills else 0)
+    dense = len(structure.edges) >= DENSE * len(names)
+    body = [
+        _edge(f"{names[parent]} → {names[child]}", points, _stroke(parent, dense))
+        for (parent, child), points in layout.paths.items()
+    ]
+    for node, name in enumerate(names):
+        fill = fills[sites[name]] if sites else COLOURS[0]
+        body.append(_node(name, lines[node], layout.centres[node], boxes[node], fill))
+    body += _legend(fills, height - MARGIN - 14)
+    return "\n".join([_HEAD.format(width=width, height=height), *body, "</svg>", ""])
+
+
+def text_width(text: str) -> float:
+    """Return how wide a text is at most in the usual fonts without serifs, at 12 pixels."""
+    return sum(map(_letter_width, text))
+
+
+def _letter_width(letter: str) -> float:
+    if letter in "mwMW@%—…" or east_asian_width(letter) in "WF":
+        return 12.0
+    if letter in "iljIt.,:;'|!()[]{}/\\f r-":
+        return 4.9
+    return 8.7 if letter.isupper() else 7.6
+
+
+def _wrapped(name: str) -> list[str]:
+    """Break a long name, after a space, ``_``, ``-`` or ``.`` if it has one; omit its middle."""
+    if len(name) > LONGEST_LINE * MOST_LINES:
+        half = LONGEST_LINE * MOST_LINES // 2 - 2
+        name = f"{name[:half]}…{name[-half:]}"
+    lines = [""]
+    for word in _words(name):
+        if lines[-1] and len(lines[-1] + word) > LONGEST_LINE:
+            lines.append("")
+        lines[-1] += word
+    return lines
+
+
+def _words(name: str) -> list[str]:
+    words = [""]
+    for letter in name:
+        words[-1] += letter
+        if letter in " _-." or len(words[-1]) == LONGEST_LINE:
+            words.append("")
+    return words
+
+
+def _fills(sites: Mapping[str, str] | None) -> dict[str, str]:
     names = sorted(set((sites or {}).values()))
-    colour = {site: COLOURS[i % len(COLOURS)] for i, site in enumerate(names)}
-    right = max((layout.x[i] + layout.width[i] / 2 for i in level), default=0) + MARGIN
-    right = max(right, MARGIN + sum(30 + LETTER * len(site) for site in names))
-    height = MARGIN * 2 + LAYER_HEIGHT * max(len(layout.layers) - 1, 0) + NODE_HEIGHT
-    height += 30 if names else 0
-    body = [_edge(edge, layout, level) for edge in structure.edges]
-    for node in structure.nodes:
-        fill = colour[sites[node]] if sites else COLOURS[0]
-        body.append(_node(node, layout, level[node], fill))
-    body += _legend(colour, height)
-    return "\n".join([_HEAD.format(width=right, height=height), *body, "</svg>", ""])
+    return {site: COLOURS[place % len(COLOURS)] for place, site in enumerate(names)}
 
 
-_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" \
-width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="12">
-<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" \
-orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#555"/></marker></defs>
-<rect width="100%" height="100%" fill="white"/>"""
+def _stroke(parent: int, dense: bool) -> str:
+    return EDGES[parent % len(EDGES)] if dense else EDGE
 
 
-def _layout(structure: Structure) -> Layout:
-    level: dict[Item, int] = {}
-    for node in structure.order():
-        level[node] = max((level[p] + 1 for p in structure.parents[node]), default=0)
-    for node in structure.nodes:
-        children = [level[child] for parent, child in structure.edges if parent == node]
-        if children and not structure.parents[node]:
-            level[node] = min(children) - 1  # a root stands just above its first child
-    layers: list[list[Item]] = [[] for _ in range(max(level.values(), default=0) + 1)]
-    for node in structure.nodes:
-        layers[level[node]].append(node)
-    neighbours: dict[Item, list[Item]] = {node: [] for node in structure.nodes}
-    for parent, child in structure.edges:
-        bends = _bends(parent, child, level)
-        for bend in bends:
-            layers[bend[2]].append(bend)
-            neighbours[bend] = []
-        chain: list[Item] = [parent, *bends, child]
-        for above, below in pairwise(chain):
-            neighbours[above].append(below)
-            neighbours[below].append(above)
-    width = {i: 6.0 if isinstance(i, tuple) else 16 + LETTER * len(i) for la in layers for i in la}
-    x = _spread(layers, neighbours, width)
-    return Layout(layers, x, width)
-
-
-def _bends(parent: str, child: str, level: Mapping[Item, int]) -> list[Bend]:
-    """Return an edge's points in the layers between its ends."""
-    return [(parent, child, at) for at in range(level[parent] + 1, level[child])]
-
-
-def _spread(
-    layers: list[list[Item]], neighbours: Mapping[Item, Sequence[Item]], width: Mapping[Item, float]
-) -> dict[Item, float]:
-    """Order each layer by the mean place of its neighbours, sweep after sweep, and pack it."""
-    x: dict[Item, float] = {}
-    for layer in layers:
-        _pack(layer, {item: float(i) for i, item in enumerate(layer)}, width, x)
-    for sweep in range(SWEEPS):
-        for layer in layers if sweep % 2 == 0 else reversed(layers):
-            wish = {i: _mean([x[n] for n in neighbours[i]], x[i]) for i in layer}
-            layer.sort(key=lambda item: wish[item])
-            _pack(layer, wish, width, x)
-    left = min((x[item] - width[item] / 2 for item in x), default=0.0)
-    return {item: at - left + MARGIN for item, at in x.items()}
-
-
-def _mean(values: Sequence[float], otherwise: float) -> float:
-    return sum(values) / len(values) if values else otherwise
-
-
-def _pack(
-    layer: Sequence[Item],
-    wish: Mapping[Item, float],
-    width: Mapping[Item, float],
-    x: dict[Item, float],
-) -> None:
-    """Place items near their wishes, in order and apart; the row is centred on its wishes."""
-    at = float("-inf")
-    for item in layer:
-        at = max(wish[item], at + width[item] / 2)
-        x[item] = at
-        at += width[item] / 2 + GAP
-    shift = _mean([wish[item] - x[item] for item in layer], 0.0)
-    for item in layer:
-        x[item] += shift
-
-
-def _y(level: int) -> float:
-    return MARGIN + NODE_HEIGHT / 2 + LAYER_HEIGHT * level
-
-
-def _edge(edge: tuple[str, str], layout: Layout, level: Mapping[Item, int]) -> str:
-    parent, child = edge
-    items: list[Item] = [parent, *_bends(parent, child, level)]
-    points = [(layout.x[item], _y(level[item])) for item in items]
-    points[0] = (points[0][0], points[0][1] + NODE_HEIGHT / 2)
-    points.append((layout.x[child], _y(level[child]) - NODE_HEIGHT / 2))
-    path = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in pairwise(points):
+def _edge(title: str, points: Sequence[Point], stroke: str) -> str:
+    moved = [(x + MARGIN, y + MARGIN) for x, y in points]
+    (x, y), (end, tip) = moved[0], moved[-1]
+    path = f"M{x:.1f},{y:.1f}"
+    for place, ((x0, y0), (x1, y1)) in enumerate(pairwise(moved)):
         middle = (y0 + y1) / 2
-        path += f" C{x0:.1f},{middle:.1f} {x1:.1f},{middle:.1f} {x1:.1f},{y1:.1f}"
-    return f'<path d="{path}" fill="none" stroke="#555" marker-end="url(#tip)"/>'
-
-
-def _node(node: str, layout: Layout, level: int, fill: str) -> str:
-    width, x, y = layout.width[node], layout.x[node], _y(level)
+        if place % 2 and abs(x1 - x0) > 0.5:
+            path += f" C{x0:.1f},{middle:.1f} {x1:.1f},{middle:.1f} {x1:.1f},{y1:.1f}"
+        else:
+            path += f" L{x1:.1f},{y1:.1f}"
+    arrow = f"M{end - 3:.1f},{tip - 7:.1f} L{end + 3:.1f},{tip - 7:.1f} L{end:.1f},{tip:.1f} z"
     return (
-        f'<g><rect x="{x - width / 2:.1f}" y="{y - NODE_HEIGHT / 2:.1f}" width="{width:.1f}" '
-        f'height="{NODE_HEIGHT}" rx="8" fill="{fill}" stroke="#555"/>'
-        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(node)}</text></g>'
+        f'<g class="edge" stroke="{stroke}"><title>{escape(title)}</title>'
+        f'<path d="{path}" fill="none"/><path d="{arrow}" fill="{stroke}"/></g>'
     )
 
 
-def _legend(colour: Mapping[str, str], height: float) -> list[str]:
+def _node(name: str, lines: Sequence[str], centre: Point, box: Size, fill: str) -> str:
+    x, y = centre[0] + MARGIN, centre[1] + MARGIN
+    text = f'<text x="{x:.1f}" y="{{:.1f}}" text-anchor="middle">{{}}</text>'
+    first = y + 4.3 - LINE * (len(lines) - 1) / 2
+    texts = "".join(
+        text.format(first + LINE * place, escape(line)) for place, line in enumerate(lines)
+    )
+    return (
+        f'<g><title>{escape(name)}</title><rect x="{x - box.width / 2:.1f}" '
+        f'y="{y - box.height / 2:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="8" '
+        f'fill="{fill}" stroke="{EDGE}"/>{texts}</g>'
+    )
+
+
+def _legend(fills: Mapping[str, str], y: float) -> list[str]:
     parts, x = [], MARGIN
-    for site, fill in colour.items():
+    for site, fill in fills.items():
         parts.append(
-            f'<rect x="{x}" y="{height - 30}" width="14" height="14" rx="4" fill="{fill}" '
-            f'stroke="#555"/><text x="{x + 19}" y="{height - 18.5}">{escape(site)}</text>'
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="14" height="14" rx="4" fill="{fill}" '
+            f'stroke="{EDGE}"/><text x="{x + 19:.1f}" y="{y + 11.5:.1f}">{escape(site)}</text>'
         )
-        x += 30 + LETTER * len(site)
+        x += _legend_width(site)
     return parts
+
+
+def _legend_width(site: str) -> float:
+    return 36 + text_width(site)
