@@ -12,7 +12,7 @@ from tests.e2e.command import FILES, learn, run
 from vertibayes.bif import read_bif_file
 from vertibayes.cli import outputs
 
-SOME = ["structure.json", "model.bif"]
+SOME = ["structure.json", "model.json", "model.bif", "model.bifxml"]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_model_is_what_is_kept_where_there_is_room_for_little(
     assert code == 2 and {path.name for path in kept.iterdir()} == set(SOME)
     assert error.splitlines()[-1] == (
         f"vertibayes: --out {tmp_path}/full/out: No space left on device; {kept}/ledger.json: "
-        f"No space left on device; {kept} has model.bif, structure.json"
+        f"No space left on device; {kept} has model.bif, model.bifxml, model.json, structure.json"
     )
 
 

@@ -34,6 +34,7 @@ from vertibayes.cli.outputs import (
 )
 from vertibayes.naive_bayes.base import Schema
 from vertibayes.records import read_records
+from vertibayes.report.drawing import draw
 from vertibayes.validation.auc import auc
 
 LEAST, MUCH, MOST = 1e-6, 10, 100  # of epsilon
