@@ -24,21 +24,25 @@ class SeededRandomness:
 
 
 class TableStream:
-    """A stream whose elements are looked up: each (label, place) has a value that the test sets."""
+    """A stream whose elements are looked up: each (label, place) has a value that the test sets.
+
+    `sizes` has the number of values of each: all of its ring, or `limit`.
+    """
 
     def __init__(self, limit=None):
-        self.values = {}
+        self.values, self.sizes = {}, {}
         self.limit = limit
 
     def elements(self, ring: Ring, name: bytes, shape, start=0):
         count = int(np.prod(shape))
         keys = [(name, place) for place in range(start, start + count)]
         values = [self.values.setdefault(key, 0) for key in keys]
+        self.sizes.update(dict.fromkeys(keys, self.limit or 2**ring.bits))
         return np.array(values, ring.dtype).reshape(shape)
 
-    def assignments(self, ring: Ring, places):
+    def assignments(self, places):
         """Set the elements at `places` to all values in turn; the others stay 0."""
-        for values in itertools.product(range(self.limit or 2**ring.bits), repeat=len(places)):
+        for values in itertools.product(*(range(self.sizes[place]) for place in places)):
             self.values.update(zip(places, values, strict=True))
             yield
 

@@ -39,11 +39,11 @@ class World:
         return outputs["analyst"], transcript
 
 
-def world(columns, records, bits=16, block_rows=16, stream=None):
+def world(columns, records, bits=16, block_rows=16, stream=None, **rings):
     """Make a world.
 
     columns: a list of (width, missing, {site: codes}); codes are 0 where a site does not hold the
-    record. stream: (party, party) -> Stream; repeatable by default.
+    record. stream: (party, party) -> Stream; repeatable by default. rings: of codes and flags.
     """
     stream = stream or (lambda a, b: HashStream(f"{a} {b}".encode()))
     pair = lambda a, b: stream(*sorted((a, b)))  # noqa: E731
@@ -51,7 +51,9 @@ def world(columns, records, bits=16, block_rows=16, stream=None):
         Operand(f"id {i}".encode(), width, tuple(sorted(held)), missing)
         for i, (width, missing, held) in enumerate(columns)
     )
-    commitments = Commitments(b"study", Ring(bits), records, operands, block_rows=block_rows)
+    commitments = Commitments(
+        b"study", Ring(bits), records, operands, block_rows=block_rows, **rings
+    )
     holders = {
         site: Holder(
             site,
@@ -64,6 +66,24 @@ def world(columns, records, bits=16, block_rows=16, stream=None):
         for site in commitments.sites
     }
     return World(commitments, holders, {s: pair(s, "dealer") for s in commitments.sites})
+
+
+def taken_apart(commitments, party, values):
+    """Take a message of columns apart: {(form, place): elements of shape (width, rows)}."""
+    forms = commitments.forms_held_by(party)
+    rows = len(values) // sum(form.width * form.ring.bytes for form, _ in forms)
+    columns, at = {}, 0
+    for form, place in forms:
+        end = at + form.width * form.ring.bytes * rows
+        columns[form.name, place] = form.ring.unpack(values[at:end]).reshape(form.width, rows)
+        at = end
+    return columns
+
+
+def put_together(commitments, party, columns):
+    """Put columns into a message: the inverse of `taken_apart`."""
+    forms = commitments.forms_held_by(party)
+    return np.concatenate([form.ring.pack(columns[form.name, place]) for form, place in forms])
 
 
 def pooled(columns, records):

@@ -53,7 +53,7 @@ def test_alarm_over_processes(tmp_path, alarm_data, secure):
 
 KILLED = {  # who, and before which of its messages: the kind, and how many of it went before
     "a site, describe": ("site-1", "description", 0),
-    "a site, commit": ("site-1", "masked", 0),
+    "a site, commit": ("site-1", "columns", 0),
     "a site, extension": ("site-1", "part", 0),
     "a site, open": ("site-1", "share", 0),
     "the dealer, meet": (DEALER, "answer", 0),
@@ -99,7 +99,7 @@ def test_a_party_is_killed(tmp_path, alarm_data, phase):
             assert found in ({}, processes.promised(site)), "something else was promised"
 
 
-PHASES = {"commit": "masked", "extension": "part", "tables": "correction", "open": "share"}
+PHASES = {"commit": "columns", "extension": "part", "tables": "correction", "open": "share"}
 
 
 def test_the_relay_is_killed_in_each_phase(tmp_path, alarm_data):

@@ -59,7 +59,7 @@ def test_without_names_of_queries_a_dealer_told_otherwise_opens_a_column(monkeyp
     masks = Masks(w.commitments, w.holders["q"].dealer_key, asked.selection, asked.name)
     factor = masks.of((1,), 0) - masks.of((0,), 0)
     product = second - first + masks.split((1, 3), 0) - masks.split((0, 3), 0)
-    committed = w.holders["q"].masked[0][3]
+    committed = w.holders["q"].masked["indicators", 3, 0][0]
     read = np.flatnonzero(factor[0] % 2)
     assert len(read) > 5
     for record in read:

@@ -20,7 +20,10 @@ def test_a_site_that_commits_weights_reads_a_record_a_bit():
     honest, lying = (1, False, {"victim": secret}), (1, False, {"liar": np.zeros(RECORDS)})
     w = world([honest, lying], RECORDS, bits=32, block_rows=32)
     weights = (np.uint32(1) << np.arange(RECORDS, dtype=np.uint32))[None]
-    w.holders["liar"].clear = lambda place, block: weights
+    honest_clear = w.holders["liar"].clear
+    w.holders["liar"].clear = lambda form, place, block: (
+        weights if form.name == "indicators" else honest_clear(form, place, block)
+    )
     w.commit()
     (table,), _ = w.count(w.plan([Group((1,), (0,))]))
     opened = int(table[1, 1])  # sum over records of secret * weight

@@ -18,10 +18,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mpc.commitments.commit import Columns
 from mpc.errors import ImpossibleTablesError
 from mpc.masked_tables import Plan
 from mpc.masked_tables.messages import Masked, Part
 from protocols.queries import Commit
+from protocols.queries.commit import commitments_of
 from tests.protocols.small import (
     committed,
     count,
@@ -33,22 +35,37 @@ from tests.protocols.small import (
     study_of,
 )
 from tests.randomness import SeededRandomness
+from tests.worlds import put_together, taken_apart
 
 DATA = data_of(a="x", b="yzw")
 STUDY = study_of(DATA)
+FORMS = commitments_of(STUDY, {name: [name.encode()] for name in STUDY.variables}, b"")
 SECRET = np.array([DATA["a"].codes["x"] == code for code in (1, 2)], np.uint16)
 
 
 def one_more(sent, packet):
-    """Add one to all masked columns that the malicious b sends."""
-    if sent.sender != "b" or sent.receiver != "a" or not isinstance(sent.message, Masked):
+    """Add one to all masked indicators, and products of them, that the malicious b sends."""
+    if sent.sender != "b" or sent.receiver != "a":
         return packet
-    return sealed(packet, replace(sent.message, values=sent.message.values + np.uint16(1)))
+    if isinstance(sent.message, Masked):
+        values = sent.message.values + np.uint16(1)
+        return sealed(packet, replace(sent.message, values=values))
+    if isinstance(sent.message, Columns):
+        columns = taken_apart(FORMS, "b", sent.message.values)
+        more = {key: v + v.dtype.type(key[0] == "indicators") for key, v in columns.items()}
+        return sealed(packet, replace(sent.message, values=put_together(FORMS, "b", more)))
+    return packet
 
 
 def sent_by_a(seen, kind):
-    """Put together what a has sent of one kind, block beside block."""
-    found = [s.message.values for s, _ in seen if s.sender == "a" and type(s.message) is kind]
+    """Put together what a has sent of one kind, block beside block: of columns, indicators."""
+    found = [
+        s.message.values
+        for s, _ in seen
+        if (s.sender, s.receiver) == ("a", "b") and type(s.message) is kind
+    ]
+    if kind is Columns:
+        found = [taken_apart(FORMS, "a", values)["indicators", 0] for values in found]
     return np.concatenate(found, 1)
 
 
@@ -65,7 +82,7 @@ def test_a_term_that_is_asked_for_twice_in_a_session(monkeypatch, numbered):
 
     with packets(monkeypatch, change) as seen:
         federation, study = committed(DATA)
-        masked = sent_by_a(seen, Masked)
+        masked = sent_by_a(seen, Columns)
         for _ in range(2):  # as any learner does with a prefix that it extends further
             asked.append("xyz with w")
             with suppress(ImpossibleTablesError):  # it does not trouble to take it out again
@@ -90,7 +107,7 @@ def test_a_study_that_is_gone_on_with(monkeypatch, new_ids):
             for role in federation.roles.values():
                 role.randomness = SeededRandomness(f"{role.party} {run * new_ids}".encode())
             study = federation.session.ask(Commit.of(STUDY))
-            columns.append(sent_by_a(seen, Masked))
+            columns.append(sent_by_a(seen, Columns))
             with suppress(ImpossibleTablesError):
                 count(federation, study, ("x", "y", "z"))
             parts.append(sent_by_a(seen, Part))

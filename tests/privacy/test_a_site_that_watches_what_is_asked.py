@@ -14,17 +14,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mpc.commitments import Commitments, Operand
+from mpc.commitments.commit import Columns
 from mpc.errors import ImpossibleTablesError
 from mpc.masked_tables.dealer import MaskBlock
-from mpc.masked_tables.messages import Masked
+from mpc.ring import Ring
 from protocols.queries.tables import Tables
 from protocols.site.data import SiteData
 from protocols.variables import Variable
 from tests.protocols.small import packets, sealed, seeded
+from tests.worlds import put_together, taken_apart
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.structure.k2 import k2
 
 READ = 16
+RECORDS = 200
+# The forms of b's columns: all that a message of columns is taken apart by.
+HELD_BY_B = Commitments(
+    b"", Ring(16), RECORDS, tuple(Operand(bytes([k]), 1, ("b",)) for k in range(READ))
+)
 
 
 @pytest.fixture
@@ -41,7 +49,7 @@ def test_a_lie_that_does_not_add_up_ends_the_run(monkeypatch):
 def test_what_k2_asks_next(monkeypatch, unchecked, lies):
     rng = np.random.default_rng(5)
     names = [f"z{k}" for k in range(READ)]
-    one = lambda: rng.integers(0, 2, 200).astype(np.uint8)  # noqa: E731
+    one = lambda: rng.integers(0, 2, RECORDS).astype(np.uint8)  # noqa: E731
     columns = {"a": {"x": one()}, "b": {name: one() for name in names}}
     data = {
         site: SiteData({n: Variable(n, ("no", "yes")) for n in found}, found)
@@ -50,10 +58,12 @@ def test_what_k2_asks_next(monkeypatch, unchecked, lies):
     committing = []
 
     def change(sent, packet):
-        if lies and not committing and sent.sender == "b" and isinstance(sent.message, Masked):
+        if lies and not committing and sent.sender == "b" and isinstance(sent.message, Columns):
             committing.append(True)
-            values = sent.message.values.copy()
-            values[np.arange(READ), np.arange(READ)] += np.uint16(40)
+            changed = taken_apart(HELD_BY_B, "b", sent.message.values)
+            for k in range(READ):
+                changed["indicators", k][0, k] += np.uint16(40)
+            values = put_together(HELD_BY_B, "b", changed)
             return sealed(packet, replace(sent.message, values=values))
         return packet
 
@@ -78,10 +88,10 @@ PAIRS = 10
 def test_a_lying_dealer_alone(monkeypatch, unchecked, lies):
     """It adds 13 to one record and takes it from another, in its part of the term z_k y_k."""
     rng = np.random.default_rng(8)
-    one = lambda: rng.integers(0, 2, 200).astype(np.uint8)  # noqa: E731
+    one = lambda: rng.integers(0, 2, RECORDS).astype(np.uint8)  # noqa: E731
     columns = {"a": {"x": one()}, "c": {f"y{k}": one() for k in range(PAIRS)}, "b": {}}
     for k in range(PAIRS):
-        flip = (rng.random(200) < 0.38).astype(np.uint8)
+        flip = (rng.random(RECORDS) < 0.38).astype(np.uint8)
         columns["b"][f"z{k}"] = columns["c"][f"y{k}"] ^ flip
     data = {
         site: SiteData({n: Variable(n, ("no", "yes")) for n in found}, found)

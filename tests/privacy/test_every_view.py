@@ -10,6 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+import mpc.commitments.masks
 import mpc.masked_tables.masks
 import mpc.masked_tables.site
 from mpc.masked_tables import Group
@@ -126,10 +127,10 @@ def test_small_masks_are_rejected():
 
 
 def test_one_mask_for_two_commitments_is_rejected(monkeypatch):
-    def without_id(purpose, *parts):
-        return label(purpose, *(parts[:1] if purpose == "commit" else parts))
+    def without_id(purpose, context, _, form):
+        return label(purpose, context, form)
 
-    monkeypatch.setattr(mpc.masked_tables.masks, "label", without_id)
+    monkeypatch.setattr(mpc.commitments.masks, "label", without_id)
     ask = asking([Group((0,), (2,)), Group((1,), (2,))])
     columns = columns_of("a", "a", "b")
     assert is_rejected(columns, ask)
@@ -171,7 +172,7 @@ def views_of_the_analyst(zero_share):
     for counts in ({"a": 2, "b": 1}, {"a": 0, "b": 3}):
         key, seen = TableStream(), Counter()
         zero_share("a", {"b": key}, ring, b"sum", 1)  # asks for the elements
-        for _ in key.assignments(ring, list(key.values)):
+        for _ in key.assignments(list(key.values)):
             shares = {
                 party: ring.reduce(
                     np.array([count], np.uint8) + zero_share(party, {peer: key}, ring, b"sum", 1)

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import pytest
 
+from mpc.commitments.commit import Columns
 from mpc.labelled import Labelled
 from mpc.masked_tables import site as counting
 from mpc.masked_tables.block import Block
@@ -52,7 +53,7 @@ class Notes:
 
     def __init__(self, monkeypatch):
         self.values, self.twice = {}, []
-        self.limit, self.sent, self.shares, self.plans, self.run = None, 0, {}, set(), 0
+        self.limit, self.sent, self.shares, self.run = None, 0, {}, 0
         self._watch_terms(monkeypatch)
         self._watch_shares(monkeypatch)
         self._watch_messages(monkeypatch)
@@ -69,7 +70,6 @@ class Notes:
 
         def watched(block, terms):
             masks = block.masks
-            self.plans.add(block.plan.name)
             for term in terms:
                 masked = block._kind(block.site.party, terms) is Masked
                 name = masks._name("remask" if masked else "extend", term)
@@ -108,8 +108,8 @@ class Notes:
 
     @property
     def commitments(self):
-        """The labels under which columns were committed: all others are of queries."""
-        return {label[3] for label in self.values if label[2] is Masked} - self.plans
+        """The labels under which columns were committed."""
+        return {label[3] for label in self.values if label[2] is Columns}
 
 
 @pytest.fixture
@@ -205,4 +205,4 @@ def test_ids_that_are_not_drawn_anew_are_noted(notes, tmp_path):
     """As they once were not: under one label the others' factors can be other ones."""
     for _ in range(2):
         assert run(notes, tmp_path, ASKED[0], randomness=SeededRandomness) is not None
-    assert any(Masked in label for label in notes.twice) and len(notes.commitments) == 1
+    assert any(Columns in label for label in notes.twice) and len(notes.commitments) == 1

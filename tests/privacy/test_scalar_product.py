@@ -75,8 +75,8 @@ def distributions(parties, honest, bits, records, others=1, limit=None, salt="")
             return tuple(result.tolist()), tuple(s.message.values.tobytes() for s in seen)
 
         result, _ = view()
-        places = places or influential(secret, view, limit or 2**bits)
-        views = Counter(view()[1] for _ in secret.assignments(ring, places))
+        places = places or influential(secret, view)
+        views = Counter(view()[1] for _ in secret.assignments(places))
         found[result].append(views)
     return found
 

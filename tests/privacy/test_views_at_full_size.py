@@ -15,7 +15,7 @@ from mpc.masked_tables import Group
 from mpc.masked_tables.messages import Correction, Masked, Part
 from mpc.randomness import StreamKey, label
 from mpc.sharing import Share
-from tests.worlds import world
+from tests.worlds import taken_apart, world
 
 RECORDS = 20_000
 BUCKETS = 32
@@ -32,12 +32,15 @@ class SmallMasks:
 
 
 def views(data_of_b, bits, wrap):
-    """Return all values of each (kind, sender, receiver), when b holds these codes."""
+    """Return the bits and values of each (kind, sender, receiver), when b holds these codes.
+
+    Of columns, `kind` is the form: b has indicators, codes and, for code 2, flags.
+    """
     generator = np.random.default_rng(11)
     codes = {site: generator.integers(0, 3, RECORDS) for site in "ac"}
     columns = [
         (2, False, {"a": codes["a"]}),
-        (2, False, {"b": data_of_b}),
+        (2, True, {"b": data_of_b}),
         (2, False, {"c": codes["c"]}),
     ]
     secret = bytes([int(data_of_b[0])])  # other masks in another run
@@ -46,11 +49,15 @@ def views(data_of_b, bits, wrap):
         return wrap(StreamKey(label("key", secret, a, b)))
 
     w = world(columns, RECORDS, bits, block_rows=8192, stream=stream)
-    messages = w.commit() + w.count(w.plan([Group((0, 1), (2,)), Group((0, 2), (1,))]))[1]
-    found = defaultdict(list)
-    for m in messages:
+    found, rings = defaultdict(list), {}
+    for m in w.commit():
+        columns = taken_apart(w.commitments, m.sender, m.message.values)
+        for (form, place), values in columns.items():
+            found[form, m.sender, m.receiver].append(values.ravel())
+            rings[form] = w.commitments.form(form, place).ring.bits
+    for m in w.count(w.plan([Group((0, 1), (2,)), Group((0, 2), (1,))]))[1]:
         found[type(m.message), m.sender, m.receiver].append(m.message.values.ravel())
-    return {key: np.concatenate(values) for key, values in found.items()}
+    return {key: (rings.get(key[0], bits), np.concatenate(v)) for key, v in found.items()}
 
 
 def p_values(bits, wrap=lambda key: key):
@@ -59,12 +66,13 @@ def p_values(bits, wrap=lambda key: key):
     assert zeros.keys() == twos.keys()
     found = {}
     for key in zeros:
-        if key[0] is Share or len(zeros[key]) < 100 * BUCKETS:
+        width, drawn = zeros[key]
+        if key[0] is Share or len(drawn) < 100 * BUCKETS:
             continue  # shares are compared below, by their sum; corrections are short
-        for shift in (0, bits - 5):
+        for shift in (0, width - 5):
             counts = [
                 np.bincount((v >> v.dtype.type(shift)) % BUCKETS, minlength=BUCKETS)
-                for v in (zeros[key], twos[key])
+                for v in (drawn, twos[key][1])
             ]
             table = np.array(counts)
             found[(*key, shift)] = chi2_contingency(table[:, table.any(axis=0)]).pvalue
@@ -74,14 +82,17 @@ def p_values(bits, wrap=lambda key: key):
 @pytest.mark.parametrize("bits", [16, 32])
 def test_no_message_depends_on_the_data(bits):
     found = p_values(bits)
-    assert {key[0] for key in found} == {Masked, Part}
+    assert {key[0] for key in found} == {"indicators", "codes", "flags", Masked, Part}
     assert min(found.values()) > 1e-3 / len(found)
 
 
 def test_small_masks_are_rejected():
     found = p_values(16, SmallMasks)
-    to_others = [p for (kind, sender, _, _), p in found.items() if kind is Masked and sender == "b"]
-    assert to_others and min(to_others) < 1e-9
+    for form in ("indicators", "codes", "flags"):
+        to_others = [
+            p for (kind, sender, _, _), p in found.items() if (kind, sender) == (form, "b")
+        ]
+        assert len(to_others) == 4 and min(to_others) < 1e-9
 
 
 def test_shares_and_corrections_are_uniform():

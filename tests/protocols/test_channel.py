@@ -91,7 +91,7 @@ def test_nothing_that_travels_tells_a_name_a_state_or_a_masked_column():
         parties.errors(*DATA, DEALER)
     assert len(network.seen) > 60
     whole = b"".join(packet for *_, packet in network.seen)
-    for marker in (b"maybe", b"tables", b"describe", b"masked", b"joining", DEALER.encode()):
+    for marker in (b"maybe", b"tables", b"describe", b"columns", b"joining", DEALER.encode()):
         assert marker not in whole
     assert not any(np.frombuffer(p[96:], "u1").mean() < 60 for *_, p in network.seen)
 
@@ -126,7 +126,7 @@ PHASES = {
     "description": ("a", "description", 0),
     "agreed to commit": ("b", "answer", 2),
     "joining": ("b", "joining", 0),
-    "masked columns": ("a", "masked", 1),
+    "masked columns": ("a", "columns", 1),
     "committed": ("c", "committed", 0),
     "tables": ("b", "answer", 3),
     "an extension's part": ("a", "part", 0),
@@ -173,7 +173,7 @@ def test_a_study_goes_on_after_a_site_was_killed_and_started_again(monkeypatch):
     study = bytes(range(16))
     with Parties(DATA, network, memories=kept) as parties:
         with monkeypatch.context() as patch:
-            killer = Killer(patch, network, "b", "masked", 1)
+            killer = Killer(patch, network, "b", "columns", 1)
             with pytest.raises(PeerGoneError, match="b: "):
                 counter_of(parties, study=study)
             assert killer.done.is_set()
