@@ -162,7 +162,7 @@ def test_a_table_that_cannot_be_held(tmp_path, capsys):
     rows = generator.integers(0, 70, (3000, 5)).astype(str)
     path = write(tmp_path / "wide.csv", list("abcde"), [[f"s{v}" for v in row] for row in rows])
     assert_refused(
-        capsys, tmp_path, "cells; a table may have at most", "--data", path, "--sites", 2, "--structure",
+        capsys, tmp_path, "a table may have at most", "--data", path, "--sites", 2, "--structure",
         _chain(tmp_path, "abcde"),
     )  # fmt: skip
 
