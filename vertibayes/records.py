@@ -83,7 +83,8 @@ def read_records(
         variable's states: it names the file, the column and the record.
     """
     appended = {name for name in variables if missing_state and has_missing_state(variables[name])}
-    return _encode(str(path), read_columns(path), variables, missing_codes, appended, target)
+    columns = read_columns(path, keep_spaces=_have_spaces(variables))
+    return _encode(str(path), columns, variables, missing_codes, appended, target)
 
 
 def read_frame(frame: DataFrame, network: Network, target: str | None = None) -> Records:
@@ -142,3 +143,9 @@ def _none_of_the_variables(
         f"{source} has none of the model's variables: it has {', '.join(columns)}, the model "
         f"{', '.join(variables)}"
     )
+
+
+def _have_spaces(variables: Mapping[str, Variable]) -> bool:
+    """Whether names or states have outer spaces, so that those of a file are not trimmed."""
+    texts = (text for name, v in variables.items() for text in (name, *v.states))
+    return any(text != text.strip() for text in texts)

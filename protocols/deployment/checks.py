@@ -192,6 +192,9 @@ def _check_certificate(found: Findings, file: AnyFile, now: datetime) -> None:
 
 def _check_data(found: Findings, file: SiteFile, data: SiteData) -> None:
     found.say("ok", f"{file.party}: {data.records} records; compare the number with the others")
+    report = data.report.message()
+    if report is not None:
+        found.say("warning", f"{file.party}: {report}")
     found.say("ok", f"{file.party}: the counts below are its own: no line of them is for others")
     for name, variable in data.variables.items():
         counts = np.bincount(data.codes[name], minlength=len(variable.states) + 1)

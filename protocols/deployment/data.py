@@ -3,62 +3,67 @@
 from __future__ import annotations
 
 from protocols.deployment.files import SiteFile
-from protocols.deployment.parts import DataSource, VariableSpec
 from protocols.errors import DataError
-from protocols.site.alignment import check_ids, order_of
-from protocols.site.binning import bin_names
+from protocols.site.alignment import check_ids
 from protocols.site.data import SiteData
-from protocols.site.encoding import Advice, Encoded, Encoding, encode, encode_known
-from protocols.site.text import TextColumn, read_columns
+from protocols.site.encoding import Encoding
+from protocols.site.findings import Advice
+from protocols.site.text import read_columns
 
 ADVICE = Advice(
-    leave_out="leave it out of [variables]",
-    more_states="raise most_states",
-    identifies="it is no variable",
-    missing="name it in missing_codes",
-    word="name it in missing_codes if it says missing, or make the variable { categorical = true }",
+    exclude="removing {names} from [variables]",
+    categorical="{names} = { categorical = true }",
+    ignore_case="{names} = { ignore_case = true }",
+    more_states="most_states = {count}",
+    cut="COLUMN = { edges = [...] }",
+    identifies="record_key = {names}",
+    missing="missing_codes = [{code}]",
+    for_shell=False,
 )
 
 
 def read_data(site: SiteFile) -> SiteData:
     """Read a site's records, of the variables that it offers, in the order of their identifiers.
 
+    Variables that tell nothing are left out unless the file says ``strict``; the data's report
+    says which.
+
     Raises
     ------
     DataError
-        If the file cannot be read, lacks a column, or one cannot be encoded.
+        If the file cannot be read, has no column of a variable, or one cannot be encoded.
     """
     source = site.data
-    columns = read_columns(source.file)
+    columns = read_columns(source.file, keep_spaces=source.keep_spaces)
     if source.record_key not in columns:
         raise DataError(f"{source.file}: no column {source.record_key!r} (record_key)")
-    lacking = [name for name in site.variables if name not in columns]
-    if lacking:
-        told = f"no column {', '.join(lacking)} ([variables]); there are {', '.join(columns)}"
-        raise DataError(f"{source.file}: {told}")
-    check_ids(str(source.file), f"record_key {source.record_key!r}", columns[source.record_key])
-    encoded = {  # before they are put in order: errors name the file's own records
-        name: _encoded(name, columns[name], spec, source) for name, spec in site.variables.items()
-    }
-    order = order_of(columns[source.record_key])
-    variables = {name: found.variable for name, found in encoded.items()}
-    codes = {name: found.codes[order] for name, found in encoded.items()}
-    return SiteData(variables, codes, columns[source.record_key].take(order))
+    unknown = [name for name in site.variables if name not in columns]
+    if unknown:
+        there = f"no column {', '.join(unknown)} ([variables]); there are {', '.join(columns)}"
+        raise DataError(f"{source.file}: {there}")
+    ids = columns[source.record_key]
+    check_ids(str(source.file), f"record_key {source.record_key!r}", ids)
+    offered = {name: columns[name] for name in site.variables}
+    data = SiteData.from_text(str(source.file), offered, _encoding(site), ids, strict=source.strict)
+    for variable in data.variables.values():
+        try:
+            variable.check_printable()
+        except ValueError as error:
+            raise DataError(f"{source.file}: {error}") from None
+    return data.in_order_of_ids()  # encoded before: errors name the file's own records
 
 
-def _encoded(name: str, column: TextColumn, spec: VariableSpec, source: DataSource) -> Encoded:
-    states = bin_names(spec.edges) if spec.edges else spec.states
-    how = Encoding(
-        source.missing_codes,
-        {name: states} if states else {},
-        (name,) if spec.categorical else (),
-        spec.bins or source.bins,
-        source.most_states,
-        ADVICE,
+def _encoding(site: SiteFile) -> Encoding:
+    specs, source = site.variables, site.data
+    return Encoding(
+        missing_codes=source.missing_codes,
+        states={name: spec.states for name, spec in specs.items() if spec.states},
+        categorical=[name for name, spec in specs.items() if spec.categorical],
+        bins=source.bins,
+        most_states=source.most_states,
+        cuts={name: spec.edges for name, spec in specs.items() if spec.edges},
+        binning=source.binning,
+        ignore_case=[name for name, spec in specs.items() if spec.ignore_case],
+        own_bins={name: spec.bins for name, spec in specs.items() if spec.bins is not None},
+        advice=ADVICE,
     )
-    encoded = (encode_known if spec.edges else encode)(str(source.file), name, column, how)
-    try:
-        encoded.variable.check_printable()
-    except ValueError as error:
-        raise DataError(f"{source.file}: {error}") from None
-    return encoded

@@ -15,6 +15,7 @@ from mpc.rounds import Party
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
 from protocols.public_keys import decode_public
+from protocols.site.binning import METHODS
 from protocols.sizes import parse_size
 from protocols.transports.cells import Certificates
 from protocols.transports.nvflare import NAME, RESERVED
@@ -53,24 +54,30 @@ class VariableSpec:
     categorical : bool
         Whether its numbers are names.
     bins : float, optional
-        The smallest share of the records in a bin.
+        The share of the records in a bin.
+    ignore_case : bool
+        Whether texts that differ only in case are one state.
     """
 
     states: tuple[str, ...] = ()
     edges: tuple[Decimal, ...] = ()
     categorical: bool = False
     bins: float | None = None
+    ignore_case: bool = False
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """A site's data file, and how it is read."""
+    """A site's data file, and how it is read; see `protocols.site.encoding.Encoding`."""
 
     file: Path
     record_key: str
     missing_codes: tuple[str, ...]
     bins: float
     most_states: int
+    binning: str
+    keep_spaces: bool
+    strict: bool
 
 
 class Parties(NamedTuple):
@@ -257,8 +264,13 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
         table.names("missing_codes", ()),
         _share(table, 0.1),
         table.whole("most_states", 100, least=2),
+        table.text("binning", "equal-frequency"),
+        table.flag("keep_spaces", False),
+        table.flag("strict", False),
     )
     table.end()
+    if found.binning not in METHODS:
+        raise table.error("binning", f"must be {' or '.join(METHODS)}, got {found.binning!r}")
     if found.record_key in variables:
         reason = f"{found.record_key!r} is a variable; identifiers never leave a site"
         raise table.error("record_key", reason)
@@ -279,6 +291,7 @@ def _variable(table: Table) -> VariableSpec:
         _edges(table),
         table.flag("categorical", False),
         _share(table) if "bins" in table else None,
+        table.flag("ignore_case", False),
     )
     table.end()
     ways = [name for name in ("states", "edges", "categorical", "bins") if name in table]

@@ -85,6 +85,11 @@ def _all_but_the_analyst(file: SiteFile | DealerFile) -> dict[str, bytes]:
 def run_site(file: SiteFile, tell: Tell) -> None:
     """Serve the analyst's sessions until stopped."""
     with site_role(file) as role:
+        report = role.data.report
+        for name, finding in report.left_out.items():
+            tell("variable left out", name=name, reason=finding.kind)
+        for name, finding in report.doubts:
+            tell("variable to check", name=name, reason=finding.kind)
         tell("ready", records=role.data.records, variables=tuple(role.shown))
         _serve(file, role, tell)
 

@@ -52,16 +52,20 @@ folder = "memory"                # what this site has promised and revealed: bac
 [data]
 file = "records.csv"             # never leaves this machine; with \\ in it, as 'C:\\data\\x.csv'
 record_key = "id"                # the column that identifies people: the same people at all sites
-# missing_codes = ["NA"]         # what says missing, beside the empty field
-# bins = 0.1                     # smallest share of the records in a bin of numbers
-# most_states = 100
+# missing_codes = ["NA"]         # what says missing, beside the empty field; in one: "age=999"
+# bins = 0.1                     # share of the records in a bin of numbers
+# binning = "equal-frequency"    # or "equal-width"
+# most_states = 100              # a variable with more is left out
+# keep_spaces = false            # spaces around names and values
+# strict = false                 # whether variables that would be left out are errors
 
 # The variables that are offered, one a line; a column that is not named here is never looked at.
 #   {{}}                           its states as found in the data; more than 16 numbers are binned
 #   {{ states = ["no", "yes"] }}   these states, in this order; another value is an error
 #   {{ edges = [18, 65] }}         numbers in these bins: up to 18, up to 65, above
-#   {{ bins = 0.2 }}               numbers in bins of a fifth of the records at least
-#   {{ categorical = true }}       numbers that are names
+#   {{ bins = 0.2 }}               numbers in bins of a fifth of the records
+#   {{ categorical = true }}       numbers or dates that are names
+#   {{ ignore_case = true }}       "yes" and "YES" are one state
 # A name with a space stands in quotes: "blood pressure" = {{ edges = [120, 140] }}
 [variables]
 {variables}

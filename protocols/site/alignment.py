@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,18 +28,10 @@ def check_ids(source: str, named: str, ids: TextColumn) -> None:
             raise DataError(f"{source}, record {record}: no {named}")
 
 
-def in_order(
-    columns: Mapping[str, TextColumn], ids: TextColumn
-) -> tuple[dict[str, TextColumn], TextColumn]:
-    """Return columns and identifiers with the records in the order of the identifiers' characters.
+def order_of(ids: TextColumn) -> NDArray[np.integer]:
+    """Return the places of the records in the order of their identifiers' characters.
 
     No other rule is applied: "7" and "007" are two people.
     """
-    order = order_of(ids)
-    return {name: column.take(order) for name, column in columns.items()}, ids.take(order)
-
-
-def order_of(ids: TextColumn) -> NDArray[np.integer]:
-    """Return the places of the records in the order of their identifiers' characters."""
     rank = np.argsort(np.argsort(np.array(ids.texts, object)))[ids.places]
     return np.argsort(rank, kind="stable")

@@ -1,21 +1,54 @@
-"""Bins for numeric columns, made at the site, whose edges are no values of the data."""
+"""Bins for numeric columns, made at the site.
+
+An edge is the shortest decimal between two neighbouring values, so that it is no value of the data;
+between two whole numbers that follow each other it is the lower one (``le_29``: up to 29). The bin
+of a frequent value names it (``eq_0``). Bins of equal width also show about where the column begins
+and ends.
+"""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation, localcontext
+from collections.abc import Callable, Sequence
+from decimal import Decimal, localcontext
 from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
 FEWEST_RECORDS = 10
 PRECISION = 1000  # digits, more than between any two numbers of 300
 
+Group: TypeAlias = tuple[int, int]  # places of the first and the last value of a bin
+_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_NAME = re.compile(rf"(?:le|lt)_{_NUMBER}|{_NUMBER}_to_{_NUMBER}|gt_{_NUMBER}|eq_{_NUMBER}")
 
-def bin_edges(values: Sequence[Decimal], counts: Sequence[int], share: float) -> list[Decimal]:
-    """Cut sorted distinct values into consecutive bins of enough records.
 
-    Each bin has at least ``share`` of the records and at least 10; a last bin that is too small
-    joins the one before (van Daalen et al. 2024, "Experimental setup").
+class Bin(NamedTuple):
+    """The numbers above `low`, up to `high`; if both are one number, that number alone.
+
+    A number that has a bin of its own is in no other.
+    """
+
+    low: Decimal | None
+    high: Decimal | None
+
+    @property
+    def single(self) -> bool:
+        """Whether it holds one number."""
+        return self.low is not None and self.low == self.high
+
+    def has(self, value: Decimal) -> bool:
+        """Whether a number lies in it."""
+        if self.single:
+            return value == self.low
+        return (self.low is None or self.low < value) and (self.high is None or value <= self.high)
+
+
+def equal_frequency(values: Sequence[Decimal], counts: Sequence[int], share: float) -> list[Bin]:
+    """Cut sorted distinct values into bins of as equal size as ties allow.
+
+    There are at most ``1 / share`` bins, of at least 10 records each. A value that has more records
+    than a bin should has a bin of its own, and the other records share the other bins.
 
     Parameters
     ----------
@@ -24,25 +57,130 @@ def bin_edges(values: Sequence[Decimal], counts: Sequence[int], share: float) ->
     counts : sequence of int
         Records of each value.
     share : float
-        Of all records, in (0, 1].
+        Of all records in a bin, in (0, 1].
 
     Returns
     -------
-    edges : list of Decimal
-        The inner edges, each the shortest decimal strictly between two neighbouring values, so that
-        no record changes its bin and no value is published.
+    bins : list of Bin
+        One, if there are too few records for two.
     """
-    wanted = max(Decimal(str(share)) * sum(counts), Decimal(FEWEST_RECORDS))
-    ends: list[int] = []
-    inside = 0
-    for place, count in enumerate(counts):
+    records = sum(counts)
+    bins = min(_most_bins(share), records // FEWEST_RECORDS)
+    heavy = [place for place, count in enumerate(counts) if count * bins > records]
+    rest = records - sum(counts[place] for place in heavy)
+    left = bins - len(heavy)
+    groups: list[Group] = []
+    for before, after in pairwise([-1, *heavy, len(values)]):
+        inside = sum(counts[before + 1 : after])
+        if inside:
+            several = max(1, min(round(inside / rest * left), inside // FEWEST_RECORDS))
+            groups += _balanced(counts, (before + 1, after - 1), several)
+            left, rest = left - several, rest - inside
+        if after < len(values):
+            groups.append((after, after))
+    alone = {(place, place) for place in heavy}
+    whole = all(value == value.to_integral_value() for value in values)
+
+    def edge(low: Decimal, high: Decimal) -> Decimal:
+        return low if whole and high - low == 1 else shortest_between(low, high)
+
+    return _bins(values, _merged(counts, groups), alone, edge)
+
+
+def equal_width(values: Sequence[Decimal], counts: Sequence[int], share: float) -> list[Bin]:
+    """Cut sorted distinct values into bins of equal width: ``1 / share``, as `equal_frequency`.
+
+    Edges are rounded to a hundredth of their distance, those of whole numbers to whole numbers. A
+    bin of fewer than 10 records joins its smaller neighbour.
+    """
+    with localcontext(prec=PRECISION):
+        width = (values[-1] - values[0]) / _most_bins(share)
+        whole = all(value == value.to_integral_value() for value in values)
+        step = Decimal(1).scaleb(max(width.adjusted() - 2, 0 if whole else -PRECISION))
+        rounded = {(values[0] + k * width).quantize(step) for k in range(1, _most_bins(share))}
+    edges = sorted(rounded)
+    places = [bisect_left(edges, value) for value in values]
+    starts = [
+        place for place in range(len(values)) if place == 0 or places[place] > places[place - 1]
+    ]
+    groups = [(first, after - 1) for first, after in pairwise([*starts, len(values)])]
+
+    def edge(low: Decimal, _high: Decimal) -> Decimal:
+        return edges[bisect_left(edges, low)]
+
+    return _bins(values, _merged(counts, groups), set(), edge)
+
+
+METHODS = {"equal-frequency": equal_frequency, "equal-width": equal_width}
+
+
+def _most_bins(share: float) -> int:
+    return int(1 / share + 1e-9)
+
+
+def _balanced(counts: Sequence[int], run: Group, bins: int) -> list[Group]:
+    """Cut a run of values into so many groups, or fewer if one were smaller than 10 records."""
+    for fewer in range(bins, 1, -1):
+        groups = _cut(counts, run, fewer)
+        first, last = groups[-1]
+        if sum(counts[first : last + 1]) >= FEWEST_RECORDS:
+            return groups
+    return [run]
+
+
+def _cut(counts: Sequence[int], run: Group, bins: int) -> list[Group]:
+    """Cut a run of values into groups: each ends where it is nearest to its part of the rest."""
+    groups: list[Group] = []
+    first, last = run
+    left, inside = sum(counts[first : last + 1]), 0
+    for place in range(first, last + 1):
+        count = counts[place]
+        parts = bins - len(groups)
+        if parts > 1 and inside >= FEWEST_RECORDS and (2 * inside + count) * parts > 2 * left:
+            groups.append((first, place - 1))
+            first, left, inside = place, left - inside, 0
         inside += count
-        if inside >= wanted and place + 1 < len(values):
-            ends.append(place)
-            inside = 0
-    if ends and inside < wanted:
-        ends.pop()
-    return [shortest_between(values[end], values[end + 1]) for end in ends]
+    return [*groups, (first, last)]
+
+
+def _merged(counts: Sequence[int], groups: Sequence[Group]) -> list[Group]:
+    """Join groups of fewer than 10 records with their smaller neighbours."""
+    merged = list(groups)
+    while len(merged) > 1:
+        sizes = [sum(counts[first : last + 1]) for first, last in merged]
+        place = min(range(len(sizes)), key=sizes.__getitem__)
+        if sizes[place] >= FEWEST_RECORDS:
+            break
+        around = [p for p in (place - 1, place + 1) if 0 <= p < len(sizes)]
+        other = min(around, key=sizes.__getitem__)
+        first, second = sorted((place, other))
+        merged[first : second + 1] = [(merged[first][0], merged[second][1])]
+    return merged
+
+
+def _bins(
+    values: Sequence[Decimal],
+    groups: Sequence[Group],
+    alone: set[Group],
+    edge: Callable[[Decimal, Decimal], Decimal],
+) -> list[Bin]:
+    """Return the bins of groups of values; groups in `alone` are one value, named."""
+    bins: list[Bin] = []
+    low: Decimal | None = None
+    for place, group in enumerate(groups):
+        value = values[group[1]]
+        following = groups[place + 1] if place + 1 < len(groups) else None
+        if group in alone:
+            bins.append(Bin(value, value))
+            low = value
+        elif following is None:
+            bins.append(Bin(low, None))
+        else:
+            first = values[following[0]]
+            high = first if following in alone else edge(value, first)
+            bins.append(Bin(low, high))
+            low = high
+    return bins
 
 
 def shortest_between(low: Decimal, high: Decimal) -> Decimal:
@@ -65,22 +203,66 @@ def shortest_between(low: Decimal, high: Decimal) -> Decimal:
             exponent -= 1
 
 
-def bin_names(edges: Sequence[Decimal]) -> tuple[str, ...]:
-    """Return the bins' names, as intervals: ``(-inf,2.5]``, ``(2.5,7]``, ``(7,inf)``."""
-    ends = ["-inf", *(f"{edge:f}" for edge in edges), "inf"]
-    names = [f"({low},{high}]" for low, high in pairwise(ends)]
-    return (*names[:-1], names[-1][:-1] + ")")
+def bins_at(edges: Sequence[Decimal]) -> list[Bin]:
+    """Return the bins between inner edges: up to the first, up to the next, above the last."""
+    return [Bin(low, high) for low, high in pairwise([None, *edges, None])]
 
 
-def edges_of(names: Sequence[str]) -> list[Decimal] | None:
-    """Take `bin_names` back; None if these are no bins' names."""
-    try:
-        edges = [Decimal(name.rpartition(",")[2][:-1]) for name in names[:-1]]
-    except InvalidOperation:
-        return None
-    return edges if tuple(names) == bin_names(edges) else None
+def bin_names(bins: Sequence[Bin]) -> tuple[str, ...]:
+    """Return the bins' names: ``le_2.5``, ``2.5_to_7``, ``gt_7``; ``lt_0``, ``eq_0``, ``gt_0``."""
+    following = [*bins[1:], None]
+    return tuple(_name(one, other) for one, other in zip(bins, following, strict=True))
 
 
-def bin_of(value: Decimal, edges: Sequence[Decimal]) -> int:
-    """Return the bin of a value."""
-    return bisect_left(edges, value)
+def _name(this: Bin, following: Bin | None) -> str:
+    if this.low is None:
+        before = following is not None and following.single
+        return "all" if this.high is None else f"{'lt' if before else 'le'}_{plain(this.high)}"
+    if this.single:
+        return f"eq_{plain(this.low)}"
+    return (
+        f"gt_{plain(this.low)}"
+        if this.high is None
+        else (f"{plain(this.low)}_to_{plain(this.high)}")
+    )
+
+
+def plain(value: Decimal) -> str:
+    """Return a number's digits, without an exponent or zeros that say nothing."""
+    text = f"{value:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def bins_of(names: Sequence[str]) -> list[Bin] | None:
+    """Take `bin_names` back; None if these are not the names of bins, all of them and in order."""
+    found = [_NAME.fullmatch(name) for name in names]
+    bins: list[Bin] = []
+    for match in found:
+        if match is None:
+            return None
+        up_to, low, high, above, alone = (g if g is None else Decimal(g) for g in match.groups())
+        bins.append(
+            Bin(alone, alone)
+            if alone is not None
+            else Bin(low, high)
+            if low is not None
+            else Bin(above, up_to)
+        )
+    return bins if len(bins) > 1 and _follow(bins) and tuple(names) == bin_names(bins) else None
+
+
+def _follow(bins: Sequence[Bin]) -> bool:
+    """Whether each bin begins where the one before ends, or holds a later number alone."""
+    for one, other in pairwise(bins):
+        if one.high is None or other.low is None or not one.high <= other.low:
+            return False
+        if one.high < other.low and not (one.single and other.single):
+            return False
+    return all(b.low is None or b.high is None or b.low <= b.high for b in bins)
+
+
+def bin_of(value: Decimal, bins: Sequence[Bin]) -> int | None:
+    """Return the bin of a value; None if it is in no bin, as beside or beyond single values."""
+    inside = [place for place, one in enumerate(bins) if one.has(value)]
+    return next((place for place in inside if bins[place].single), inside[0] if inside else None)

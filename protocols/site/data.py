@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.errors import DataError
-from protocols.site.encoding import Encoding, encode, is_missing
+from protocols.site.alignment import order_of
+from protocols.site.encoding import Encoded, Encoding, encode
+from protocols.site.findings import Finding, Report, UnsuitableColumnError
 from protocols.site.frame import columns_of, text_column
 from protocols.site.text import TextColumn, same_length
 from protocols.variables import Variable
@@ -30,6 +32,8 @@ class SiteData:
         Of each variable: 0 .. ``variable.codes - 1``.
     ids : TextColumn, optional
         The records' identifiers: they tell record sets apart, and never leave the site.
+    report : Report
+        What was found in the columns that the data were read from.
 
     Raises
     ------
@@ -40,6 +44,7 @@ class SiteData:
     variables: Mapping[str, Variable]
     codes: Mapping[str, NDArray[np.unsignedinteger]] = field(repr=False)
     ids: TextColumn | None = field(default=None, repr=False)
+    report: Report = field(default=Report(), repr=False)
 
     def __post_init__(self) -> None:
         if not self.variables or set(self.variables) != set(self.codes):
@@ -74,6 +79,14 @@ class SiteData:
         codes = {name: column[places] for name, column in self.codes.items()}
         return SiteData(self.variables, codes)
 
+    def in_order_of_ids(self) -> SiteData:
+        """Return the data with the records in the order of their identifiers' characters."""
+        if self.ids is None:
+            return self
+        order = order_of(self.ids)
+        codes = {name: column[order] for name, column in self.codes.items()}
+        return SiteData(self.variables, codes, self.ids.take(order), self.report)
+
     @classmethod
     def from_text(
         cls,
@@ -81,19 +94,43 @@ class SiteData:
         columns: Mapping[str, TextColumn],
         encoding: Encoding | None = None,
         ids: TextColumn | None = None,
+        *,
+        strict: bool = True,
     ) -> SiteData:
         """Encode a site's columns of text.
+
+        Parameters
+        ----------
+        site : str
+            What errors and findings name.
+        columns : mapping of str to TextColumn
+        encoding : Encoding, optional
+        ids : TextColumn, optional
+        strict : bool, default=True
+            Whether to refuse columns that tell nothing as they are; otherwise they are left out,
+            and ``report`` says which and why.
 
         Raises
         ------
         DataError
-            If a column cannot be encoded: it names the site and the column.
+            If a column cannot be encoded: it names the site and all such columns; if no column is
+            left; or if a value is not one of its column's declared states.
         """
         same_length(site, columns)
         how = encoding or Encoding()
-        encoded = [encode(site, name, column, how) for name, column in columns.items()]
-        variables = {found.variable.name: found.variable for found in encoded}
-        return cls(variables, {found.variable.name: found.codes for found in encoded}, ids)
+        encoded: dict[str, Encoded] = {}
+        left_out: dict[str, Finding] = {}
+        for name, column in columns.items():
+            try:
+                encoded[name] = encode(site, name, column, how)
+            except UnsuitableColumnError as error:
+                left_out[name] = error.finding
+        doubts = [(name, finding) for name, e in encoded.items() for finding in e.findings]
+        report = Report(site, len(columns), left_out, doubts, how.advice)
+        if left_out and (strict or not encoded):
+            raise DataError(report.refusal())
+        variables = {name: e.variable for name, e in encoded.items()}
+        return cls(variables, {name: e.codes for name, e in encoded.items()}, ids, report)
 
     @classmethod
     def from_frame(
@@ -103,6 +140,7 @@ class SiteData:
         *,
         site: str = "data frame",
         ids: str | None = None,
+        strict: bool = True,
     ) -> SiteData:
         """Encode a data frame: categories are states in their order, other columns as in files.
 
@@ -116,6 +154,8 @@ class SiteData:
             What errors name.
         ids : str, optional
             The name of the column, or of the index, that has the records' identifiers.
+        strict : bool, default=True
+            As in `from_text`.
 
         Raises
         ------
@@ -133,8 +173,8 @@ class SiteData:
             frame = frame.drop(columns=ids)
         columns, declared = columns_of(site, frame)
         states = {
-            name: [category for category in categories if not is_missing(category, how)]
+            name: [category for category in categories if not how.says_missing(category, name)]
             for name, categories in declared.items()
         }
         how = replace(how, states={**states, **how.states})
-        return cls.from_text(site, columns, how, identifiers)
+        return cls.from_text(site, columns, how, identifiers, strict=strict)

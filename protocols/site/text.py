@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocols.errors import DataError
+from protocols.site.formats import encoding_error, open_text
 
 
 @dataclass(frozen=True)
@@ -58,42 +57,46 @@ def _is_gap(value: object) -> bool:
         return True
 
 
-def read_columns(path: str | Path) -> dict[str, TextColumn]:
-    """Read a CSV file, gzipped if its name ends in ``.gz``: a header, then records of text.
+def read_columns(path: str | Path, *, keep_spaces: bool = False) -> dict[str, TextColumn]:
+    """Read a CSV file, gzipped or not: a header, then records of text.
+
+    Parameters
+    ----------
+    path : str or Path
+    keep_spaces : bool, default=False
+        Whether to keep the spaces around names and values.
 
     Raises
     ------
     DataError
-        If there is no such file, it is empty, has no records, a column twice or without a name, or
-        a record with more or fewer fields than the header; it names the file and the line.
+        If there is no such file, it is no CSV file in UTF-8, it is empty, has no records, a column
+        twice or without a name, or a record with more or fewer fields than the header; it names
+        the file and the line.
     """
     path = Path(path)
     try:
-        with _open(path) as lines:
-            return _columns(path, csv.reader(lines, strict=True))
+        with open_text(path) as lines:
+            return _columns(path, csv.reader(lines, strict=True), keep_spaces)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise DataError(f"{path}: a folder, not a file") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text ({error.reason})") from None
+    except UnicodeDecodeError:
+        raise encoding_error(path) from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
 
 
-def _open(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def _columns(path: Path, reader: Iterator[list[str]]) -> dict[str, TextColumn]:
+def _columns(path: Path, reader: Iterator[list[str]], keep_spaces: bool) -> dict[str, TextColumn]:
     numbered = _numbered(path, reader)
     _, header = next(numbered, (0, []))
     if not header:
         raise DataError(f"{path}: the file is empty")
     if len(header) == 1 and (separator := next((c for c in ";\t|" if c in header[0]), None)):
-        raise DataError(f"{path}: separated by {separator!r}, commas are wanted")
+        raise DataError(
+            f"{path}: the fields are separated by {separator!r}; export the file with commas"
+        )
+    header = header if keep_spaces else [name.strip() for name in header]
     check_names(str(path), header)
     seen: list[dict[str, int]] = [{} for _ in header]
     places = [array("i") for _ in header]
@@ -103,7 +106,8 @@ def _columns(path: Path, reader: Iterator[list[str]]) -> dict[str, TextColumn]:
                 f"{path}, line {line}: {len(fields)} fields, the header has {len(header)}"
             )
         for texts, column, field in zip(seen, places, fields, strict=True):
-            column.append(texts.setdefault(field, len(texts)))
+            text = field if keep_spaces else field.strip()
+            column.append(texts.setdefault(text, len(texts)))
     if not places[0]:
         raise DataError(f"{path}: a header and no records")
     columns = zip(header, seen, places, strict=True)
@@ -136,7 +140,7 @@ def check_names(source: str, names: Sequence[str]) -> None:
         if not name.strip():
             raise DataError(f"{source}: column {place + 1} has no name")
         if name in names[:place]:
-            raise DataError(f"{source}: the column {name!r} stands twice")
+            raise DataError(f"{source}: the column {name!r} appears twice")
 
 
 def same_length(source: str, columns: Mapping[str, TextColumn]) -> int:

@@ -1,6 +1,7 @@
 import csv
 import gzip
 import io
+import zipfile
 
 import numpy as np
 import pytest
@@ -29,14 +30,27 @@ def read(tmp_path, content, name="data.csv"):
         ("\ufeffa,b\n1,2\n", {"a": ["1"], "b": ["2"]}),
         ("\na,b\n\n1,2\n\n\n3,4\n\n", {"a": ["1", "3"], "b": ["2", "4"]}),
         ('"a,1","b""2"\n"x\ny",""\n', {"a,1": ["x\ny"], 'b"2': [""]}),
-        ("a,b\n,\n 1 , \n", {"a": ["", " 1 "], "b": ["", " "]}),
+        ("a,b\n,\n 1 , \n", {"a": ["", "1"], "b": ["", ""]}),
+        (" a,b\u00a0\nyes ,\u00a01\n", {"a": ["yes"], "b": ["1"]}),
         ("ä\n€\n", {"ä": ["€"]}),
         ("a\n1\n01\n1.0\n1\n", {"a": ["1", "01", "1.0", "1"]}),
     ],
 )
 def test_files_that_are_read(tmp_path, content, columns):
     assert read(tmp_path, content) == columns
-    assert read(tmp_path, gzip.compress(content.encode()), "data.csv.gz") == columns
+    zipped = gzip.compress(content.encode())
+    assert read(tmp_path, zipped, "data.csv.gz") == columns
+    assert read(tmp_path, zipped, "zipped.csv") == columns
+    assert read(tmp_path, content, "unzipped.csv.gz") == columns
+
+
+def test_outer_spaces_are_kept_on_demand(tmp_path):
+    (tmp_path / "s.csv").write_text(" a,b\n yes,no \n")
+    columns = read_columns(tmp_path / "s.csv", keep_spaces=True)
+    assert {name: values_of(column) for name, column in columns.items()} == {
+        " a": [" yes"],
+        "b": ["no "],
+    }
 
 
 fields = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4)
@@ -47,8 +61,8 @@ def test_what_csv_writes_is_read_again(records):
     file = io.StringIO(newline="")
     csv.writer(file).writerows([["a", "b"], *records])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("protocols.site.text._open", lambda _: io.StringIO(file.getvalue(), ""))
-        columns = read_columns("data.csv")
+        patch.setattr("protocols.site.text.open_text", lambda _: io.StringIO(file.getvalue(), ""))
+        columns = read_columns("data.csv", keep_spaces=True)
     assert [list(r) for r in zip(*map(values_of, columns.values()), strict=True)] == records
     assert all(len(set(column.texts)) == len(column.texts) for column in columns.values())
 
@@ -58,6 +72,21 @@ def told(part):
     return f"{len(part)} bytes" if isinstance(part, bytes) or len(part) > 60 else part
 
 
+def zipped(name):
+    """Return a ZIP archive with one file, as workbooks are."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, "x")
+    return file.getvalue()
+
+
+LATIN = (
+    "probably Latin-1 (Windows-1252); save it in UTF-8, as with: "
+    "iconv -f WINDOWS-1252 -t UTF-8 d.csv > NEW.csv"
+)
+UTF_16 = "text in UTF-16; save it in UTF-8, as with: iconv -f {} -t UTF-8 d.csv > NEW.csv"
+AS_CSV = "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file"
+OLD_EXCEL = bytes.fromhex("D0CF11E0A1B11AE1") + bytes(600)
 ZIPPED = gzip.compress(b"a,b\n1,2\n" * 50)
 
 
@@ -71,18 +100,25 @@ ZIPPED = gzip.compress(b"a,b\n1,2\n" * 50)
         ("d.csv", "a,b\n\n1,2\n\n3,4,5\n", ", line 5: 3 fields, the header has 2"),
         ("d.csv", 'a,b\n"1\n1",2\n3\n', ", line 4: 1 fields"),
         ("d.csv", "a,b\n1,2\n   \n", ", line 3: 1 fields"),
-        ("d.csv", "a,b,a\n1,2,3\n", ": the column 'a' stands twice"),
+        ("d.csv", "a,b,a\n1,2,3\n", ": the column 'a' appears twice"),
+        ("d.csv", "a, a\n1,2\n", ": the column 'a' appears twice"),
         ("d.csv", "a,,b\n1,2,3\n", ": column 2 has no name"),
         ("d.csv", "a, \n1,2\n", ": column 2 has no name"),
-        ("d.csv", b"a,b\n1,\xff\n", ": not UTF-8 text"),
-        ("d.csv", "a,b\n1,2\n".encode("utf-16"), ": not UTF-8 text"),
+        ("d.csv", b"a,b\n1,\xfc\n", f", line 2: not UTF-8 text (byte 0xFC), {LATIN}"),
+        ("d.csv", "a,b\n1,2\n".encode("utf-16"), f": {UTF_16.format('UTF-16')}"),
+        ("d.csv", "a,b\n1,2\n".encode("utf-16-le"), f": {UTF_16.format('UTF-16LE')}"),
+        ("d.csv", "a,b\n1,2\n".encode("utf-16-be"), f": {UTF_16.format('UTF-16BE')}"),
+        ("d.csv", zipped("xl/workbook.xml"), f": an Excel workbook (.xlsx); {AS_CSV}"),
+        ("d.csv", zipped("content.xml"), f": an OpenDocument file; {AS_CSV}"),
+        ("d.csv", zipped("d.csv"), ": a ZIP archive; unpack it and give the CSV file in it"),
+        ("d.csv", OLD_EXCEL, f": an Excel workbook (.xls); {AS_CSV}"),
+        ("d.csv", b"PAR1" + bytes(9), ": a Parquet file, which this version does not read; conv"),
         ("d.csv", 'a,b\n1,"2"3\n', ", line 2: "),
         ("d.csv", 'a,b\n1,2\n3,"4\n', ", line 3: a quote that is not closed"),
         ("d.csv", f"a\n{'x' * 140_000}\n", ", line 2: field larger"),
-        ("d.csv.gz", "a,b\n1,2\n", ": cannot be read (Not a gzipped file"),
         ("d.csv.gz", ZIPPED[:-12], ": cannot be read (Compressed file ended"),
         ("d.csv.gz", ZIPPED[:-8] + bytes(8), ": cannot be read (CRC check failed"),
-        ("d.csv.gz", gzip.compress(b"a\n\xff\n"), ": not UTF-8 text"),
+        ("d.csv.gz", gzip.compress(b"a\n\xff\n"), ", line 2: not UTF-8 text"),
         ("d.csv.gz", b"", ": the file is empty"),
     ],
     ids=told,
@@ -117,7 +153,7 @@ def test_some_records_in_another_order(values, data):
 
 def test_names_are_wanted_once_each():
     check_names("s", ["a", "b"])
-    with pytest.raises(DataError, match="s: the column 'a' stands twice"):
+    with pytest.raises(DataError, match="s: the column 'a' appears twice"):
         check_names("s", ["a", "b", "a"])
 
 

@@ -31,18 +31,50 @@ SEVERAL = (
     "--exclude",
     "--missing-codes",
     "--categorical",
+    "--ignore-case",
+    "--cut",
 )  # options that take several values in a row
 
 Exclude = Annotated[list[str] | None, typer.Option(help="Columns to leave out: several in a row.")]
 MissingCodes = Annotated[
     list[str] | None,
-    typer.Option(help="What says missing, beside the empty field: several in a row."),
+    typer.Option(
+        help="What says missing, beside the empty field: several in a row; COLUMN=CODE in one "
+        "column."
+    ),
 ]
 Categorical = Annotated[
-    list[str] | None, typer.Option(help="Columns whose numbers are names: never binned.")
+    list[str] | None,
+    typer.Option(help="Columns whose texts are names, numbers and dates too: never binned."),
 ]
-Bins = Annotated[float, typer.Option(help="Smallest share of the records in a bin, to 0.5.")]
-MaxStates = Annotated[int, typer.Option(help="Most states of a variable.")]
+IgnoreCase = Annotated[
+    list[str] | None,
+    typer.Option(help="Columns in which 'yes' and 'YES' are one state: several in a row."),
+]
+Cut = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=EDGE,EDGE",
+        help="Bins of a numeric column, as age=18,65: up to 18, up to 65, above. Several in a row.",
+    ),
+]
+Binning = Annotated[
+    str, typer.Option(help="How other numeric columns are cut: equal-frequency or equal-width.")
+]
+Bins = Annotated[
+    float,
+    typer.Option(help="Share of the records in a bin, to 0.5; of equal width: of the range."),
+]
+MaxStates = Annotated[
+    int, typer.Option(help="Most states of a variable; columns with more are left out.")
+]
+KeepSpaces = Annotated[
+    bool, typer.Option("--keep-spaces", help="Keep spaces around values and column names.")
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Refuse data with columns that would be left out, naming all."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
 
 
@@ -133,7 +165,12 @@ def _learn(
     folds: Annotated[int, typer.Option(help="Of scv and svdg, which wants 10 records each.")] = 10,
     pseudo_count: Annotated[float, typer.Option(help="Added to each cell of the CPTs.")] = 0.0,
     bins: Bins = 0.1,
+    binning: Binning = "equal-frequency",
+    cut: Cut = None,
+    ignore_case: IgnoreCase = None,
     max_states: MaxStates = 100,
+    keep_spaces: KeepSpaces = False,
+    strict: Strict = False,
     structure_records: Annotated[
         int | None, typer.Option(help="Learn the structure on a sample of so many records.")
     ] = None,
@@ -172,13 +209,18 @@ def _learn(
         sites,
         partition,
         id_column,
-        tuple(exclude or ()),
-        codes,
-        tuple(categorical or ()),
-        bins,
-        max_states,
-        seed,
-        _bytes(memory),
+        exclude=tuple(exclude or ()),
+        missing_codes=codes,
+        categorical=tuple(categorical or ()),
+        bins=bins,
+        max_states=max_states,
+        cut=tuple(cut or ()),
+        binning=binning,
+        ignore_case=tuple(ignore_case or ()),
+        keep_spaces=keep_spaces,
+        strict=strict,
+        seed=seed,
+        memory=_bytes(memory),
     )
     options = Options(
         ordering=read_ordering(ordering),
@@ -266,7 +308,12 @@ def _nb(
     missing_codes: MissingCodes = None,
     categorical: Categorical = None,
     bins: Bins = 0.1,
+    binning: Binning = "equal-frequency",
+    cut: Cut = None,
+    ignore_case: IgnoreCase = None,
     max_states: MaxStates = 100,
+    keep_spaces: KeepSpaces = False,
+    strict: Strict = False,
     seed: Annotated[int, typer.Option(help="Of how FILE is dealt and held out.")] = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -289,6 +336,11 @@ def _nb(
         categorical=tuple(categorical or ()),
         bins=bins,
         max_states=max_states,
+        cut=tuple(cut or ()),
+        binning=binning,
+        ignore_case=tuple(ignore_case or ()),
+        keep_spaces=keep_spaces,
+        strict=strict,
         seed=seed,
     )
     request = Request(

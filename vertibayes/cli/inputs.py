@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,19 +14,13 @@ import numpy as np
 
 from protocols.errors import DataError
 from protocols.policy import GIBIBYTE
-from protocols.site.alignment import check_ids, in_order
+from protocols.site.alignment import check_ids
 from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding, is_missing
+from protocols.site.encoding import Encoding
+from protocols.site.numerals import number
 from protocols.site.text import TextColumn, read_columns
 from vertibayes.network import Structure
 from vertibayes.splitting import deal_columns
-
-Columns = dict[str, TextColumn]
-
-FEW_KNOWN = 0.05  # share of records with a value, below which a column is doubted
-LIKE_MISSING = frozenset(
-    ["na", "n/a", "nan", "null", "none", "?", "-", ".", "missing", "unknown", "-9", "-99", "-999"]
-)
 
 
 @dataclass(frozen=True)
@@ -40,31 +36,80 @@ class Source:
     categorical: tuple[str, ...] = ()
     bins: float = 0.1
     max_states: int = 100
+    cut: tuple[str, ...] = ()
+    binning: str = "equal-frequency"
+    ignore_case: tuple[str, ...] = ()
+    keep_spaces: bool = False
+    strict: bool = False
     seed: int = 0
     memory: int = GIBIBYTE
 
     @property
     def encoding(self) -> Encoding:
-        """How columns become variables."""
-        return Encoding(self.missing_codes, {}, self.categorical, self.bins, self.max_states)
+        """How columns become variables.
+
+        Raises
+        ------
+        ValueError
+            If an option is at fault: it names it.
+        """
+        return Encoding(
+            missing_codes=self.missing_codes,
+            categorical=self.categorical,
+            bins=self.bins,
+            most_states=self.max_states,
+            cuts=dict(map(_cut, self.cut)),
+            binning=self.binning,
+            ignore_case=self.ignore_case,
+        )
 
 
 @dataclass(frozen=True)
 class Sites:
-    """The sites' data, the order of all variables, and doubts about how they were read."""
+    """The sites' data, the order of all variables, what was left out, and warnings.
+
+    Parameters
+    ----------
+    data : mapping of str to SiteData
+    order : tuple of str
+    doubts : tuple of str
+        Of what may have been meant otherwise.
+    left_out : mapping of str to str
+        Why columns that were not excluded are no variables.
+    memory : int, default=1 GiB
+        What each site may use, in bytes.
+    """
 
     data: Mapping[str, SiteData]
     order: tuple[str, ...]
     doubts: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     memory: int = GIBIBYTE
+
+    def check_target(self, target: str | None) -> None:
+        """Refuse a target that was left out.
+
+        Raises
+        ------
+        DataError
+            It says why the column was left out.
+        """
+        if target is not None and target in self.left_out:
+            raise DataError(f"--target {target}: the column is left out: {self.left_out[target]}")
 
 
 class Held(NamedTuple):
-    """What one site holds: columns of text, the records' identifiers, what was left out."""
+    """What one file has: columns of text, the records' identifiers, what was excluded."""
 
-    columns: Columns
+    path: Path
+    columns: Mapping[str, TextColumn]
     ids: TextColumn | None
-    excluded: frozenset[str] = frozenset()
+    excluded: frozenset[str]
+
+    def encoded(self, source: Source) -> SiteData:
+        """Encode the columns."""
+        name, encoding = str(self.path), source.encoding
+        return SiteData.from_text(name, self.columns, encoding, self.ids, strict=source.strict)
 
 
 def read_sites(source: Source) -> Sites:
@@ -75,76 +120,87 @@ def read_sites(source: Source) -> Sites:
     DataError, ValueError
         If a file or an option is at fault: it names it, with the column and the line or record.
     """
-    encoding = source.encoding
     named = [_named(text) for text in source.data]
     if all(name is None for name, _ in named) and len(named) == 1:
-        held, order = _split_file(source, named[0][1])
-    elif all(name is not None for name, _ in named):
-        held = _file_a_site(source, [(name or "", path) for name, path in named])
-        order = [name for site in held.values() for name in site.columns]
-    else:
-        raise ValueError("--data is one FILE to be split, or NAME=FILE once for each site")
-    for name in source.categorical:
-        if name not in order:
-            raise DataError(f"no column {name!r} (--categorical); there are {', '.join(order)}")
-    data = {
-        site: SiteData.from_text(site, columns, encoding, ids)
-        for site, (columns, ids, _) in held.items()
-    }
-    return Sites(data, tuple(order), doubts(source, held), source.memory)
+        return _split_file(source, named[0][1])
+    if all(name is not None for name, _ in named):
+        return _file_a_site(source, [(name or "", path) for name, path in named])
+    raise ValueError("--data is one FILE to be split, or NAME=FILE once for each site")
 
 
-def read_pooled(source: Source) -> tuple[SiteData, tuple[str, ...]]:
-    """Read one file as it is, to be dealt to parties; and doubts about how it was read.
+def read_pooled(source: Source) -> Sites:
+    """Read one file as it is, to be dealt to parties: one site's data, under the file's name.
 
     Raises
     ------
     DataError, ValueError
         As `read_sites`.
     """
+    held = _take(source, Path(source.data[0]))
+    _check_names(source, [held])
+    data = held.encoded(source)
+    return _found(source, [held], [data], {str(held.path): data})
+
+
+def _cut(text: str) -> tuple[str, list[Decimal]]:
+    """Return a column's name and its edges, of ``--cut``."""
+    name, _, edges = text.rpartition("=")
+    found = [number(edge) for edge in edges.split(",")]
+    known = [edge for edge in found if edge is not None]
+    ascending = all(low < high for low, high in pairwise(known))
+    if not name or len(known) < len(found) or not ascending:
+        raise ValueError(
+            f"--cut {text}: a column and ascending numbers are expected, as --cut age=18,65"
+        )
+    return name, known
+
+
+def _check_names(source: Source, files: Sequence[Held]) -> None:
+    """Refuse options that name a column that no file has."""
+    names = [name for held in files for name in held.columns]
+    for name in source.exclude:
+        if not any(name in held.excluded for held in files):
+            raise DataError(f"no column {name!r} (--exclude); there are {', '.join(names)}")
     encoding = source.encoding
-    path = Path(source.data[0])
-    found = _take(source, path)
-    _check_excluded(source, [found])
-    for name in source.categorical:
-        if name not in found.columns:
-            raise DataError(f"no column {name!r} (--categorical)")
-    data = SiteData.from_text(str(path), found.columns, encoding)
-    return data, doubts(source, {str(path): found})
+    given = {
+        "--categorical": encoding.categorical,
+        "--cut": encoding.cuts,
+        "--ignore-case": encoding.ignore_case,
+    }
+    for option, columns in given.items():
+        for name in columns:
+            if name not in names:
+                raise DataError(f"no column {name!r} ({option}); there are {', '.join(names)}")
 
 
-def doubts(source: Source, held: Mapping[str, Held]) -> tuple[str, ...]:
-    """Return warnings of what may have been meant otherwise."""
-    texts: dict[str, list[str]] = {}
-    for site in held.values():
-        for name, column in site.columns.items():
-            for text in column.texts:
-                texts.setdefault(text, []).append(name)
-    told = []
-    for where, held_there in held.items():
-        for name, column in held_there.columns.items():
-            known = _known_share(column, source.encoding)
-            if 0 < known < FEW_KNOWN:
-                told.append(
-                    f"{where}: {name} has a value in {known:.1%} of the records only, which edges "
-                    f"and CPTs of it rest on; leave it out with --exclude {name}"
-                )
-    unused = [code for code in source.missing_codes if code not in texts]
-    told += [f"--missing-codes {code}: no such value in the data" for code in unused]
-    for text, names in texts.items():
-        if text.strip().lower() in LIKE_MISSING and text not in source.missing_codes:
-            told.append(
-                f"{text!r} in {', '.join(names)} is taken as a value; if it says missing: "
-                f"--missing-codes {text}"
-            )
-    return tuple(told)
+def _found(
+    source: Source,
+    files: Sequence[Held],
+    encoded: Sequence[SiteData],
+    sites: Mapping[str, SiteData],
+) -> Sites:
+    """Gather what was found in the files with what the sites then hold."""
+    reports = [data.report for data in encoded]
+    left_out = {name: report.reason(name) for report in reports for name in report.left_out}
+    order = tuple(n for held in files for n in held.columns if n not in left_out)
+    if len(order) < 2:
+        reasons = "".join(f"\n  {name}: {reason}" for name, reason in left_out.items())
+        raise DataError(
+            f"at least 2 columns are needed, got {len(order)}; left out: {len(left_out)}{reasons}"
+        )
+    unused = [code for code in source.missing_codes if not _occurs(code, files)]
+    warnings = [f"--missing-codes {code}: no such value in the data" for code in unused]
+    messages = [message for report in reports if (message := report.message())]
+    return Sites(sites, order, (*messages, *warnings), left_out, source.memory)
 
 
-def _known_share(column: TextColumn, encoding: Encoding) -> float:
-    """Return the share of records that have a value."""
-    used = np.bincount(column.places, minlength=len(column.texts))
-    lost = [is_missing(text, encoding) for text in column.texts]
-    return 1 - float(used[np.array(lost, bool)].sum()) / max(len(column.places), 1)
+def _occurs(code: str, files: Sequence[Held]) -> bool:
+    """Whether a code for missing is a value of a column."""
+    return any(
+        code in column.texts or code.removeprefix(f"{name}=") in column.texts
+        for held in files
+        for name, column in held.columns.items()
+    )
 
 
 def _named(text: str) -> tuple[str | None, Path]:
@@ -159,7 +215,7 @@ def _named(text: str) -> tuple[str | None, Path]:
 
 def _take(source: Source, path: Path) -> Held:
     """Read a file and set apart its identifiers and what is excluded."""
-    columns = read_columns(path)
+    columns = read_columns(path, keep_spaces=source.keep_spaces)
     ids = None
     if source.id_column is not None:
         if source.id_column not in columns:
@@ -169,40 +225,33 @@ def _take(source: Source, path: Path) -> Held:
     excluded = frozenset(name for name in source.exclude if columns.pop(name, None) is not None)
     if not columns:
         raise DataError(f"{path}: no columns are left")
-    return Held(columns, ids, excluded)
-
-
-def _check_excluded(source: Source, held: Collection[Held]) -> None:
-    """Refuse a name to be left out that no site has."""
-    for name in source.exclude:
-        if not any(name in site.excluded for site in held):
-            there = ", ".join(column for site in held for column in site.columns)
-            raise DataError(f"no column {name!r} (--exclude); there are {there}")
+    return Held(path, columns, ids, excluded)
 
 
 # ---- one file ------------------------------------------------------------------------------------
 
 
-def _split_file(source: Source, path: Path) -> tuple[dict[str, Held], list[str]]:
-    """Split a file's columns over sites."""
-    found = _take(source, path)
-    _check_excluded(source, [found])
-    columns, ids, _ = found
-    order = list(columns)
+def _split_file(source: Source, path: Path) -> Sites:
+    """Split a file's columns over sites; those that are left out are at none."""
+    held = _take(source, path)
+    _check_names(source, [held])
+    if source.partition is not None and source.sites is not None:
+        raise ValueError("--sites and --partition both say who holds what: specify one")
+    if source.partition is None and source.sites is None:
+        raise ValueError("specify --sites K or --partition FILE, or --data NAME=FILE per site")
+    parts = None
     if source.partition is not None:
-        if source.sites is not None:
-            raise ValueError("--sites and --partition both say who holds what: one is wanted")
-        parts = read_partition(source.partition, order)
-    else:
-        if source.sites is None:
+        parts = read_partition(source.partition, list(held.columns))
+    data = held.encoded(source)
+    if parts is None:
+        parts = deal_columns(list(data.variables), source.sites or 0, source.seed)
+    for site, names in parts.items():
+        parts[site] = [name for name in names if name in data.variables]
+        if not parts[site]:
             raise ValueError(
-                "--sites K or --partition FILE is wanted, or --data NAME=FILE for each site"
+                f"all columns of the site {site!r} are left out; {data.report.message()}"
             )
-        parts = deal_columns(order, source.sites, source.seed)
-    held = {
-        site: Held({name: columns[name] for name in names}, ids) for site, names in parts.items()
-    }
-    return held, order
+    return _found(source, [held], [data], {site: data.take(n) for site, n in parts.items()})
 
 
 def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
@@ -237,12 +286,12 @@ def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
 # ---- a file a site -------------------------------------------------------------------------------
 
 
-def _file_a_site(source: Source, files: Sequence[tuple[str, Path]]) -> dict[str, Held]:
+def _file_a_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
     """Read a file a site, and bring the records into one order."""
     if source.sites is not None or source.partition is not None:
         raise ValueError("--sites and --partition split one file; here each site has its own")
     if source.id_column is None and len(files) > 1:
-        raise ValueError("--id-column is wanted: it tells which records of the files are one")
+        raise ValueError("specify --id-column: it shows which records of the files belong together")
     held: dict[str, Held] = {}
     holder: dict[str, str] = {}
     for site, path in files:
@@ -256,25 +305,24 @@ def _file_a_site(source: Source, files: Sequence[tuple[str, Path]]) -> dict[str,
                     "or leave both out with --exclude"
                 )
             holder[name] = site
-    _check_excluded(source, held.values())
-    return _matched(held)
+    read = list(held.values())
+    _check_names(source, read)
+    _check_same_records(held)
+    data = {site: file.encoded(source) for site, file in held.items()}
+    in_order = {site: found.in_order_of_ids() for site, found in data.items()}
+    return _found(source, read, list(data.values()), in_order)
 
 
-def _matched(held: Mapping[str, Held]) -> dict[str, Held]:
-    """Sort all sites' records by their identifiers, which must be the same."""
-    counts = {site: len(next(iter(found.columns.values()))) for site, found in held.items()}
+def _check_same_records(held: Mapping[str, Held]) -> None:
+    """Refuse sites whose records are not those of the first."""
+    counts = {site: len(next(iter(file.columns.values()))) for site, file in held.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{site} {count}" for site, count in counts.items())
-        raise DataError(f"the sites hold different numbers of records: {told}")
+        shown = ", ".join(f"{site} {count}" for site, count in counts.items())
+        raise DataError(f"the sites hold different numbers of records: {shown}")
     first = next(iter(held))
-    matched: dict[str, Held] = {}
-    for site, (columns, ids, _) in held.items():
-        if ids is None:
-            matched[site] = Held(columns, None)
-            continue
-        _check_same_ids(first, held[first].ids, site, ids)
-        matched[site] = Held(*in_order(columns, ids))
-    return matched
+    for site, file in held.items():
+        if file.ids is not None:
+            _check_same_ids(first, held[first].ids, site, file.ids)
 
 
 def _check_same_ids(first: str, wanted: TextColumn | None, site: str, ids: TextColumn) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -65,11 +66,23 @@ def run_learn(
     variables = {n: v for data in sites.data.values() for n, v in data.variables.items()}
     in_order = {name: variables[name] for name in sites.order}
     records = next(iter(sites.data.values())).records
+    sites.check_target(validations.target)
+    options = _of_variables(options, sites.left_out)
     validations = validations.prepared(in_order, records)
     learned, summary = learn_from(sites, options, out, quiet, validations)
     if not quiet:
         sys.stdout.write(told(learned, summary, options))
         sys.stdout.write(f"Written: {out}\n")
+
+
+def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
+    """Take columns that are left out from the ordering; refuse a structure that has one."""
+    for name in options.structure.nodes if options.structure is not None else ():
+        if name in left_out:
+            raise ValueError(f"--structure: the column {name!r} is left out: {left_out[name]}")
+    if options.ordering is None:
+        return options
+    return replace(options, ordering=[name for name in options.ordering if name not in left_out])
 
 
 def learn_from(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.binning import edges_of
+from protocols.site.binning import bins_of
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
 from vertibayes import __version__
@@ -117,7 +117,9 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     """
     check_folder(out)
     request = request.checked()
-    data, doubts = read_pooled(source)
+    sites = read_pooled(source)
+    sites.check_target(request.target)
+    (data,), doubts = sites.data.values(), sites.doubts
     if request.target not in data.variables:
         raise ValueError(f"--target {request.target}: there are {', '.join(data.variables)}")
     names = [name for name in data.variables if name != request.target]
@@ -186,7 +188,7 @@ def _doubts(request: Request, schema: Schema, training: LocalData) -> Iterator[s
         yield f"{int(lost.sum())} records have no {request.target}: they are not learned from"
     if request.noise == "none":
         return
-    binned = [n for n, v in schema.variables.items() if edges_of(v.states) is not None]
+    binned = [n for n, v in schema.variables.items() if bins_of(v.states) is not None]
     cut = f", and the bins of {', '.join(binned)} are cut from it" if binned else ""
     yield (
         "the states of all variables are those found in the file, taken as known beforehand"

@@ -4,8 +4,9 @@ import pytest
 from protocols.deployment.data import read_data
 from protocols.deployment.files import SiteFile
 from protocols.errors import DataError
-from protocols.site.alignment import in_order
+from protocols.site.data import SiteData
 from protocols.site.text import TextColumn
+from protocols.variables import Variable
 from tests.protocols.deployment.parties import SITES, change, deployment
 
 
@@ -24,7 +25,7 @@ def test_variables_are_as_the_file_says(site):
     rows = ["id,age,sex,other", "b,30,f,1", "a,31,m,2", "c,,m,3", "d,80.5,f,4"]
     (site.parent / "records.csv").write_text("\n".join(rows) + "\n")
     data = read_data(SiteFile.read(site))
-    assert data.variables["age"].states == ("(-inf,30]", "(30,50]", "(50,70]", "(70,inf)")
+    assert data.variables["age"].states == ("le_30", "30_to_50", "50_to_70", "gt_70")
     assert data.variables["age"].missing and data.codes["age"].tolist() == [1, 0, 4, 3]
     assert list(data.variables) == ["age", "sex"] and data.codes["sex"].tolist() == [1, 0, 1, 0]
     change(site, '"sex" = {}', 'sex = { states = ["m", "f", "x"] }')
@@ -47,8 +48,7 @@ def test_numbers_in_bins_of_a_share_and_numbers_that_are_names(site):
         ("ID,age,sex\na,1,f\n", "no column 'id' (record_key)"),
         ("id,age,sex\na,1,f\na,2,m\n", "records 1 and 2 have one record_key 'id'"),
         ("id,age,sex\na,1,f\n ,2,m\n", "record 2: no record_key 'id'"),
-        ("id,age,sex\na,x,f\nb,2,m\n", "record 1: 'x' is none of its states"),
-        ("id,age,sex\na,1,f\nb,2,f\n", "one state, 'f'; leave it out of [variables]"),
+        ("id,age,sex\na,x,f\nb,2,m\n", "record 1: 'x' is not one of its states"),
         ("id,age,sex\na,1\n", "line 2: 2 fields"),
         ("id,age,sex\na,1,f\nb,2,\x1b[2J\n", r"variable 'sex': '\x1b[2J' has control characters"),
     ],
@@ -65,52 +65,73 @@ def column(values):
 
 
 @pytest.mark.parametrize(
-    ("values", "key"),
+    ("values", "reason"),
     [
-        (range(30), "it is no variable"),
-        ([*range(20), *range(19), "NA"], "name it in missing_codes if it says missing, or make"),
-        ([f"s{i % 120}" for i in range(240)], "raise most_states, or leave it out of [variables]"),
-        (
-            [i / 7 for i in range(17)],
-            "on too few records for two bins; leave it out of [variables]",
-        ),
-        ([""] * 3, "has no values; leave it out of [variables]"),
+        (["f"] * 30, "one value, 'f', in all 30 records"),
+        (range(30), 'if they match records, record_key = "sex"; "sex" = { edges = [...] } keeps'),
+        ([*range(20), *range(20), "n.v."], 'missing_codes = ["n.v."]; "sex" = { categorical = tr'),
+        ([f"s{i % 120}" for i in range(240)], "120 states, more than 100; most_states = 120 keeps"),
+        ([i / 7 for i in range(17)], "17 numbers in 17 records, too few for two bins"),
+        ([""] * 3, "no values"),
     ],
 )
-def test_hints_of_the_command_line_become_keys_of_the_file(site, values, key):
+def test_a_variable_that_tells_nothing_is_left_out_or_refused_if_the_file_is_strict(
+    site, values, reason
+):
     (site.parent / "records.csv").write_text(column(values))
+    data = read_data(SiteFile.read(site))
+    assert list(data.variables) == ["age"] and "sex: left out: " in data.report.message()
+    assert reason in data.report.message() and "--" not in data.report.message()
+    change(site, 'record_key = "id"', 'record_key = "id"\nstrict = true')
     with pytest.raises(DataError) as caught:
         read_data(SiteFile.read(site))
-    assert key in str(caught.value) and "--" not in str(caught.value)
+    said = '1 column cannot be used; leave out with removing "sex" from [variables]\n  sex: '
+    assert said in str(caught.value) and reason in str(caught.value)
+
+
+def test_how_columns_are_read_is_in_the_file(site):
+    rows = [f"{i:03},{i % 50}.5, {'Yes' if i % 3 else 'YES'} ,{i % 5}" for i in range(200)]
+    (site.parent / "records.csv").write_text("\n".join(["id,age,sex,other", *rows]))
+    change(site, "age = { edges = [30, 50, 70] }", 'age = {}\n"other" = {}')
+    change(site, '"sex" = {}', '"sex" = { ignore_case = true, states = ["no", "yes"] }')
+    change(
+        site,
+        'record_key = "id"',
+        'record_key = "id"\nbinning = "equal-width"\nbins = 0.25\nmissing_codes = ["other=4"]',
+    )
+    data = read_data(SiteFile.read(site))
+    assert data.variables["age"].states == ("le_12.8", "12.8_to_25", "25_to_37.2", "gt_37.2")
+    assert data.variables["sex"].states == ("no", "yes") and set(data.codes["sex"]) == {1}
+    assert data.variables["other"].states == ("0", "1", "2", "3")
+    assert data.variables["other"].missing
+    change(site, 'record_key = "id"', 'record_key = "id"\nkeep_spaces = true')
+    with pytest.raises(DataError, match="record 1: ' YES ' is not one of its states, no, yes"):
+        read_data(SiteFile.read(site))
 
 
 @pytest.mark.parametrize(
     ("spec", "states"),
     [
-        ("{ edges = [30, 50, 70] }", "(-inf,30], (30,50], (50,70], (70,inf)"),
+        ("{ edges = [30, 50, 70] }", "le_30, 30_to_50, 50_to_70, gt_70"),
         ('{ states = ["31", "40"] }', "31, 40"),
-        ("{}", None),
     ],
 )
 def test_a_mistake_is_named_by_the_files_own_record_and_the_states_that_are_known(
     site, spec, states
 ):
-    rows = ["b,31,f", "z,40,m", "a,NA,f", "y,40,m", *(f"c{i},{i % 30},f" for i in range(30))]
-    (site.parent / "records.csv").write_text(
-        "\n".join(["id,age,sex", *rows[: 4 if states else 34]])
-    )
+    rows = ["b,31,f", "z,40,m", "a,n.v.,f", "y,40,m"]
+    (site.parent / "records.csv").write_text("\n".join(["id,age,sex", *rows]))
     change(site, "{ edges = [30, 50, 70] }", spec)
     with pytest.raises(DataError) as caught:
         read_data(SiteFile.read(site))
+    said = f", record 3: 'n.v.' is not one of its states, {states} (1 such records); if it says mi"
     file = site.parent / "records.csv"
-    said = f", record 3: 'NA' is none of its states, {states} (1 such records); if it says missing"
-    told = said if states else " has numbers but for 'NA' (1 records, first 3): "
-    assert str(caught.value).startswith(f"{file}: the column 'age'{told}")
+    assert str(caught.value).startswith(f"{file}: the column 'age'{said}")
 
 
 def test_identifiers_are_texts():
-    columns = {"x": TextColumn.of("abc")}
-    ordered, ids = in_order(columns, TextColumn.of(["7", "10", "007"]))
-    assert [ids.texts[p] for p in ids.places] == ["007", "10", "7"]
-    assert [ordered["x"].texts[p] for p in ordered["x"].places] == ["c", "b", "a"]
-    assert np.array_equal(np.sort(ids.places), np.arange(3))
+    codes = {"x": np.array([0, 1, 2], np.uint8)}
+    data = SiteData({"x": Variable("x", tuple("abc"))}, codes, TextColumn.of(["7", "10", "007"]))
+    ordered = data.in_order_of_ids()
+    assert [ordered.ids.texts[p] for p in ordered.ids.places] == ["007", "10", "7"]
+    assert ordered.codes["x"].tolist() == [2, 1, 0]

@@ -1,0 +1,135 @@
+"""What looks wrong in one column: dates, identifiers, codes for missing, spellings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
+from statistics import median
+
+FEW_WORDS = 3  # that may stand among numbers or dates by mistake
+MOST_NUMBERS = 16  # more distinct numbers than these are binned
+NEAR_UNIQUE = 0.9  # share of the records with a value of their own, above which texts identify
+LEAST_REPEATED = 3  # records of a value that may be a code
+
+_MISSING = re.compile(r"na|#?n/a|nan|<na>|null|\?|--?|\.\.?|missing|unknown", re.IGNORECASE)
+_NONE = re.compile(r"none|nil", re.IGNORECASE)  # as a state of text this is often meant
+
+_TIME = r"(?:[T ]\s*\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\s*(?:[AaPp]\.?[Mm]\.?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+_DATES = [
+    re.compile(rf"{day}{_TIME}", re.ASCII)
+    for day in (
+        r"(?P<year>\d{4})([-/.])(?P<one>\d\d?)\2(?P<other>\d\d?)",
+        r"(?P<one>\d\d?)([-/.])(?P<other>\d\d?)\2(?P<year>\d{4}|\d\d)",
+    )
+]
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a date, maybe with a time: 2024-01-31, 31.1.2024, 1/31/24, 31/01/2024."""
+    for pattern in _DATES:
+        match = pattern.fullmatch(text.strip())
+        if match is not None:
+            low, high = sorted((int(match["one"]), int(match["other"])))
+            return 1 <= low <= 12 and high <= 31
+    return False
+
+
+def are_dates(texts: Collection[str]) -> bool:
+    """Whether more than 16 texts are dates, and at most a few others words."""
+    texts = [text for text in texts if not says_missing(text, among_numbers=True)]
+    dates = sum(map(is_date, texts))
+    return dates > MOST_NUMBERS and len(texts) - dates <= FEW_WORDS
+
+
+def says_missing(text: str, *, among_numbers: bool) -> bool:
+    """Whether a text is a common way to say that a value is missing."""
+    none = among_numbers and _NONE.fullmatch(text.strip())
+    return bool(none or _MISSING.fullmatch(text.strip()))
+
+
+def spellings(counts: Mapping[str, int]) -> list[list[str]]:
+    """Return the texts that differ in case only, the most frequent first."""
+    groups: dict[str, list[str]] = {}
+    for text in counts:
+        groups.setdefault(text.casefold(), []).append(text)
+    return [sorted(g, key=lambda t: -counts[t]) for g in groups.values() if len(g) > 1]
+
+
+def identifies(values: Collection[Decimal], different: int, known: int, records: int) -> bool:
+    """Whether a column names records rather than describes them.
+
+    Parameters
+    ----------
+    values : collection of Decimal
+        The column's distinct values, if it is numeric; else empty.
+    different : int
+        How many distinct values it has.
+    known : int
+        How many records have one.
+    records : int
+    """
+    if any(value != value.to_integral_value() for value in values):
+        return False
+    if different == records > 2:
+        return True
+    if different <= MOST_NUMBERS or different <= NEAR_UNIQUE * known:
+        return False
+    return not values or max(values) - min(values) < 2 * different  # a list with repetitions
+
+
+def codes_among(values: Sequence[Decimal], counts: Sequence[int]) -> list[int]:
+    """Return the places of numbers that are perhaps codes for missing: -1, -9, 999.
+
+    A code is the smallest or the largest number, has several records, and lies apart: farther from
+    the others than they from each other; or it is the only negative number and is -1 or a row of
+    the same digit, 7, 8 or 9. Among few numbers it must be such a row, and lie more than three
+    times as far.
+
+    Parameters
+    ----------
+    values : sequence of Decimal
+        Distinct, ascending.
+    counts : sequence of int
+        Records of each value.
+    """
+    first, last = 0, len(values) - 1
+    found: list[int] = []
+    while last - first > 1:
+        if _is_code(values, counts, last, range(first, last)):
+            found.append(last)
+            last -= 1
+        elif _is_code(values, counts, first, range(first + 1, last + 1)):
+            found.append(first)
+            first += 1
+        else:
+            break
+    return sorted(found)
+
+
+def _is_code(values: Sequence[Decimal], counts: Sequence[int], place: int, rest: range) -> bool:
+    value, low, high = values[place], values[rest[0]], values[rest[-1]]
+    if counts[place] < LEAST_REPEATED:
+        return False
+    gap = max(value - high, low - value)
+    digits = set(f"{abs(value):f}") if value == value.to_integral_value() else set()
+    row = len(digits) == 1 and digits <= {"7", "8", "9"}
+    if len(rest) < MOST_NUMBERS:
+        return row and gap > 3 * (high - low)
+    usual = counts[place] >= median(counts[p] for p in rest)
+    if value < 0 <= low and (row or value == -1) and usual:
+        return True
+    return value != 0 and gap >= high - low
+
+
+def words_shown(words: Sequence[str], records: Mapping[str, tuple[int, int]]) -> str:
+    """Return words that stand among numbers, with their records and the first of these."""
+    shown = [
+        f"{word!r} ({counted(records[word][0])}, first {records[word][1]})" for word in words[:3]
+    ]
+    return ", ".join(shown) + (f" and {len(words) - 3} more" if words[3:] else "")
+
+
+def counted(records: int) -> str:
+    """Return a number of records."""
+    return f"{records} record{'' if records == 1 else 's'}"

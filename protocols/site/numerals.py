@@ -1,0 +1,148 @@
+"""Numbers in text: plain, with a unit, with decimal commas or with thousands separators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+MOST_DIGITS = 300  # of a number; longer ones are text
+_UNITS = re.compile(  # several of these in a column are several units; other texts may be codes
+    r"[kmu\u00b5]?g|lbs?|oz|[mu]?mol/l|m?g/dl|[dm]?l|[mck]?m|in|ft|mmhg|bpm|\u00b0?[cf]"
+    r"|m?s|min|h|hrs?|d|days?|weeks?|months?|yr?s?|years?|[$\u20ac\u00a3]|eur|usd"
+)
+_GAPS = " '\u2019\u00a0\u202f"  # that separate thousands, beside the comma
+_PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_THOUSANDS = re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[,{_GAPS}]\d{{3}})+(?:\.\d+)?", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+", re.ASCII)
+_LONG = re.compile(r"[+-]?\d{4}", re.ASCII)
+_PARTS = re.compile(  # a currency, a number, a unit
+    rf"(?P<before>[$\u20ac\u00a3]?)\s*(?P<number>[+-]?\d(?:[\d.,{_GAPS}]*\d)?)\s*"
+    r"(?P<after>(?:[^\W\d_]|[%\u00b0$\u20ac\u00a3])[^,;:]{0,14})?"
+)
+
+
+class Numerals(NamedTuple):
+    """What texts are as numbers.
+
+    Parameters
+    ----------
+    values : mapping of str to Decimal
+        Of the texts that are numbers.
+    words : tuple of str
+        The other texts.
+    notes : tuple of str
+        What was read as a number that is not written plainly.
+    fault : str
+        Why the numbers cannot be read, though they seem to be some; empty if they can.
+    sure : bool
+        Whether the separators have one meaning only.
+    """
+
+    values: Mapping[str, Decimal]
+    words: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    fault: str = ""
+    sure: bool = True
+
+
+def number(text: str) -> Decimal | None:
+    """Return the number that a text is in plain digits, None if it is not one."""
+    stripped = text.strip()
+    if _PLAIN.fullmatch(stripped) is None:
+        return None
+    value = Decimal(stripped)
+    sensible = abs(value.adjusted()) <= MOST_DIGITS
+    return value if sensible and len(value.as_tuple().digits) <= MOST_DIGITS else None
+
+
+def read_plain(texts: Collection[str]) -> Numerals:
+    """Read texts as plain numbers."""
+    found = {text: number(text) for text in texts}
+    values = {text: value for text, value in found.items() if value is not None}
+    return Numerals(values, tuple(text for text in texts if text not in values))
+
+
+def read_numbers(texts: Collection[str]) -> Numerals:
+    """Read texts as numbers in one unit and one notation, which the texts themselves show."""
+    plain = read_plain(texts)
+    parts = {text: _PARTS.fullmatch(text.strip()) for text in plain.words}
+    numbers = {text: match["number"] for text, match in parts.items() if match is not None}
+    numbers = {text: body for text, body in numbers.items() if _is_written(text, body)}
+    units = {
+        text: match["before"] or (match["after"] or "").strip()
+        for text, match in parts.items()
+        if match is not None and text in numbers
+    }
+    named = {unit.casefold(): unit for unit in units.values() if unit}
+    odd_units = len(named) > 1 and not all(map(_UNITS.fullmatch, named))
+    few_units = 0 < 2 * sum(map(bool, units.values())) <= len(texts)  # "3 months" among years
+    if not numbers or odd_units or few_units:
+        return plain
+    words = tuple(text for text in plain.words if text not in numbers)
+    if len(named) > 1:
+        return Numerals({}, words, fault=f"numbers in several units, {_two(sorted(named))}")
+    bodies = {text: text.strip() for text in plain.values} | numbers
+    notation = _notation(list(bodies.values()))
+    if notation is None:
+        return Numerals({}, words, fault=f"numbers in several notations, {_differing(bodies)}")
+    values = {text: Decimal(_in_plain_digits(body, notation)) for text, body in bodies.items()}
+    notes = tuple(_notes(values, bodies, units, notation))
+    return Numerals(values, words, notes, sure=notation != "thousands or decimals")
+
+
+def _is_written(text: str, body: str) -> bool:
+    """Whether a text, without currency and unit, is a number; not 1e400, which is too large."""
+    too_large = _PLAIN.fullmatch(text.strip()) is not None
+    return not too_large and any(
+        kind.fullmatch(body) for kind in (_PLAIN, _THOUSANDS, _DECIMAL_COMMA)
+    )
+
+
+def _notation(bodies: Sequence[str]) -> str | None:
+    """Return the one notation that all numbers are in, None if there are several."""
+    odd = [body for body in bodies if _PLAIN.fullmatch(body) is None]
+    usual = [body for body in bodies if _PLAIN.fullmatch(body) is not None]
+    if not odd:
+        return "plain"
+    if all(_THOUSANDS.fullmatch(body) for body in odd):
+        shown = any("." in body or "," not in body or body.count(",") > 1 for body in odd)
+        mixed = any(_LONG.match(body) for body in usual)
+        return None if mixed else "thousands" if shown else "thousands or decimals"
+    commas = all(_DECIMAL_COMMA.fullmatch(body) for body in odd)
+    return "decimals" if commas and not any("." in body for body in usual) else None
+
+
+def _in_plain_digits(body: str, notation: str) -> str:
+    if notation == "decimals":
+        return body.replace(".", "").replace(",", ".")
+    return body if notation == "plain" else re.sub(rf"[,{_GAPS}]", "", body)
+
+
+def _notes(
+    values: Mapping[str, Decimal],
+    bodies: Mapping[str, str],
+    units: Mapping[str, str],
+    notation: str,
+) -> Iterator[str]:
+    unit = next((unit for unit in units.values() if unit), None)
+    if unit is not None:
+        bare = len(bodies) - sum(map(bool, units.values()))
+        also = f"; {bare} have none and are read in the same" if bare else ""
+        yield f"numbers with the unit {unit!r} are read without it{also}"
+    odd = next((text for text in bodies if _PLAIN.fullmatch(bodies[text]) is None), None)
+    if odd is not None:
+        name = "decimal comma" if notation == "decimals" else "thousands separator"
+        yield f"numbers with a {name}: {odd!r} is read as {values[odd]:f}"
+
+
+def _two(names: Sequence[str]) -> str:
+    return " and ".join(repr(name) for name in names[:2]) + (" and others" if names[2:] else "")
+
+
+def _differing(bodies: Mapping[str, str]) -> str:
+    """Return two numbers whose notations differ."""
+    odd = next(body for body in bodies.values() if _PLAIN.fullmatch(body) is None)
+    others = (body for body in bodies.values() if _notation([odd, body]) is None)
+    return f"as {odd!r} and {next(others, 'others')!r}"

@@ -1,0 +1,275 @@
+"""The states of one column: declared, cut at declared edges, or found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from protocols.errors import DataError
+from protocols.site import inspection
+from protocols.site.binning import METHODS, bin_names, bin_of, bins_at, plain
+from protocols.site.findings import NAMES, Finding, UnsuitableColumnError
+from protocols.site.inspection import FEW_WORDS, MOST_NUMBERS, counted
+from protocols.site.numerals import Numerals, read_numbers, read_plain
+from protocols.site.text import TextColumn
+
+if TYPE_CHECKING:
+    from protocols.site.encoding import Encoding
+
+FEW_KNOWN = 0.05  # share of records with a value, below which a column is doubted
+SHOWN = 3  # of the findings of one kind in a column
+
+
+class States(NamedTuple):
+    """States, and the code of each text that is not missing."""
+
+    states: tuple[str, ...]
+    code_of: Mapping[str, int]
+    findings: tuple[Finding, ...] = ()
+
+
+class StateFinder:
+    """A column that is to be encoded, and how: the records of each text that is not missing."""
+
+    def __init__(self, source: str, name: str, column: TextColumn, encoding: Encoding) -> None:
+        self.source, self.name, self.column, self.encoding = source, name, column, encoding
+        used = np.bincount(column.places, minlength=len(column.texts)).tolist()
+        self.counts: dict[str, int] = {
+            text: count
+            for text, count in zip(column.texts, used, strict=True)
+            if count and not encoding.says_missing(text, name)
+        }
+        self.known = sum(self.counts.values())
+
+    # ---- what cannot be encoded ------------------------------------------------------------------
+
+    def unsuitable(self, kind: str, what: str, remedy: str = "") -> UnsuitableColumnError:
+        """Return the error about a column that tells nothing."""
+        found = Finding(kind, what, remedy)
+        return UnsuitableColumnError(found, self.source, self.name, self.encoding.advice)
+
+    def not_one_of(self, text: str, states: Sequence[str]) -> DataError:
+        """Return the error about a value that is none of the states: it names its first record."""
+        count, first = self._records(text)
+        remedy = self.encoding.advice.missing_code(text)
+        return DataError(
+            f"{self.source}: the column {self.name!r}, record {first}: {text!r} is not one of its "
+            f"states, {', '.join(states)} ({count} such records); if it says missing: {remedy}"
+        )
+
+    def everywhere(self) -> str:
+        """Say in which records there is a value."""
+        records = len(self.column)
+        return f"in all {records} records" + (
+            "" if self.known == records else f" but {records - self.known}, which have none"
+        )
+
+    def _as_states(self) -> str:
+        """Return how the column's texts are kept as states."""
+        advice = self.encoding.advice
+        many = len(self.counts) > self.encoding.most_states
+        return advice.categorical + (f" {advice.states(len(self.counts))}" if many else "")
+
+    def few_known(self) -> Iterator[Finding]:
+        """Find a column that hardly has a value."""
+        if self.known < FEW_KNOWN * len(self.column):
+            yield Finding(
+                "few values",
+                f"a value in {self.known / len(self.column):.1%} of the records only, on which its "
+                "edges and CPTs rest",
+                f"{self.encoding.advice.exclude} leaves it out",
+            )
+
+    def _records(self, text: str) -> tuple[int, int]:
+        """Return how many records have a text, and the first of them, from 1 on."""
+        places = np.flatnonzero(self.column.places == self.column.texts.index(text))
+        return len(places), int(places[0]) + 1
+
+    # ---- what is declared ------------------------------------------------------------------------
+
+    def declared(self, states: tuple[str, ...]) -> States:
+        """Give each text its declared state."""
+        code_of = {state: code for code, state in enumerate(states)}
+        if len(code_of) < len(states):
+            raise DataError(
+                f"{self.source}: the column {self.name!r} has a declared state twice: "
+                f"{', '.join(states)}"
+            )
+        if self.name in self.encoding.ignore_case:
+            by_case = {state.casefold(): code for state, code in code_of.items()}
+            folded = {text: by_case.get(text.casefold()) for text in self.counts}
+            code_of = {t: c for t, c in folded.items() if c is not None} | code_of
+        for text in self.counts:
+            if text not in code_of:
+                raise self.not_one_of(text, states)
+        return States(states, code_of)
+
+    def cut(self, edges: Sequence[Decimal]) -> States:
+        """Give each number its declared bin."""
+        numbers, bins = read_numbers(self.counts), bins_at(edges)
+        if numbers.fault:
+            raise DataError(f"{self.source}: the column {self.name!r}: {numbers.fault}")
+        for word in numbers.words:
+            if not inspection.says_missing(word, among_numbers=True):
+                raise self.not_one_of(word, bin_names(bins))
+        code_of = {t: p for t, v in numbers.values.items() if (p := bin_of(v, bins)) is not None}
+        return States(bin_names(bins), code_of, tuple(self._about_numbers(numbers)))
+
+    # ---- what is found ---------------------------------------------------------------------------
+
+    def found(self) -> States:
+        """Find the states in the column."""
+        if self.name in self.encoding.categorical:
+            return self._by_number(read_plain(self.counts)) or self._by_text()
+        self._check_dates()
+        numbers = self._numbers()
+        self._check_identifiers(numbers)
+        if numbers is None:
+            return self._by_text()
+        if len(set(numbers.values.values())) > MOST_NUMBERS:
+            return self._binned(numbers)
+        rest = Numerals(numbers.values, ())
+        findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
+        return (self._by_number(rest) or self._by_text())._replace(findings=findings)
+
+    def _numbers(self) -> Numerals | None:
+        """Return the column's numbers, None if it is text.
+
+        Words that say missing may stand among any numbers; a few others, among many numbers, make
+        the column unsuitable: as states they would turn each number into one.
+        """
+        numbers = read_numbers(self.counts)
+        if numbers.fault and len(self.counts) - len(numbers.words) > MOST_NUMBERS:
+            keeps = f"write them in one, or {self.encoding.advice.categorical} takes them as names"
+            raise self.unsuitable("several notations", numbers.fault, keeps)
+        many = len(set(numbers.values.values())) > MOST_NUMBERS
+        if not many:
+            numbers = read_plain(self.counts)
+        words = [w for w in numbers.words if not inspection.says_missing(w, among_numbers=True)]
+        if not numbers.values or (words and not (many and len(words) <= FEW_WORDS)):
+            return None
+        if words:
+            shown = inspection.words_shown(words, {word: self._records(word) for word in words})
+            codes = self.encoding.advice.missing_code(words[0])
+            raise self.unsuitable(
+                "words among numbers",
+                f"numbers, except {shown}",
+                f"if it says missing, {codes}; {self.encoding.advice.categorical} keeps all as "
+                "states",
+            )
+        return numbers
+
+    def _check_dates(self) -> None:
+        if inspection.are_dates(self.counts):
+            dates = [text for text in self.counts if inspection.is_date(text)]
+            raise self.unsuitable(
+                "dates",
+                f"{len(dates)} dates, as {dates[0]!r}",
+                "write what matters of them as a column, such as the year, the month or the days "
+                f"since; {self._as_states()} keeps them as states",
+            )
+
+    def _check_identifiers(self, numbers: Numerals | None) -> None:
+        values = set(numbers.values.values()) if numbers is not None else set()
+        different = len(values) or len(self.counts)
+        if not inspection.identifies(values, different, self.known, len(self.column)):
+            return
+        advice = self.encoding.advice
+        keeps = advice.cut.replace("COLUMN", NAMES) if values else self._as_states()
+        raise self.unsuitable(
+            "identifiers",
+            f"{different} different values in {self.known} records, which identify them",
+            f"if they match records, {advice.identifies}; {keeps} keeps it as a variable",
+        )
+
+    def _by_text(self) -> States:
+        order = sorted(self.counts)
+        merged = self.name in self.encoding.ignore_case
+        groups = inspection.spellings(self.counts)
+        same = {text: group[0] for group in groups for text in group} if merged else {}
+        states = tuple(text for text in order if same.get(text, text) == text)
+        code = {text: place for place, text in enumerate(states)}
+        code_of = {text: code[same.get(text, text)] for text in order}
+        findings = (*self._about_words(), *self._about_case([] if merged else groups))
+        return States(states, code_of, findings)
+
+    def _by_number(self, numbers: Numerals) -> States | None:
+        """Give each number a state, named by its first text: ``1`` and ``1.0`` are one."""
+        if numbers.words:
+            return None
+        first: dict[Decimal, str] = {}
+        for text, value in numbers.values.items():
+            first.setdefault(value, text)
+        place = {value: code for code, value in enumerate(sorted(first))}
+        states = tuple(first[value] for value in place)
+        return States(states, {text: place[v] for text, v in numbers.values.items()})
+
+    def _binned(self, numbers: Numerals) -> States:
+        values, counts = self._sorted(numbers)
+        share = self.encoding.own_bins.get(self.name, self.encoding.bins)
+        bins = METHODS[self.encoding.binning](values, counts, share)
+        if len(bins) < 2:
+            raise self.unsuitable(
+                "too few records",
+                f"{len(values)} numbers in {self.known} records, too few for two bins",
+                f"{self.encoding.advice.cut.replace('COLUMN', NAMES)} cuts them where it says",
+            )
+        code_of = {t: p for t, v in numbers.values.items() if (p := bin_of(v, bins)) is not None}
+        findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
+        return States(bin_names(bins), code_of, findings)
+
+    def _sorted(self, numbers: Numerals) -> tuple[list[Decimal], list[int]]:
+        """Return the distinct numbers, ascending, and the records of each."""
+        records: dict[Decimal, int] = {}
+        for text, value in numbers.values.items():
+            records[value] = records.get(value, 0) + self.counts[text]
+        values = sorted(records)
+        return values, [records[value] for value in values]
+
+    # ---- what may mean something else ------------------------------------------------------------
+
+    def _about_numbers(self, numbers: Numerals) -> Iterator[Finding]:
+        advice = self.encoding.advice
+        for note in numbers.notes:
+            yield Finding("notation", note, f"{advice.categorical} keeps them as they are")
+        for word in numbers.words:
+            yield Finding(
+                "missing among numbers",
+                f"{word!r} among numbers is taken as missing ({counted(self._records(word)[0])})",
+                f"{advice.missing_code(word)} says so; {advice.categorical} keeps all as states",
+            )
+
+    def _about_codes(self, numbers: Numerals) -> Iterator[Finding]:
+        values, counts = self._sorted(numbers)
+        codes = inspection.codes_among(values, counts)
+        rest = [value for place, value in enumerate(values) if place not in codes]
+        for place in codes:
+            text = next(text for text, value in numbers.values.items() if value == values[place])
+            yield Finding(
+                "a code among numbers",
+                f"{text!r} ({counts[place]} records) lies apart from the other numbers, "
+                f"{plain(rest[0])} to {plain(rest[-1])}",
+                f"if it says missing: {self.encoding.advice.missing_code(f'{self.name}={text}')}",
+            )
+
+    def _about_words(self) -> Iterator[Finding]:
+        for text in self.counts:
+            if inspection.says_missing(text, among_numbers=False):
+                yield Finding(
+                    "missing as a state",
+                    f"{text!r} is taken as a state",
+                    f"if it says missing: {self.encoding.advice.missing_code(text)}",
+                )
+
+    def _about_case(self, groups: Sequence[Sequence[str]]) -> Iterator[Finding]:
+        if groups:
+            shown = ", ".join(" and ".join(map(repr, group)) for group in groups[:SHOWN])
+            more = f" and {len(groups) - SHOWN} more" if groups[SHOWN:] else ""
+            yield Finding(
+                "case",
+                f"{shown}{more} differ only in case and are different states",
+                f"{self.encoding.advice.ignore_case} makes them one",
+            )
