@@ -189,7 +189,7 @@ def bad():
     yield [*epsilon, "--holdout", "0.001"], "--holdout 0.001 of 40 records: none is left"
     yield [*epsilon, "--holdout", "0.1", "--test", "g.csv"], "--test and --holdout both"
     yield [*epsilon, "--test", "none.csv"], "none.csv: no such file"
-    yield [*epsilon, "--test", "bad.csv"], "'novel' is none of its states"
+    yield [*epsilon, "--test", "bad.csv"], "'novel' is not one of its states"
     yield [*epsilon, "--test", "notarget.csv"], "no column 'c', the target"
     yield [*epsilon, "--test", "noclass.csv"], "no record to test on has a c"
     yield [*epsilon, "--exclude", "z"], "no column 'z' (--exclude)"

@@ -12,6 +12,19 @@ from typing import Annotated
 
 import typer
 
+from vertibayes.cli.data_options import (
+    SEVERAL,
+    Binning,
+    Bins,
+    Categorical,
+    Cut,
+    Exclude,
+    IgnoreCase,
+    KeepSpaces,
+    MaxStates,
+    MissingCodes,
+    Strict,
+)
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_when_told
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -27,54 +40,6 @@ app = typer.Typer(
 
 app.add_typer(commands)
 
-SEVERAL = (
-    "--exclude",
-    "--missing-codes",
-    "--categorical",
-    "--ignore-case",
-    "--cut",
-)  # options that take several values in a row
-
-Exclude = Annotated[list[str] | None, typer.Option(help="Columns to leave out: several in a row.")]
-MissingCodes = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="What says missing, beside the empty field: several in a row; COLUMN=CODE in one "
-        "column."
-    ),
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option(help="Columns whose texts are names, numbers and dates too: never binned."),
-]
-IgnoreCase = Annotated[
-    list[str] | None,
-    typer.Option(help="Columns in which 'yes' and 'YES' are one state: several in a row."),
-]
-Cut = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN=EDGE,EDGE",
-        help="Bins of a numeric column, as age=18,65: up to 18, up to 65, above. Several in a row.",
-    ),
-]
-Binning = Annotated[
-    str, typer.Option(help="How other numeric columns are cut: equal-frequency or equal-width.")
-]
-Bins = Annotated[
-    float,
-    typer.Option(help="Share of the records in a bin, to 0.5; of equal width: of the range."),
-]
-MaxStates = Annotated[
-    int, typer.Option(help="Most states of a variable; columns with more are left out.")
-]
-KeepSpaces = Annotated[
-    bool, typer.Option("--keep-spaces", help="Keep spaces around values and column names.")
-]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Refuse data with columns that would be left out, naming all."),
-]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
 
 
