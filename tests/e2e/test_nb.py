@@ -41,7 +41,7 @@ def assert_refused(capsys, tmp_path, reason, *arguments):
 
 def pooled_model(path):
     """Plain learning on the file."""
-    data, _ = read_pooled(Source((str(path),)))
+    (data,) = read_pooled(Source((str(path),))).data.values()
     features = {n: v for n, v in data.variables.items() if n != "LVFAILURE"}
     schema = Schema(data.variables["LVFAILURE"], features)
     return NaiveBayes(schema).fit_counter(PlainCounter(data)), data
@@ -194,7 +194,10 @@ def bad():
     yield [*epsilon, "--test", "noclass.csv"], "no record to test on has a c"
     yield [*epsilon, "--exclude", "z"], "no column 'z' (--exclude)"
     yield [*epsilon, "--holdout", ".1", "--via", "product", "--alpha", ".5"], "whole numbers"
-    yield [*epsilon, "--data", "one.csv"], "'c' has one state"
+    yield (
+        [*epsilon, "--data", "one.csv"],
+        "--target c: the column is left out: one value, 'x', in all 18 records",
+    )
     yield [*epsilon, "--data", "gone.csv"], "c has records of one class"
     yield ["--epsilon", "1e-15"], "--epsilon 1e-15: a number from 1e-06"
 

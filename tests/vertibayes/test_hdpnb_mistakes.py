@@ -94,7 +94,7 @@ def test_classes_and_categories_that_were_not_declared():
         "a": TextColumn.of(["s0", "s3", ""]),
         "b": TextColumn.of(["s1", "s1", "s0"]),
     }
-    with pytest.raises(DataError, match=r"north: the column 'y', record 3: 's9' is none of its"):
+    with pytest.raises(DataError, match=r"north: the column 'y', record 3: 's9' is not one of its"):
         read_records("north", SCHEMA, columns)
     columns["y"] = TextColumn.of(["s0", "s1", "s2"])
     found = read_records("north", SCHEMA, columns | {"other": TextColumn.of("xyz")})

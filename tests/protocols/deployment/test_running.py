@@ -15,7 +15,7 @@ from protocols.ledger import OpenedTable
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.variables import Rows
-from tests.protocols.deployment.parties import deployment
+from tests.protocols.deployment.parties import change, deployment
 
 
 def raised(error):
@@ -62,6 +62,23 @@ def test_the_own_log_says_why_and_no_value(ended, error, line):
     assert line.replace("south lies", str(error)) in said
     assert "43.9" not in said and "patient" not in said
     assert ("reason" in said) == (error is not None)
+
+
+def test_the_log_says_what_is_found_in_columns_and_no_value(tmp_path, monkeypatch):
+    site = deployment(tmp_path / "all") / "north" / "site.toml"
+    rows = [f"p{i},{i % 3},{'Secret' if i % 2 else 'SECRET'},4711" for i in range(40)]
+    (site.parent / "records.csv").write_text("\n".join(["id,age,sex,other", *rows]))
+    change(site, "age = { edges = [30, 50, 70] }", "age = { states = ['0', '1', '2'] }\nother = {}")
+    monkeypatch.setattr(running, "_serve", lambda *_: None)
+    told = []
+    running.run_site(
+        SiteFile.read(site), lambda *args, **facts: told.append(log.line("north", *args, **facts))
+    )
+    assert told[:2] == [
+        "north variable left out name=other reason=constant",
+        "north variable to check name=sex reason=case",
+    ]
+    assert not any(value in line for line in told for value in ("4711", "ecret", "ECRET"))
 
 
 def write_memory(path):
