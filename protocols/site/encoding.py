@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -138,8 +137,6 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
 def encode_known(source: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
     """Encode a column in declared states; numbers find their bins if the states are bins.
 
-    A text that differs in case only from one state, and from no other, is that state.
-
     Raises
     ------
     DataError
@@ -155,11 +152,6 @@ def encode_known(source: str, name: str, column: TextColumn, encoding: Encoding)
             place = bin_of(value, bins)
             if text not in code_of and place is not None:
                 code_of[text] = place
-    by_case = Counter(state.casefold() for state in states)
-    folded = {s.casefold(): code for code, s in enumerate(states) if by_case[s.casefold()] == 1}
-    for text in texts:
-        if text not in code_of and text.casefold() in folded:
-            code_of[text] = folded[text.casefold()]
     unknown = next((text for text in texts if text not in code_of), None)
     if unknown is not None:
         raise StateFinder(source, name, column, encoding).not_one_of(unknown, states)

@@ -197,12 +197,12 @@ def test_an_error_in_the_arguments_comes_without_warnings_of_the_data(
     tmp_path, capsys, monkeypatch, options, reason
 ):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "f.csv").write_text("a,b\n" + "0,x\n?,y\n" * 10)
+    (tmp_path / "f.csv").write_text("a,b\n" + "n,x\n?,y\n" * 10)
     (tmp_path / "o.json").write_text('["a", "b", "q"]')
     (tmp_path / "s.json").write_text('{"nodes": ["a", "b", "q"], "edges": []}')
     data = ["--data", "f.csv", "--sites", 2]
     assert_refused(capsys, tmp_path, reason, *data, *options)
-    assert "warning: '?' in a" in learn(capsys, tmp_path / "results", *data)[2]
+    assert "  a: '?' is taken as a state" in learn(capsys, tmp_path / "results", *data)[2]
 
 
 def test_files_without_identifiers_are_not_matched(folder, tmp_path, capsys):
