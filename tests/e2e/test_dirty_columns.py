@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import takewhile
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ def learned(capsys, folder, path, *options):
     """Learn; return what was warned of the file, and the variables."""
     code, _, error = learn(capsys, folder / "out", "--data", path, "--sites", 2, *options)
     assert code == 0, error
-    told = error.partition(f"warning: {path}: ")[2].partition("\nwarning: ")[0].rstrip("\n")
+    first, *others = error.partition(f"warning: {path}: ")[2].splitlines() or [""]
+    told = "\n".join([first, *takewhile(lambda line: line.startswith("  "), others)])
     return told, outputs(folder / "out")[1]["variables"]
 
 

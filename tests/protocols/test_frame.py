@@ -98,7 +98,10 @@ def test_the_index_is_ignored_unless_it_has_the_identifiers():
         (pd.DataFrame({"a": [datetime.date(2024, 1, 1), None]}), "'a' has dates.* 2024-01-01; bin"),
         (pd.DataFrame({"a": [1j, 2]}), "'a' has complex numbers"),
         (pd.DataFrame({"a": [[1], [2]]}), "'a' has values that are not texts"),
-        (pd.DataFrame({"a": [None, None]}), "ward: .*'a'"),
+        (
+            pd.DataFrame({"a": [None, None]}),
+            "ward: 1 column cannot be used; leave out with --exclude a",
+        ),
     ],
 )
 def test_a_frame_that_cannot_be_read_is_refused_by_name(frame, reason):
