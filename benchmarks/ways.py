@@ -25,6 +25,7 @@ import numpy as np
 from protocols.federation import federate
 from protocols.queries import counting
 from protocols.queries.costs import Cost, Costs
+from protocols.queries.ways import Group, Load, Ways
 from protocols.site.data import SiteData
 from protocols.variables import Family, Variable
 from vertibayes.secure_counter import SecureCounter
@@ -60,10 +61,10 @@ def records_of(records: int, states: tuple[int, ...], last: int, missing: bool) 
 def forced(shuffled: bool) -> Iterator[None]:
     """Have all parties count in one way."""
 
-    def way(_costs: Costs, group: object) -> list[bool]:
-        return [shuffled] * len(group.families)  # type: ignore[attr-defined]
+    def way(_costs: Costs, group: Group) -> Ways:
+        return Ways([shuffled] * len(group.families), Load())
 
-    with patch.object(counting, "are_shuffled", way):
+    with patch.object(counting, "choose_ways", way):
         yield
 
 

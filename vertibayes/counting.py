@@ -79,20 +79,22 @@ class Counter(Protocol):
         ...
 
 
-def cells_of(variables: Mapping[str, Variable], family: Family, missing: bool = False) -> int:
+def axis_lengths(variables: Mapping[str, Variable], missing: bool) -> dict[str, int]:
+    """Return how long the axis of each variable is in a table."""
+    return {name: v.codes if missing else len(v.states) for name, v in variables.items()}
+
+
+def cells_of(lengths: Mapping[str, int], family: Family) -> int:
     """Return the number of cells of a family's table."""
-    members = [variables[name] for name in family.members]
-    return prod(v.codes if missing else len(v.states) for v in members)
+    return prod(map(lengths.__getitem__, family.members))
 
 
-def portions(
-    variables: Mapping[str, Variable], families: Sequence[Family], missing: bool
-) -> Iterator[list[Family]]:
+def portions(lengths: Mapping[str, int], families: Sequence[Family]) -> Iterator[list[Family]]:
     """Cut families into portions whose tables can be held in memory at once, one at least."""
     portion: list[Family] = []
     held = 0
     for family in families:
-        cells = cells_of(variables, family, missing)
+        cells = cells_of(lengths, family)
         if portion and held + cells > CELLS_AT_A_TIME:
             yield portion
             portion, held = [], 0
@@ -112,13 +114,14 @@ def check_families(
     ValueError
         It names the variable, or the family whose table is too large.
     """
+    lengths = axis_lengths(variables, missing)
     for family in families:
         for name in family.members:
             if name not in variables:
                 raise ValueError(f"no variable {name!r}; known are {', '.join(variables)}")
         if len(set(family.members)) < len(family.members):
             raise ValueError(f"a variable appears twice in the family {family.members}")
-        cells = cells_of(variables, family, missing)
+        cells = cells_of(lengths, family)
         if cells > MOST_CELLS:
             raise ValueError(
                 f"the table of {', '.join(family.members)} has {cells} cells; a table may have at "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mpc.commitments.operands import CODE_RING, FLAG_RING
 from protocols.queries.costs import Cost, Costs
-from protocols.queries.ways import Group, Load, are_shuffled, batches, grouped, load
+from protocols.queries.ways import Group, Load, batches, choose_ways, grouped
 from protocols.roles import Study
 from protocols.variables import Family
 from vertibayes.report.words import counted, size
@@ -98,7 +98,7 @@ def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:
     """Forecast one query."""
     cost, taken, shuffled, extended, chain = Cost(), Load(), 0, 0, 0
     for group in groups:
-        ways, sizes = are_shuffled(costs, group), costs.sizes(*group)
+        (ways, own), sizes = choose_ways(costs, group), costs.sizes(*group)
         if len(group.prefix) > 1 and not all(ways):
             cost += costs.extension(group.prefix)
             extended = max(extended, 2 * len(group.prefix) - 1)
@@ -106,7 +106,7 @@ def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:
             cost += costs.shuffle(table) if way else costs.products(table)
             chain = max(chain, (table.holders + 2 * table.gaps) * way)
         shuffled += sum(ways)
-        taken = taken.plus(load(costs, group, ways))
+        taken = taken.plus(own)
     rounds = QUERY_ROUNDS + extended * costs.blocks + 2 * bool(taken.rows) + chain
     seconds = cost.picoseconds / 1e12
     return Forecast(taken.tables, shuffled, 1, rounds, cost.bytes, seconds, taken.memory(costs))

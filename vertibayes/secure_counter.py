@@ -15,7 +15,7 @@ from protocols.ledger import Ledger, OpenedTable
 from protocols.queries import Commit, Describe, Description, Meet
 from protocols.queries.costs import Costs
 from protocols.queries.tables import ask_tables, note_asked, parties_of
-from protocols.queries.ways import are_shuffled, batches, grouped
+from protocols.queries.ways import batches, choose_ways, grouped
 from protocols.roles import Study
 from protocols.session import Session
 from protocols.variables import Family, Rows, Variable
@@ -188,8 +188,8 @@ class SecureCounter:
         """Refuse families that could not be counted; see `Counter.check`."""
         check_families(self.variables, families, missing)
         costs = Costs(self.study, self.records, missing)
-        for group in grouped(families):
-            are_shuffled(costs, group)
+        for group in [] if costs.all_can_shuffle else grouped(families):
+            choose_ways(costs, group)
 
     def _go_on(self, kept: TableFile) -> None:
         """Take what earlier runs of the study have opened."""

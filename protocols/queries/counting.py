@@ -16,7 +16,7 @@ from mpc.randomness import Stream
 from mpc.rounds import Party, Program
 from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
 from protocols.queries.costs import Costs
-from protocols.queries.ways import Group, Load, are_shuffled, load
+from protocols.queries.ways import Group, Load, choose_ways
 from protocols.roles import Study
 
 
@@ -73,15 +73,11 @@ def plan_tables(
     shuffled: list[bool] = []
     total = Load()
     for group in groups:
-        ways = are_shuffled(costs, group)
-        total = total.plus(load(costs, group, ways))
+        ways, taken = choose_ways(costs, group)
+        total = total.plus(taken)
         prefix = tuple(study.place(name) for name in group.prefix)
         lasts = [study.place(name) for name in group.lasts]
-        shuffles += [
-            (*prefix, *last)
-            for last, way in zip([[z] for z in lasts] or [[]], ways, strict=True)
-            if way
-        ]
+        shuffles += [(*prefix, *lasts[place : place + 1]) for place, way in enumerate(ways) if way]
         multiplied = tuple(z for z, way in zip(lasts, ways, strict=False) if not way)
         if not all(ways):
             products.append(masked_tables.Group(prefix, multiplied))

@@ -225,14 +225,14 @@ def _note(ledger: Ledger, study: Study, query: Tables, analyst: Party) -> None:
 
 
 def _opened(study: Study, query: Tables, analyst: Party) -> Iterator[OpenedTable]:
-    variables = study.variables.items()
+    variables, rows = study.variables.items(), query.rows
     states = {name: v.codes if query.missing else len(v.states) for name, v in variables}
     for prefix, lasts in query.groups:
         cells = prod(states[name] for name in prefix)
         for last in lasts:
-            yield OpenedTable((*prefix, last), cells * states[last], analyst, query.rows)
+            yield OpenedTable((*prefix, last), cells * states[last], analyst, rows)
         if not lasts:
-            yield OpenedTable(prefix, cells, analyst, query.rows)
+            yield OpenedTable(prefix, cells, analyst, rows)
 
 
 def _site(site: SiteRole, query: Tables) -> Program[None]:

@@ -83,8 +83,23 @@ class Load(NamedTuple):
         return few and self.memory(costs) <= costs.memory
 
 
-def are_shuffled(costs: Costs, group: Group) -> list[bool]:
-    """Tell of each table of a group whether it is counted by shuffle; else it is by products.
+class Ways(NamedTuple):
+    """How the tables of a group are counted.
+
+    Attributes
+    ----------
+    shuffled : list of bool
+        Of each table, whether it is counted by shuffle; else it is by products.
+    load : Load
+        What all of them take.
+    """
+
+    shuffled: list[bool]
+    load: Load
+
+
+def choose_ways(costs: Costs, group: Group) -> Ways:
+    """Choose the way that is cheaper for each table of a group.
 
     Tables by products share the extension of their prefix: it is worth its cost for all tables
     that are then cheaper than by shuffle, or for none.
@@ -94,20 +109,27 @@ def are_shuffled(costs: Costs, group: Group) -> list[bool]:
     ValueError
         If a table fits the study's memory in neither way: it says how much would do.
     """
-    extension, rows = costs.width(group.prefix), _rows(costs, group.prefix)
-    extends = costs.products_memory(extension, rows) <= costs.memory
-    found, can_all, apart = [], True, 0
+    extended = costs.width(group.prefix)
+    rows = extended + sum(costs.codes[name] - 1 for name in group.prefix)
+    extends = costs.products_memory(extended, rows) <= costs.memory
+    sizes = costs.sizes(*group)
+    shuffled, can_all, apart = [], True, 0
     together = costs.extension(group.prefix).weight
-    for place, size in enumerate(costs.sizes(*group)):
+    for place, size in enumerate(sizes):
         shuffle, products, can_shuffle = costs.weights(size)
         can_multiply = extends and size.narrow
         if not can_shuffle and not can_multiply:
             raise ValueError(_too_little(costs, size, group.families[place]))
-        found.append(can_shuffle and not (can_multiply and products < shuffle))
-        together += shuffle if found[-1] else products
+        shuffled.append(can_shuffle and not (can_multiply and products < shuffle))
+        together += shuffle if shuffled[-1] else products
         apart += shuffle
         can_all &= can_shuffle
-    return [True] * len(found) if can_all and apart <= together else found
+    if can_all and apart <= together:
+        shuffled = [True] * len(sizes)
+    memory = sum(costs.shuffle_memory(s) for s, way in zip(sizes, shuffled, strict=True) if way)
+    products_load = (0, 0) if all(shuffled) else (extended, rows)
+    cells = sum(size.cells for size in sizes)
+    return Ways(shuffled, Load(*products_load, memory, cells, len(sizes)))
 
 
 def _too_little(costs: Costs, size: TableSize, family: Family) -> str:
@@ -118,27 +140,13 @@ def _too_little(costs: Costs, size: TableSize, family: Family) -> str:
     )
 
 
-def _rows(costs: Costs, prefix: Sequence[str]) -> int:
-    """Return how many columns all subsets of a prefix have together."""
-    return costs.width(prefix) + sum(costs.codes[name] - 1 for name in prefix)
-
-
-def load(costs: Costs, group: Group, ways: Sequence[bool]) -> Load:
-    """Return what a group takes whose tables are counted in these ways."""
-    sizes = costs.sizes(*group)
-    memory = sum(costs.shuffle_memory(size) for size, way in zip(sizes, ways, strict=True) if way)
-    cells = sum(size.cells for size in sizes)
-    products = (0, 0) if all(ways) else (costs.width(group.prefix), _rows(costs, group.prefix))
-    return Load(*products, memory, cells, len(sizes))
-
-
 def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
     """Cut families into queries that fit the study's memory; those of one prefix come together.
 
     Raises
     ------
     ValueError
-        As `are_shuffled`.
+        As `choose_ways`.
     """
     batch: dict[tuple[tuple[str, ...], bool], Group] = {}
     total = Load()
@@ -154,7 +162,7 @@ def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
 
 def _pieces(costs: Costs, group: Group) -> Iterator[tuple[Group, Load]]:
     """Halve a group until each piece fits into one query."""
-    taken = load(costs, group, are_shuffled(costs, group))
+    taken = choose_ways(costs, group).load
     if len(group.lasts) < 2 or taken.fits(costs):
         yield group, taken
         return

@@ -14,7 +14,7 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import federate
 from protocols.queries.costs import Costs
 from protocols.queries.counting import plan_tables
-from protocols.queries.ways import are_shuffled, batches, grouped, load
+from protocols.queries.ways import batches, choose_ways, grouped
 from protocols.roles import Study
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
@@ -62,7 +62,7 @@ def test_no_query_is_planned_above_the_memory(drawn):
     planned = list(batches(costs, families))
     assert sorted(f for batch in planned for f in batch) == sorted(families)
     for batch in planned:
-        loads = [load(costs, g, are_shuffled(costs, g)) for g in grouped(batch)]
+        loads = [choose_ways(costs, group).load for group in grouped(batch)]
         products = costs.products_memory(sum(x.extended for x in loads), sum(x.rows for x in loads))
         shuffled = sum(x.shuffled for x in loads)
         assert products <= study.memory or not any(x.rows for x in loads)
@@ -81,7 +81,7 @@ def test_all_parties_choose_alike_whatever_they_hold():
     )  # fmt: skip
     families = [Family("v0", ("v3", z)) for z in ("v1", "v2", "v4", "v5")]
     (group,) = grouped(families)
-    ways = [are_shuffled(Costs(s, 50_000, False), group) for s in (study, turned)]
+    ways = [choose_ways(Costs(s, 50_000, False), group) for s in (study, turned)]
     assert ways[0] == ways[1]
 
 
@@ -89,14 +89,14 @@ def test_a_wide_column_is_always_shuffled_and_a_pair_of_narrow_ones_multiplied()
     study = study_of([2, 3, 17], 3, 10_000, 256 * MIB)
     costs = Costs(study, 10_000, False)
     (group,) = grouped([Family("v0", ("v1",)), Family("v0", ("v2",))])
-    assert are_shuffled(costs, group) == [False, True]
+    assert choose_ways(costs, group).shuffled == [False, True]
 
 
 def test_a_missing_state_may_make_a_column_too_wide_for_indicators():
     study = study_of([2, 16], 2, 1000, 256 * MIB, missing={1})
     assert study.variables["v1"].codes == 17
     (group,) = grouped([Family("v0", ("v1",))])
-    assert are_shuffled(Costs(study, 1000, True), group) == [True]
+    assert choose_ways(Costs(study, 1000, True), group).shuffled == [True]
 
 
 def drawn(states, records, seed=0):

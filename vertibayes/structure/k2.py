@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from protocols.variables import Family, Rows
-from vertibayes.counting import MOST_CELLS, Counter, Table, cells_of, portions
+from vertibayes.counting import MOST_CELLS, Counter, Table, axis_lengths, cells_of, portions
 from vertibayes.network import Edge, Structure
 from vertibayes.structure.scores import k2_scores
 
@@ -22,13 +22,11 @@ class _Search:
     candidates: list[str]
     done: bool = field(default=False)
 
-    def families(self, counter: Counter, missing: bool) -> list[Family]:
+    def families(self, lengths: Mapping[str, int]) -> list[Family]:
         """Return the families of the parents with each candidate, of those that can be counted."""
-        variables = counter.variables
-        found = [Family(self.child, (*self.parents, candidate)) for candidate in self.candidates]
-        found = [f for f in found if cells_of(variables, f, missing) <= MOST_CELLS]
-        self.candidates = [family.parents[-1] for family in found]
-        return found
+        cells = cells_of(lengths, Family(self.child, tuple(self.parents)))
+        self.candidates = [c for c in self.candidates if cells * lengths[c] <= MOST_CELLS]
+        return [Family(self.child, (*self.parents, candidate)) for candidate in self.candidates]
 
     def choose(self, gains: Sequence[float]) -> None:
         """Add the candidate with the highest gain, the earliest of equals, if it is positive."""
@@ -94,15 +92,16 @@ def k2(
     check_max_parents(counter, max_parents)
     searches = _searches(order, max_parents, required, forbidden, start)
     counter.check(widest_families(counter, order, max_parents, missing=missing), missing=missing)
+    lengths = axis_lengths(counter.variables, missing)
     for step in range(max_parents):
         if progress is not None:
             progress(step, max_parents)
         open_ = [s for s in searches if s.candidates and len(s.parents) < max_parents]
-        families = [f for s in open_ if not s.done for f in s.families(counter, missing)]
+        families = [f for s in open_ if not s.done for f in s.families(lengths)]
         if not families:
             break
         gains: list[float] = []
-        for portion in portions(counter.variables, families, missing):
+        for portion in portions(lengths, families):
             gains += _gains(counter.tables(portion, missing=missing, rows=rows))
         remaining = iter(gains)
         for search in (s for s in open_ if not s.done and s.candidates):
@@ -119,13 +118,12 @@ def widest_families(
 
     What they cost bounds what the search costs, whichever parents it adds.
     """
-    variables, families = counter.variables, []
+    lengths, families = axis_lengths(counter.variables, missing), []
     for place, child in enumerate(order):
-        widest = sorted(order[:place], key=lambda name: -variables[name].codes)
+        widest = sorted(order[:place], key=lambda name: -lengths[name])
         for parents in range(min(max_parents, place)):
-            given = tuple(widest[:parents])
-            found = [Family(child, (*given, name)) for name in widest[parents:]]
-            families += [f for f in found if cells_of(variables, f, missing) <= MOST_CELLS]
+            search = _Search(child, widest[:parents], widest[parents:])
+            families += search.families(lengths)
     return families
 
 
