@@ -115,7 +115,7 @@ def test_what_cannot_be_has_likelihood_zero_and_no_nan():
 def test_a_clique_too_large_is_named():
     names = [f"v{i}" for i in range(9)]
     structure = Structure({n: tuple(names[:i]) for i, n in enumerate(names)})
-    with pytest.raises(ValueError, match=r"the largest is v0, .* with 1,000,000,000: fewer"):
+    with pytest.raises(ValueError, match=r"the largest is v0, .* with 1,000,000,000; learn"):
         JunctionTree.of(structure, dict.fromkeys(names, 10))
 
 

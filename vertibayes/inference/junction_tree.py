@@ -34,7 +34,9 @@ class JunctionTree:
     homes: Mapping[str, int] = field(repr=False)
 
     @classmethod
-    def of(cls, structure: Structure, states: Mapping[str, int]) -> JunctionTree:
+    def of(
+        cls, structure: Structure, states: Mapping[str, int], most_states: int = MOST_STATES
+    ) -> JunctionTree:
         """Make the tree of a structure, by eliminating the node of the smallest clique first.
 
         Parameters
@@ -42,20 +44,23 @@ class JunctionTree:
         structure : Structure
         states : mapping of str to int
             The number of states of each node.
+        most_states : int, default=10_000_000
+            Of all cliques together.
 
         Raises
         ------
         ValueError
-            If the cliques have more than 10,000,000 states together: it names the largest.
+            If the cliques have more states: it names the largest.
         """
         found = _eliminated(structure.moral_neighbours(), states)
         cliques, parents = _forest(found)
         sizes = [prod(states[name] for name in clique) for clique in cliques]
-        if sum(sizes) > MOST_STATES:
+        if sum(sizes) > most_states:
             largest = cliques[sizes.index(max(sizes))]
             raise ValueError(
-                f"inference needs cliques of {sum(sizes):,} states, {MOST_STATES:,} can be held; "
-                f"the largest is {', '.join(largest)} with {max(sizes):,}: fewer parents are wanted"
+                f"inference needs cliques of {sum(sizes):,} states, at most {most_states:,} are "
+                f"possible: the largest is {', '.join(largest)} with {max(sizes):,}; learn with "
+                "fewer parents"
             )
         homes = {
             family.child: next(

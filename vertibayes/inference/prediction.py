@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +12,17 @@ from numpy.typing import NDArray
 from protocols.site.data import SiteData
 from vertibayes.inference.algebra import Array
 from vertibayes.inference.blocks import batches
+from vertibayes.inference.elimination import eliminated
 from vertibayes.inference.junction_tree import JunctionTree
+from vertibayes.inference.propagation import check_codes
+from vertibayes.inference.relevance import parts
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import has_missing_state
+
+FEW_RECORDS = 20  # with one part of the network that matters
+MANY_PARTS = 50  # with few records each: a junction tree computes them together
+SMALL_TREE = 20_000  # states of all cliques
+MIXED = 1e-9  # the share of the uniform distribution by which impossible records are predicted
 
 
 def posterior(network: Network, codes: Mapping[str, NDArray[np.integer]], target: str) -> Array:
@@ -40,14 +50,44 @@ def posterior(network: Network, codes: Mapping[str, NDArray[np.integer]], target
     TypeError
         If codes are no integers.
     """
+    check_codes(network.cardinalities, codes)
     if target not in network.variables:
         raise ValueError(f"the network has no variable {target!r}")
-    states = network.cardinalities
     records = len(next(iter(codes.values()))) if codes else 1
-    known = {**codes, target: np.full(records, states[target])}
-    tree = JunctionTree.of(network.structure, states)
-    found = [b.propagate(network).marginal((target,)) for b in batches(tree, states, known)]
-    return np.concatenate(found)
+    states = network.cardinalities
+    unknown = np.zeros(records, np.bool_)
+    known = {n: codes[n] < states[n] if n in codes else unknown for n in network.variables}
+    found = np.zeros((records, states[target]))
+    groups = list(parts(network.structure, known, target))
+    few = [part for part in groups if len(part.records) < FEW_RECORDS and len(part.open) > 1]
+    if len(few) >= MANY_PARTS:
+        _propagate(network, np.concatenate([part.records for part in few]), codes, target, found)
+    for part in groups:
+        if not found[part.records].any(axis=1).all():
+            found[part.records] = eliminated(network, part, codes, target)
+    return found
+
+
+def _propagate(
+    network: Network,
+    records: NDArray[np.intp],
+    codes: Mapping[str, NDArray[np.integer]],
+    target: str,
+    found: Array,
+) -> None:
+    """Fill in the records' distributions by a junction tree, if it is small.
+
+    Records that differ in what is missing share most of its computations.
+    """
+    states = network.cardinalities
+    try:
+        tree = JunctionTree.of(network.structure, states, SMALL_TREE)
+    except ValueError:
+        return
+    own = {name: column[records] for name, column in codes.items()}
+    own[target] = np.full(len(records), states[target])
+    each = [b.propagate(network).marginal((target,)) for b in batches(tree, states, own)]
+    found[records] = np.concatenate(each)
 
 
 def log_likelihoods(network: Network, data: SiteData) -> Array:
@@ -74,8 +114,29 @@ def log_likelihoods(network: Network, data: SiteData) -> Array:
     return np.concatenate([batch.propagate(network).log_likelihoods for batch in parts])
 
 
-def predict_proba(network: Network, data: SiteData, target: str) -> Array:
-    """Return the distribution of a target for each record.
+class Prediction(NamedTuple):
+    """The distribution of a target for each record.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, states of the target)
+        Columns in the order of ``network.variables[target].states``; each row sums to 1.
+    impossible : ndarray of shape (n,), dtype bool
+        The records that have a combination of values with probability zero under the network,
+        among the values that matter for the target. `predicted` says what they are predicted by.
+    """
+
+    probabilities: Array
+    impossible: NDArray[np.bool_]
+
+
+def predicted(network: Network, data: SiteData, target: str) -> Prediction:
+    """Return the distribution of a target for each record, and which records are impossible.
+
+    An impossible record is predicted by a network whose CPTs are each mixed with a share of 1e-9 of
+    the uniform distribution: the states of the target that need the fewest impossible values
+    remain, in the proportions that the possible values give them. If the target's parents are all
+    known, and a child's value is impossible whatever the target, that is P(target | parents).
 
     Parameters
     ----------
@@ -86,26 +147,50 @@ def predict_proba(network: Network, data: SiteData, target: str) -> Array:
 
     Returns
     -------
+    prediction : Prediction
+
+    Raises
+    ------
+    ValueError
+        If the target is none of the network's, a variable's states are not the network's, or a
+        record lacks so many values that the sums over them are too large.
+    """
+    codes = known_codes(network, data)
+    found = posterior(network, codes, target)
+    impossible = np.asarray(~found.any(axis=1))
+    if impossible.any():
+        own = {name: column[impossible] for name, column in codes.items()}
+        found[impossible] = posterior(_mixed(network), own, target)
+    if not codes:  # one row for all
+        return Prediction(found.repeat(data.records, axis=0), impossible.repeat(data.records))
+    return Prediction(found, impossible)
+
+
+def _mixed(network: Network) -> Network:
+    """Return a network in which nothing is impossible."""
+    cpts = {n: (1 - MIXED) * cpt + MIXED / len(cpt) for n, cpt in network.cpts.items()}
+    return replace(network, cpts=cpts)
+
+
+def predict_proba(network: Network, data: SiteData, target: str) -> Array:
+    """Return the distribution of a target for each record.
+
+    Parameters
+    ----------
+    network, data, target
+        As `predicted`, which also tells which records the network calls impossible.
+
+    Returns
+    -------
     probabilities : ndarray of shape (n, states of the target)
         Columns in the order of ``network.variables[target].states``.
 
     Raises
     ------
     ValueError
-        If the target is none of the network's, a variable's states are not the network's, or what
-        is known of a record has probability zero: it names the first.
+        As `predicted`.
     """
-    codes = known_codes(network, data)
-    found = posterior(network, codes, target)
-    if not codes:
-        found = np.repeat(found, data.records, axis=0)
-    impossible = np.flatnonzero(found.sum(axis=1) == 0)
-    if len(impossible):
-        raise ValueError(
-            f"record {impossible[0] + 1}: what is known of it has probability zero under the "
-            f"network ({len(impossible)} such records); learn it with a pseudo-count"
-        )
-    return found
+    return predicted(network, data, target).probabilities
 
 
 def predict(network: Network, data: SiteData, target: str) -> NDArray[np.str_]:
@@ -118,7 +203,7 @@ def predict(network: Network, data: SiteData, target: str) -> NDArray[np.str_]:
     Raises
     ------
     ValueError
-        As `predict_proba`.
+        As `predicted`.
     """
     best = predict_proba(network, data, target).argmax(axis=1)
     names: NDArray[np.str_] = np.array(network.variables[target].states)[best]

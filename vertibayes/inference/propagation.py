@@ -91,21 +91,12 @@ class Batch:
         codes: Mapping[str, NDArray[np.integer]],
         weight: Array | None = None,
     ) -> None:
-        lengths = {len(column) for column in codes.values()}
-        if len(lengths) > 1:
-            raise ValueError("codes of equal length are wanted")
+        check_codes(states, codes)
         self.tree, self.states = tree, states
-        self.records = lengths.pop() if lengths else 1
+        self.records = len(next(iter(codes.values()))) if codes else 1
         self.weight = np.ones(self.records) if weight is None else weight
         self._codes = {name: np.full(self.records, count) for name, count in states.items()}
-        for name, column in codes.items():
-            if name not in states:
-                raise ValueError(f"no variable {name!r}")
-            if not np.issubdtype(column.dtype, np.integer):
-                raise TypeError(f"{name}: codes of type {column.dtype}, integers are wanted")
-            if len(column) and not 0 <= column.min() <= column.max() <= states[name]:
-                raise ValueError(f"{name}: a code that it does not have")
-            self._codes[name] = np.asarray(column, np.intp)
+        self._codes |= {name: np.asarray(column, np.intp) for name, column in codes.items()}
         self._joined = [self._is_joined(clique) for clique in range(len(tree.cliques))]
         self._up = self._upward_cases()
         self._down = self._downward_cases()
@@ -185,7 +176,7 @@ class Batch:
                 at = self._neighbour(self._up[clique], child, self._up[child])
                 told = _with_ones(message, algebra)[at]
                 potential = algebra.times(
-                    potential, _axes_as(told, names, self.tree.cliques[clique])
+                    potential, axes_as(told, names, self.tree.cliques[clique])
                 )
             scale = algebra.total(potential, tuple(range(1, potential.ndim)))
             whole = scale.reshape(-1, *(1,) * (potential.ndim - 1))
@@ -205,7 +196,7 @@ class Batch:
                 below = _summed(own, held, names, algebra)
                 apart = _column(at == APART, below.ndim)
                 told = np.where(apart, below, _with_ones(above, algebra)[at])
-                own = algebra.times(own, _axes_as(algebra.over(told, below), names, held))
+                own = algebra.times(own, axes_as(algebra.over(told, below), names, held))
             joints.append(own)
         return joints
 
@@ -219,7 +210,7 @@ class Batch:
         found = np.ones((len(first), *(self.states[name] for name in names)))
         for name in names:
             vectors = np.vstack([np.eye(self.states[name]), np.ones(self.states[name])])
-            found *= _axes_as(vectors[self._codes[name][first]], (name,), names)
+            found *= axes_as(vectors[self._codes[name][first]], (name,), names)
         return found
 
 
@@ -290,6 +281,27 @@ class Beliefs:
         raise ValueError(f"no clique holds all of {', '.join(members)}")
 
 
+def check_codes(states: Mapping[str, int], codes: Mapping[str, NDArray[np.integer]]) -> None:
+    """Refuse codes that are not those of variables.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown, codes are of different lengths, or beyond their variable's.
+    TypeError
+        If codes are no integers.
+    """
+    if len({len(column) for column in codes.values()}) > 1:
+        raise ValueError("codes of equal length are wanted")
+    for name, column in codes.items():
+        if name not in states:
+            raise ValueError(f"no variable {name!r}")
+        if not np.issubdtype(column.dtype, np.integer):
+            raise TypeError(f"{name}: codes of type {column.dtype}, integers are wanted")
+        if len(column) and not 0 <= column.min() <= column.max() <= states[name]:
+            raise ValueError(f"{name}: a code that it does not have")
+
+
 def _products(tree: JunctionTree, network: Network, algebra: Algebra) -> list[Array]:
     """Return the product of the CPTs at home in each clique."""
     found = [
@@ -299,12 +311,12 @@ def _products(tree: JunctionTree, network: Network, algebra: Algebra) -> list[Ar
     for family in network.structure.families:
         home = tree.homes[family.child]
         cpt = algebra.of(network.cpts[family.child])[None]
-        (factor,) = _axes_as(cpt, family.members, tree.cliques[home])
+        (factor,) = axes_as(cpt, family.members, tree.cliques[home])
         found[home] = algebra.times(found[home], factor)
     return found
 
 
-def _axes_as(array: Array, names: Clique, clique: Clique) -> Array:
+def axes_as(array: Array, names: Clique, clique: Clique) -> Array:
     """Bring the axes of (n, names) into a clique's order, with an axis of 1 for the others."""
     order = sorted(range(len(names)), key=lambda i: clique.index(names[i]))
     moved = array.transpose(0, *(1 + i for i in order))

@@ -1,0 +1,154 @@
+"""The distribution of a target for many records at once, by eliminating variables.
+
+Known values are put into the CPTs first, so that the arrays have axes for the variables to be
+summed out alone, however many states the known ones have. Records for which the same part of the
+network matters (`relevance`) are computed together, and equal ones once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vertibayes.inference.algebra import LOGARITHMS, PLAIN, Algebra, Array
+from vertibayes.inference.propagation import axes_as
+from vertibayes.inference.relevance import Part
+from vertibayes.network import Network
+
+Names: TypeAlias = tuple[str, ...]
+Factor: TypeAlias = tuple[Names, Array]  # the array's first axis: cases, or 1 for all alike
+Places: TypeAlias = NDArray[np.intp]
+Codes: TypeAlias = Mapping[str, NDArray[np.integer]]
+
+MOST_STATES = 10_000_000  # of a factor
+NUMBERS = 1 << 18  # of the largest array at a time: 2 MiB, which a cache holds
+
+
+def eliminated(network: Network, part: Part, codes: Codes, target: str) -> Array:
+    """Return the distribution of a target for the records of one part.
+
+    Parameters
+    ----------
+    network : Network
+    part : Part
+    codes : mapping of str to ndarray of shape (n,), dtype int
+        Of each variable with known values, of all records.
+    target : str
+
+    Returns
+    -------
+    probabilities : ndarray of shape (k, states of the target)
+        Zeros where what is known has probability zero.
+
+    Raises
+    ------
+    ValueError
+        If the sums need arrays of more than 10,000,000 states: it names the variables.
+    """
+    families = [(child, *network.structure.parents[child]) for child in part.children]
+    values = sorted(set(chain(*families)) - part.open)
+    cases, case_of = _cases([codes[n][part.records] for n in values], part)
+    scopes = [frozenset(family) & part.open for family in families]
+    order, largest = _order(scopes, network.cardinalities, target)
+    found = np.empty((cases.shape[1], len(network.variables[target].states)))
+    rows = max(1, NUMBERS // largest)
+    for start in range(0, len(found), rows):
+        given = dict(zip(values, cases[:, start : start + rows], strict=True))
+        found[start : start + rows] = _distribution(network, families, given, order)
+    return np.asarray(found[case_of])
+
+
+def _cases(columns: Sequence[NDArray[np.integer]], part: Part) -> tuple[Places, Places]:
+    """Return the distinct columns of known values, and which of them each record has."""
+    count = len(part.records)
+    if not columns:
+        return np.empty((0, 1), np.intp), np.zeros(count, np.intp)
+    if len(part.open) == 1:  # a product of rows of CPTs: cheaper than to find equal records
+        return np.array(columns, np.intp), np.arange(count)
+    rows, place = np.unique(np.array(columns, np.intp).T, axis=0, return_inverse=True)
+    return rows.T, place.reshape(count)
+
+
+def _order(
+    scopes: Sequence[frozenset[str]], states: Mapping[str, int], target: str
+) -> tuple[list[str], int]:
+    """Return the variables to sum out, the smallest array first, and the largest array's size."""
+    left = list(scopes)
+    order: list[str] = []
+    largest: tuple[int, frozenset[str]] = max((prod(states[n] for n in s), s) for s in left)
+    while hidden := frozenset(chain(*left)) - {target}:
+        unions = {n: frozenset(chain(*(s for s in left if n in s))) for n in sorted(hidden)}
+        sizes = {name: prod(states[n] for n in union) for name, union in unions.items()}
+        name = min(sizes, key=lambda n: sizes[n])
+        if sizes[name] > largest[0]:
+            largest = sizes[name], unions[name]
+        left = [s for s in left if name not in s] + [unions[name] - {name}]
+        order.append(name)
+    if largest[0] > MOST_STATES:
+        raise ValueError(
+            f"prediction sums over {largest[0]:,} joint states of {', '.join(sorted(largest[1]))}, "
+            f"which some records do not have; at most {MOST_STATES:,} are possible: give more "
+            "columns, or learn with fewer parents"
+        )
+    return order, largest[0]
+
+
+def _distribution(
+    network: Network, families: Sequence[Names], given: Codes, order: Sequence[str]
+) -> Array:
+    """Return the target's distribution for each case."""
+    try:
+        with np.errstate(under="raise", over="raise"):
+            return _summed_out(network, families, given, order, PLAIN)
+    except FloatingPointError:  # states that differ by more than floating point holds
+        return _summed_out(network, families, given, order, LOGARITHMS)
+
+
+def _summed_out(
+    network: Network,
+    families: Sequence[Names],
+    given: Codes,
+    order: Sequence[str],
+    algebra: Algebra,
+) -> Array:
+    factors = [_factor(family, network.cpts[family[0]], given, algebra) for family in families]
+    for name in order:
+        touched = [factor for factor in factors if name in factor[0]]
+        names, product = _product(touched, algebra)
+        summed = algebra.total(product, (1 + names.index(name),))
+        rest = tuple(n for n in names if n != name)
+        factors = [factor for factor in factors if name not in factor[0]]
+        factors.append((rest, _scaled(summed, algebra)))
+    return algebra.probabilities(_product(factors, algebra)[1])
+
+
+def _factor(family: Names, cpt: Array, given: Codes, algebra: Algebra) -> Factor:
+    """Put known values into a CPT."""
+    axes = [axis for axis, name in enumerate(family) if name in given]
+    rest = [axis for axis, name in enumerate(family) if name not in given]
+    by_value = cpt.transpose(*axes, *rest)
+    array = by_value[tuple(given[family[axis]] for axis in axes)] if axes else by_value[None]
+    return tuple(family[axis] for axis in rest), algebra.of(array)
+
+
+def _product(factors: Sequence[Factor], algebra: Algebra) -> Factor:
+    """Multiply factors, small ones first, scaled after each so that few fall below the numbers."""
+    names = tuple(sorted({name for scope, _ in factors for name in scope}))
+    product: Array | None = None
+    for scope, array in sorted(factors, key=lambda factor: factor[1].ndim):
+        factor = axes_as(array, scope, names)
+        product = factor if product is None else algebra.times(product, factor)
+        product = _scaled(product, algebra)
+    assert product is not None
+    return names, product
+
+
+def _scaled(array: Array, algebra: Algebra) -> Array:
+    """Divide each case by its sum; zeros stay."""
+    total = algebra.total(array, tuple(range(1, array.ndim)))
+    return algebra.over(array, total.reshape(-1, *(1,) * (array.ndim - 1)))
