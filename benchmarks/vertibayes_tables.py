@@ -29,13 +29,13 @@ from protocols.site.encoding import Encoding
 from protocols.site.text import read_columns
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import scores
+from vertibayes.parameters.cpt import PSEUDO_COUNT, scores
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
-from vertibayes.validation.methods import PSEUDO_COUNT, public, scv, svdg
+from vertibayes.validation.methods import public, scv, svdg
 
 FOLDS = 10
 FILES = {

@@ -12,7 +12,7 @@ from protocols.site.data import SiteData
 from protocols.variables import Family, Rows
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import Scores, check_pseudo_count, fit_cpts, scores
+from vertibayes.parameters.cpt import PSEUDO_COUNT, Scores, check_pseudo_count, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
@@ -39,7 +39,8 @@ class Options:
         VertiBayes (the structure is that of available cases), leave their record out of a family's
         counts, or are a state of their own. "em" if cells are missing and "available" if not, when
         None.
-    pseudo_count : float, default=0
+    pseudo_count : float, default=0.5
+        Added to each cell of the CPTs; 0 for maximum likelihood.
     structure_records : int, optional
         Learn the structure on a common random sample of so many records; CPTs are learned on all.
     wider_cells : int, default=0
@@ -63,7 +64,7 @@ class Options:
     structure: Structure | None = None
     max_parents: int = 3
     missing: str | None = None
-    pseudo_count: float = 0.0
+    pseudo_count: float = PSEUDO_COUNT
     structure_records: int | None = None
     wider_cells: int = 0
     synthetic_records: int | None = None
@@ -119,6 +120,8 @@ class Learned:
     network : Network
     scores : Scores
     structure_seconds, parameters_seconds : float
+    pseudo_count : float
+        Added to each cell of the CPTs.
     widenings : tuple of Widening
         By which neighbours tables were widened, in the order of their choice.
     synthetic : SiteData, optional
@@ -129,6 +132,7 @@ class Learned:
     scores: Scores
     structure_seconds: float
     parameters_seconds: float
+    pseudo_count: float
     widenings: tuple[Widening, ...] = ()
     synthetic: SiteData | None = field(default=None, repr=False)
 
@@ -175,7 +179,7 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     found = scores(counter, structure, missing=missing == "state")
     seconds = learned - start, perf_counter() - learned
     kept = synthetic if options.write_synthetic else None
-    return Learned(fitted.network, found, *seconds, fitted.widenings, kept)
+    return Learned(fitted.network, found, *seconds, options.pseudo_count, fitted.widenings, kept)
 
 
 def families_of(counter: Counter, options: Options) -> list[Family]:

@@ -97,7 +97,7 @@ max_parents = 3
 # ordering = ["a", "b"]          # for K2; as in the study if not given
 # structure = "structure.json"   # learn the CPTs of this structure only
 # missing = "em"                 # em, synthetic, available or state
-# pseudo_count = 0.0
+# pseudo_count = 0.5            # added to each cell of the CPTs; 0: maximum likelihood
 # structure_records = 10_000     # learn the structure on a sample of so many
 
 # [validation]

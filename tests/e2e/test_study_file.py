@@ -46,7 +46,11 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
             "max_parents = 99",
             "learning.max_parents: a whole number from 0 to 20",
         ),
-        ("max_parents = 3", "pseudo_count = nan", "learning.pseudo_count: a pseudo-count of nan"),
+        (
+            "max_parents = 3",
+            "pseudo_count = nan",
+            "learning.pseudo_count: the pseudo-count must be a finite number of at least 0",
+        ),
         ("max_parents = 3", "em_restarts = 1", "learning.em_restarts: EM restarts are for"),
         ("max_parents = 3", "structure = 'none.json'", "none.json: no such file"),
         (

@@ -19,10 +19,18 @@ STRUCTURE = Structure.of(["a", "b"], [("a", "b")])
 
 
 def test_by_hand():
-    network = fit_cpts(PlainCounter(DATA), STRUCTURE)
+    network = fit_cpts(PlainCounter(DATA), STRUCTURE, pseudo_count=0)
     assert network.cpts["a"].tolist() == [1.0, 0.0]
     assert network.cpts["b"][:, 0] == pytest.approx([2 / 7, 4 / 7, 1 / 7])
     assert network.cpts["b"][:, 1] == pytest.approx([1 / 3] * 3)  # no record has y: uniform
+    assert network.unseen == {"a": 0, "b": 1}
+
+
+def test_half_a_record_is_added_to_each_cell_by_default():
+    network = fit_cpts(PlainCounter(DATA), STRUCTURE)
+    assert network.cpts["a"] == pytest.approx([10.5 / 11, 0.5 / 11])
+    assert network.cpts["b"][:, 0] == pytest.approx([2.5 / 8.5, 4.5 / 8.5, 1.5 / 8.5])
+    assert network.cpts["b"][:, 1] == pytest.approx([1 / 3] * 3)
     assert network.unseen == {"a": 0, "b": 1}
 
 
@@ -33,7 +41,7 @@ def test_pseudo_counts():
 
 
 def test_missing_as_a_state():
-    network = fit_cpts(PlainCounter(DATA), STRUCTURE, missing=True)
+    network = fit_cpts(PlainCounter(DATA), STRUCTURE, missing=True, pseudo_count=0)
     assert network.variables["b"].states == ("0", "1", "2", "missing")
     assert network.cpts["b"][:, 0] == pytest.approx([0.2, 0.4, 0.1, 0.3])
 

@@ -43,7 +43,8 @@ def test_iterations_equal_those_by_enumeration():
     wanted = start = small_network(seed=9)
     for _ in range(5):
         wanted = one_iteration_by_enumeration(wanted, data)
-    got = fit_em(data, truth.structure, start=start, most_iterations=5, tolerance=1e-300).network
+    stop = {"most_iterations": 5, "tolerance": 1e-300}
+    got = fit_em(data, truth.structure, pseudo_count=0, start=start, **stop).network
     assert all(got.cpts[n] == pytest.approx(wanted.cpts[n], abs=1e-12) for n in "abcd")
 
 

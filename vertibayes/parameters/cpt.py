@@ -1,4 +1,15 @@
-"""Conditional probability tables by maximum likelihood, and the scores of a network."""
+"""Conditional probability tables from counts, and the scores of a network.
+
+A CPT's column is its counts, each with the pseudo-count added, divided by their sum. With none (0)
+that is maximum likelihood: a combination that no record has gets probability zero, and a new record
+that has it is impossible. The default is a half: Jeffreys' prior of each column, which predicts
+records that were left out best (docs/missing.md has the measurements; a weight that is spread over
+the cells of a CPT, as BDeu's, is too small where there are many).
+
+References
+----------
+Jeffreys (1946), "An invariant form for the prior probability in estimation problems".
+"""
 
 from __future__ import annotations
 
@@ -16,23 +27,25 @@ from vertibayes.structure.scores import free_parameters, k2_scores, log_likeliho
 
 MISSING_STATE = "missing"
 
+PSEUDO_COUNT = 0.5  # added to each cell of a CPT by default
+
 
 def fit_cpts(
     counter: Counter,
     structure: Structure,
     *,
-    pseudo_count: float = 0.0,
+    pseudo_count: float = PSEUDO_COUNT,
     missing: bool = False,
     rows: Rows = Rows(),
 ) -> Network:
-    """Fit the CPTs of a structure by maximum likelihood: one call.
+    """Fit the CPTs of a structure from the tables of its families: one call.
 
     Parameters
     ----------
     counter : Counter
     structure : Structure
-    pseudo_count : float, default=0
-        Added to each cell.
+    pseudo_count : float, default=0.5
+        Added to each cell; 0 for maximum likelihood. The counts themselves stay exact.
     missing : bool, default=False
         Whether missing is a state, named "missing"; else a family counts the records that are
         complete in it.
@@ -67,7 +80,9 @@ def check_pseudo_count(pseudo_count: float) -> None:
         It names the number.
     """
     if not 0 <= pseudo_count < np.inf:
-        raise ValueError(f"a pseudo-count of {pseudo_count}: a finite number from 0 on is wanted")
+        raise ValueError(
+            f"the pseudo-count must be a finite number of at least 0, got {pseudo_count}"
+        )
 
 
 def network_from(

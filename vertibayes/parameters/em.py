@@ -18,7 +18,7 @@ from vertibayes.inference.blocks import batches, expectation
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.climbing import Climbed, Counts, NoValueError, climb
-from vertibayes.parameters.cpt import check_pseudo_count, network_from, without_gaps
+from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from, without_gaps
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def fit_em(
     data: SiteData,
     structure: Structure,
     *,
-    pseudo_count: float = 0.0,
+    pseudo_count: float = PSEUDO_COUNT,
     restarts: int = 0,
     seed: int = 0,
     start: Network | None = None,
@@ -61,8 +61,8 @@ def fit_em(
     ----------
     data : SiteData
     structure : Structure
-    pseudo_count : float, default=0
-        Added to each expected count.
+    pseudo_count : float, default=0.5
+        Added to each expected count; 0 for maximum likelihood.
     restarts : int, default=0
         Further starts, from random CPTs; the fit of the highest trace is returned.
     seed : int, default=0

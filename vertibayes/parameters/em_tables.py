@@ -26,7 +26,7 @@ from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.climbing import Counts, NoValueError, climb
-from vertibayes.parameters.cpt import check_pseudo_count, network_from, without_gaps
+from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from, without_gaps
 from vertibayes.parameters.widening import Widening, widen
 
 
@@ -57,7 +57,7 @@ def fit_em_from_tables(
     counter: Counter,
     structure: Structure,
     *,
-    pseudo_count: float = 0.0,
+    pseudo_count: float = PSEUDO_COUNT,
     wider_cells: int = 0,
     rows: Rows = Rows(),
     tolerance: float = 1e-6,
@@ -70,8 +70,8 @@ def fit_em_from_tables(
     ----------
     counter : Counter
     structure : Structure
-    pseudo_count : float, default=0
-        Added to each cell of the filled tables.
+    pseudo_count : float, default=0.5
+        Added to each cell of the filled tables; 0 for maximum likelihood.
     wider_cells : int, default=0
         How many cells may be opened beyond those of the families' tables, in tables wider by the
         neighbours that tell most (`widen`); none if 0.

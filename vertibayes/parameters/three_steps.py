@@ -20,7 +20,7 @@ from protocols.site.data import SiteData
 from protocols.variables import Rows
 from vertibayes.counting import Counter, Table
 from vertibayes.network import Structure
-from vertibayes.parameters.cpt import network_from, with_missing_state
+from vertibayes.parameters.cpt import PSEUDO_COUNT, network_from, with_missing_state
 from vertibayes.parameters.em import EmFit, fit_em
 from vertibayes.parameters.synthetic import sample
 
@@ -29,7 +29,7 @@ def fit_three_steps(
     counter: Counter,
     structure: Structure,
     *,
-    pseudo_count: float = 0.0,
+    pseudo_count: float = PSEUDO_COUNT,
     records: int | None = None,
     restarts: int = 0,
     seed: int = 0,
@@ -42,8 +42,8 @@ def fit_three_steps(
     ----------
     counter : Counter
     structure : Structure
-    pseudo_count : float, default=0
-        Added in the third step.
+    pseudo_count : float, default=0.5
+        Added in the third step; 0 for maximum likelihood.
     records : int, optional
         How many to draw; as many as there are if None.
     restarts : int, default=0
