@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -189,6 +190,7 @@ class Network:
         ----------
         data : DataFrame or SiteData
             Columns of any of the network's variables; other columns and the target's are ignored.
+            Of a data frame, a value that is none of its variable's states is a warning and missing.
         target : str
 
         Returns
@@ -212,8 +214,10 @@ class Network:
         columns = list(self.variables[target].states)
         if isinstance(data, SiteData):
             return DataFrame(predict_proba(self, data, target), columns=columns)
-        records = read_frame(data, self, target).data
-        return DataFrame(predict_proba(self, records, target), data.index, columns)
+        records = read_frame(data, self, target)
+        if records.unseen:
+            warnings.warn(records.doubt_of_values("the data frame"), stacklevel=2)
+        return DataFrame(predict_proba(self, records.data, target), data.index, columns)
 
     def predict(self, data: DataFrame | SiteData, target: str) -> Series[str]:
         """Return the most probable state of a variable for each record, given the others.

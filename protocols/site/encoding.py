@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from protocols.site.binning import METHODS, bin_of, bins_of
 from protocols.site.findings import COMMAND_LINE, Advice, Finding
-from protocols.site.numerals import read_numbers, read_plain
+from protocols.site.numerals import number, read_numbers, read_plain
 from protocols.site.states import StateFinder
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
@@ -134,8 +134,33 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
     return encoded._replace(findings=(*found.findings, *given.few_known()))
 
 
-def encode_known(source: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
+class Unseen(NamedTuple):
+    """A value that is none of a variable's states, and how many records have it."""
+
+    column: str
+    text: str
+    records: int
+
+
+def encode_known(
+    source: str,
+    name: str,
+    column: TextColumn,
+    encoding: Encoding,
+    unseen: list[Unseen] | None = None,
+) -> Encoded:
     """Encode a column in declared states; numbers find their bins if the states are bins.
+
+    If the states are all numbers, a text that is one of them written otherwise ("1.0" for "1") is
+    that state.
+
+    Parameters
+    ----------
+    source, name, column, encoding
+        As `encode`.
+    unseen : list of Unseen, optional
+        Takes the values that are none of the states, which are then missing; they are refused if
+        None.
 
     Raises
     ------
@@ -152,10 +177,29 @@ def encode_known(source: str, name: str, column: TextColumn, encoding: Encoding)
             place = bin_of(value, bins)
             if text not in code_of and place is not None:
                 code_of[text] = place
-    unknown = next((text for text in texts if text not in code_of), None)
-    if unknown is not None:
-        raise StateFinder(source, name, column, encoding).not_one_of(unknown, states)
+    _take_equal_numbers(texts, states, code_of)
+    unknown = [text for text in texts if text not in code_of]
+    if unknown and unseen is None:
+        raise StateFinder(source, name, column, encoding).not_one_of(unknown[0], states)
+    if unknown and unseen is not None:
+        used = np.bincount(column.places, minlength=len(column.texts))
+        counts = dict(zip(column.texts, used.tolist(), strict=True))
+        unseen.extend(Unseen(name, text, counts[text]) for text in unknown if counts[text])
     return _codes(name, column, states, code_of)
+
+
+def _take_equal_numbers(
+    texts: Sequence[str], states: Sequence[str], code_of: dict[str, int]
+) -> None:
+    """Add the texts that are equal, as numbers, to a state, if all states are numbers."""
+    values = [number(state) for state in states]
+    if None in values or all(text in code_of for text in texts):
+        return
+    place = {value: code for code, value in enumerate(values)}
+    for text in texts:
+        value = number(text)
+        if text not in code_of and value is not None and value in place:
+            code_of[text] = place[value]
 
 
 def _codes(

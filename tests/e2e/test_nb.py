@@ -144,7 +144,7 @@ def test_its_model_predicts(folder, tmp_path, capsys):
     )  # fmt: skip
     rows = read_rows(tmp_path / "p.csv")
     assert code == 0 and len(rows) == 2001 and rows[0][0] == "LVFAILURE"
-    assert all(0 <= float(p) <= 1 for row in rows[1:] for p in row[1:])
+    assert all(0 <= float(p) <= 1 for row in rows[1:] for p in row[1:-1])
     assert "CVP" not in json.loads((tmp_path / "m" / "structure.json").read_text())["nodes"]
 
 
@@ -189,7 +189,10 @@ def bad():
     yield [*epsilon, "--holdout", "0.001"], "--holdout 0.001 of 40 records: none is left"
     yield [*epsilon, "--holdout", "0.1", "--test", "g.csv"], "--test and --holdout both"
     yield [*epsilon, "--test", "none.csv"], "none.csv: no such file"
-    yield [*epsilon, "--test", "bad.csv"], "'novel' is not one of its states"
+    yield (
+        [*epsilon, "--test", "bad.csv"],
+        "has no value that the model knows: a has 'novel'",
+    )
     yield [*epsilon, "--test", "notarget.csv"], "no column 'c', the target"
     yield [*epsilon, "--test", "noclass.csv"], "no record to test on has a c"
     yield [*epsilon, "--exclude", "z"], "no column 'z' (--exclude)"
@@ -207,7 +210,7 @@ def test_what_is_refused(tmp_path, capsys, monkeypatch, options, reason):
     monkeypatch.chdir(tmp_path)
     records = "".join(f"{i % 2},{i // 2 % 3},{'xy'[i % 5 > 2]}\n" for i in range(40))
     (tmp_path / "g.csv").write_text("a,b,c\n" + records)
-    (tmp_path / "bad.csv").write_text("a,b,c\n0,novel,x\n")
+    (tmp_path / "bad.csv").write_text("a,b,c\nnovel,novel,novel\n")
     (tmp_path / "notarget.csv").write_text("a,b\n0,1\n")
     (tmp_path / "noclass.csv").write_text("a,b,c\n0,1,\n")
     (tmp_path / "one.csv").write_text("a,b,c\n" + "0,0,x\n1,1,x\n" * 9)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from protocols.errors import DataError
 from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding, encode
+from protocols.site.encoding import Encoding, encode, encode_known
 from protocols.site.findings import UnsuitableColumnError
 from protocols.site.inspection import MOST_NUMBERS
 from protocols.site.numerals import number
@@ -248,3 +248,20 @@ def test_a_word_for_missing_among_numbers_is_missing_and_reported(word):
 def test_numbers_that_are_names_are_not_binned():
     found = encode("site", "x", TextColumn.of(NUMBERS), Encoding(categorical=["x"]))
     assert found.variable.states == tuple(map(str, range(40)))
+
+
+def test_unseen_values_are_missing_if_they_may_be_and_listed():
+    column, unseen = TextColumn.of(["a", "z", "?", "", "z", "b"]), []
+    how = Encoding(missing_codes=["?"], states={"x": "ab"})
+    found = encode_known("here", "x", column, how, unseen)
+    assert found.codes.tolist() == [0, 2, 2, 2, 2, 1] and unseen == [("x", "z", 2)]
+    with pytest.raises(DataError, match="record 2: 'z' is not one of its states"):
+        encode_known("here", "x", column, how)
+
+
+def test_a_known_number_may_be_written_otherwise():
+    how = Encoding(states={"x": ("1", "2.50"), "y": ("1", "one")})
+    column = TextColumn.of(["1.0", "2.5", "01", "1"])
+    assert encode_known("here", "x", column, how).codes.tolist() == [0, 1, 0, 0]
+    with pytest.raises(DataError, match=r"record 1: '1\.0' is not one of its states, 1, one"):
+        encode_known("here", "y", column, how)

@@ -77,7 +77,8 @@ def test_mistakes_in_predictions_are_named():
     with pytest.raises(ValueError, match="must be a variable of the network, got 'sck'"):
         network().predict_proba(FRAME, "sck")
     with pytest.raises(
-        ValueError, match=r"data frame has none of the model's .*: it has sick, when"
+        ValueError,
+        match=r"data frame has no column of the model's .* the target: it has sick, when",
     ):
         network().predict_proba(FRAME[["sick"]].assign(when=1), "sick")
     twice = pd.concat([FRAME, FRAME[["size"]]], axis=1)
@@ -85,6 +86,17 @@ def test_mistakes_in_predictions_are_named():
         network().predict(twice, "sick")
     with pytest.raises(ValueError, match="'sick' has dates"):
         network().predict(FRAME.assign(sick=pd.Timestamp("2024-01-01")), "size")
+
+
+def test_an_unseen_value_of_a_data_frame_is_a_warning_and_missing():
+    learned = network()
+    novel = FRAME.assign(size=["huge", *FRAME["size"][1:]])
+    with pytest.warns(
+        UserWarning, match=r"the data frame has values .*: size: 'huge' \(1 record\)"
+    ):
+        found = learned.predict_proba(novel, "sick")
+    wanted = learned.predict_proba(FRAME.assign(size=[None, *FRAME["size"][1:]]), "sick")
+    assert found.equals(wanted)
 
 
 def test_graphs_of_networkx():

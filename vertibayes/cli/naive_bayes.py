@@ -154,8 +154,7 @@ def _records(
         gaps = {n: np.full(found.data.records, len(schema.variables[n].states))
                 for n in found.lacking}  # fmt: skip
         tested = LocalData(schema.variables, {**found.data.codes, **gaps})
-        doubt = found.doubt(request.test)
-        return pooled, _scorable(tested, request), [doubt] if doubt else []
+        return pooled, _scorable(tested, request), found.doubts(request.test)
     if request.holdout is None:
         return pooled, None, []
     held = round(request.holdout * pooled.records)

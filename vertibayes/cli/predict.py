@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from protocols.errors import DataError
-from vertibayes.inference.prediction import known_codes, posterior
+from protocols.site.text import TextColumn
+from vertibayes.inference.prediction import Prediction, predicted
 from vertibayes.model_file import read_model
-from vertibayes.records import read_records
+from vertibayes.network import Network
+from vertibayes.records import Records, read_records
+
+NOTE = "note"  # the last column
+IMPOSSIBLE = "impossible under the model"
 
 
 def run_predict(
@@ -20,13 +23,15 @@ def run_predict(
     data: Path,
     target: str,
     out: Path,
+    id_column: str | None,
     missing_codes: tuple[str, ...],
     missing_state: bool,
 ) -> None:
-    """Write a CSV file: the prediction, then the probability of each state; a line a record.
+    """Write a CSV file, a line a record.
 
-    Warns on standard error of variables that the file lacks, and of records that the model calls
-    impossible, whose fields stay empty.
+    Columns: the identifier if there is one, the prediction, the probability of each state, and a
+    note on records that the model calls impossible. Warns on standard error of these, of variables
+    that the file lacks, and of values that the model does not know.
 
     Raises
     ------
@@ -34,7 +39,7 @@ def run_predict(
         If an input is at fault; nothing is then written.
     """
     if out.exists():
-        raise ValueError(f"--out {out}: it exists")
+        raise ValueError(f"--out {out}: the file exists; name a new one")
     network = read_model(model)
     if target not in network.variables:
         raise ValueError(f"--target {target}: the model has {', '.join(network.variables)}")
@@ -44,30 +49,45 @@ def run_predict(
         missing_codes=missing_codes,
         missing_state=missing_state,
         target=target,
+        id_column=id_column,
     )
-    doubt = records.doubt(data)
-    if doubt is not None:
+    found = predicted(network, records.data, target)
+    for doubt in _doubts(records, data, found):
         sys.stderr.write(f"warning: {doubt}\n")
-    found = posterior(network, known_codes(network, records.data), target)
-    impossible = int((found.sum(axis=1) == 0).sum())
+    _write(out, network, target, found, (id_column or "", records.ids))
+
+
+def _doubts(records: Records, path: Path, found: Prediction) -> Iterator[str]:
+    yield from records.doubts(path)
+    impossible = int(found.impossible.sum())
     if impossible:
-        sys.stderr.write(
-            f"warning: {impossible} records have probability zero under the model and are left "
-            "empty; learn it with --pseudo-count\n"
+        have = "record has" if impossible == 1 else "records have"
+        yield (
+            f"{impossible} {have} values that are impossible together under the model; the column "
+            f"{NOTE!r} marks them, and they are predicted by the values that are possible (learn "
+            "the model with a --pseudo-count above 0)"
         )
-    _write(out, network.variables[target].states, target, found)
 
 
-def _write(out: Path, states: tuple[str, ...], target: str, found: NDArray[np.float64]) -> None:
+def _write(
+    out: Path,
+    network: Network,
+    target: str,
+    found: Prediction,
+    ids: tuple[str, TextColumn | None],
+) -> None:
+    states = network.variables[target].states
+    id_column, texts = ids
+    header = [target, *(f"P({target}={state})" for state in states), NOTE]
     part = out.with_name(out.name + ".part")
     try:
         with part.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow([target, *(f"P({target}={state})" for state in states)])
-            for row in found:
-                known = row.sum() > 0
-                best = states[int(row.argmax())] if known else ""
-                writer.writerow([best, *(repr(float(p)) if known else "" for p in row)])
+            writer.writerow(header if texts is None else [id_column, *header])
+            for place, (row, impossible) in enumerate(zip(*found, strict=True)):
+                line = [states[int(row.argmax())], *row.tolist(), IMPOSSIBLE if impossible else ""]
+                own = [] if texts is None else [texts.texts[texts.places[place]]]
+                writer.writerow([*own, *line])
         part.replace(out)
     except OSError as error:
         part.unlink(missing_ok=True)
