@@ -162,22 +162,98 @@ def test_predict(folder, tmp_path, capsys):
     assert code == 0
     header, *rows = read_rows(out)
     states = read_bif_file(tmp_path / "m" / "model.bif").variables["LVFAILURE"].states
-    assert header == ["LVFAILURE", *(f"P(LVFAILURE={state})" for state in states)]
+    assert header == ["LVFAILURE", *(f"P(LVFAILURE={state})" for state in states), "note"]
     assert len(rows) == 2000
-    assert all(sum(map(float, row[1:])) == pytest.approx(1) for row in rows)
+    assert all(sum(map(float, row[1:-1])) == pytest.approx(1) and not row[-1] for row in rows)
     with (folder / "all.csv").open() as file:
         truth = [row["LVFAILURE"] for row in csv.DictReader(file)]
     right = sum(row[0] == state for row, state in zip(rows, truth, strict=True))
     assert right / 2000 > 0.9
-    (tmp_path / "bad.csv").write_text("CVP\nLOW\nNOVEL\n")
     new = tmp_path / "new.csv"
-    code, error = predict(capsys, *model, "--data", tmp_path / "bad.csv", "--out", new)
-    assert code == 2 and "the column 'CVP', record 2: 'NOVEL' is not one of its states" in error
     code, error = predict(capsys, *model[:2], "--target", "X", "--data", out, "--out", new)
     assert code == 2 and "--target X: the model has" in error
     code, error = predict(capsys, *model, "--data", out, "--out", out)
-    assert code == 2 and "it exists" in error
+    assert code == 2 and "the file exists; name a new one" in error
     assert not new.exists()
+
+
+@pytest.fixture
+def bits(tmp_path, capsys):
+    """A model of t = a = b, of the numbers 1 and 2, and its options."""
+    path = write(tmp_path / "bits.csv", ["t", "a", "b"], [[1, 1, 1], [2, 2, 2]] * 30)
+    assert learn(capsys, tmp_path / "bits", "--data", path, "--sites", 2)[0] == 0
+    return [
+        "--model",
+        tmp_path / "bits" / "model.bif",
+        "--target",
+        "t",
+        "--out",
+        tmp_path / "p.csv",
+    ]
+
+
+def test_predict_takes_an_unseen_value_for_missing_and_lists_all(tmp_path, capsys, bits):
+    rows = [
+        ["x", "1", ""],
+        ["y", "2", "7 kg"],
+        ["z", "2.0", "7 kg"],
+        ["u", "3", ""],
+        ["v", "4", ""],
+    ]
+    data = write(tmp_path / "new.csv", ["id", "a", "b"], [*rows, ["w", "5", ""], ["w", "6", ""]])
+    code, warned = predict(capsys, *bits, "--data", data, "--id-column", "id")
+    assert code == 0 and warned == (
+        f"warning: {data} has values that the model does not know, taken as missing: a: '3' "
+        "(1 record), '4' (1 record), '5' (1 record), 1 other value (1 record); b: '7 kg' "
+        "(2 records), no record has one of its states, 1, 2 (codes for missing: name them with "
+        "--missing-codes)\n"
+    )
+    header, *found = read_rows(tmp_path / "p.csv")
+    assert header == ["id", "t", "P(t=1)", "P(t=2)", "note"]
+    assert [row[:2] for row in found[:3]] == [["x", "1"], ["y", "2"], ["z", "2"]]
+    assert [row[0] for row in found[3:]] == ["u", "v", "w", "w"], "identifiers as they are"
+    assert all(float(row[2]) == pytest.approx(0.5) for row in found[3:])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "reason"),
+    [
+        ("A,B\n1,1\n", [], "new.csv has no column of the model's variables: it has A, B; the model "
+         "has t, a, b"),
+        ("t\n1\n", [], "no column of the model's variables other than the target: it has t; the "
+         "model has t, a, b"),
+        ("a\nx\ny\n", [], "has no value that the model knows: a has 'x'; the model has 1, 2"),
+        ("a\n1\n", ["--id-column", "key"], "--id-column key: {data} has a"),
+        ("a\n1\n", ["--id-column", "a"], "--id-column a: a variable of the model"),
+    ],
+)  # fmt: skip
+def test_records_that_predict_refuses(tmp_path, capsys, bits, text, options, reason):
+    data = tmp_path / "new.csv"
+    data.write_text(text)
+    code, error = predict(capsys, *bits, "--data", data, *options)
+    assert code == 2 and reason.format(data=data) in error and error.count("\n") == 1
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_predict_says_that_it_does_not_use_the_target(tmp_path, capsys, bits):
+    data = write(tmp_path / "new.csv", ["t", "a", "b"], [["1", "2", "2"], ["9", "1", "1"]])
+    code, warned = predict(capsys, *bits, "--data", data)
+    assert code == 0
+    assert warned == f"warning: {data} has a column of the target, t: it is not used\n"
+    assert [row[0] for row in read_rows(tmp_path / "p.csv")[1:]] == ["2", "1"]
+
+
+def test_the_pseudo_count_is_said_and_the_counts_stay_exact(folder, tmp_path, capsys):
+    found = {}
+    for name, options in (("default", []), ("none", ["--pseudo-count", 0])):
+        data = ["--data", folder / "all.csv", "--sites", 2]
+        code, told, _ = learn(capsys, tmp_path / name, *data, *options)
+        found[name] = outputs(tmp_path / name)
+        assert code == 0 and ("0.5 added to each (--pseudo-count)" in told) == (name == "default")
+        assert ("maximum likelihood" in told) == (name == "none")
+    structures, summaries = zip(*(each[:2] for each in found.values()), strict=True)
+    assert structures[0] == structures[1] and summaries[0]["scores"] == summaries[1]["scores"]
+    assert [summary["pseudo_count"] for summary in summaries] == [0.5, 0]
 
 
 def test_predict_finds_the_bins_of_numbers(tmp_path, capsys):

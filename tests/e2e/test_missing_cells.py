@@ -72,42 +72,58 @@ def test_validation(tmp_path, capsys, gaps, gaps_file):
     lost = int((gaps.codes[header[0]] == len(gaps.variables[header[0]].states)).sum())
     assert (
         found["public"]["left_out"] == lost > 0
-        and sum(found["public"][k] for k in ("scored", "impossible", "left_out")) == 2000
+        and sum(found["public"][k] for k in ("scored", "left_out")) == 2000
     )
     for method, folds in (("public", 0), ("scv", 4), ("svdg", 4)):
         assert 0.5 < found[method]["auc"] <= 1 and len(found[method]["auc_by_fold"]) == folds
         assert found[method]["aic"] == outputs(tmp_path / "out")[1]["scores"]["aic"]
         picture = ElementTree.parse(tmp_path / "out" / f"validation-{method}.svg")
-        assert f"{header[0]}, {method.upper()}" in "".join(picture.getroot().itertext())
+        text = "".join(picture.getroot().itertext())
+        assert f"{header[0]}, {method.upper()} on " in text
+        assert ("synthetic records" in text) == (method != "public")
+        assert found[method]["test_records"] == ("public" if method == "public" else "synthetic")
+        low, high = found[method]["auc_interval"] or (0, 0)
+        assert (low < found[method]["auc"] < high) == (method != "public")
+        assert ("over the folds" in text) == (method != "public")
     states = sorted(gaps.variables[header[0]].states)
-    assert found["scv"]["confusion"]["states"] == states and set(found["scv"]["roc"]) == set(states)
+    assert found["scv"]["confusion"]["states"] == states
+    assert len(states) == 2 and set(found["scv"]["roc"]) == set(states[-1:]), "not its mirror too"
+    assert set(found["scv"]["roc_band"]) == set(states[-1:]) and not found["public"]["roc_band"]
     counts = np.array(found["public"]["confusion"]["records_by_true_and_predicted"])
     assert counts.sum() == found["public"]["scored"]
 
 
 def test_no_figure_is_not_a_number(tmp_path, capsys):
     """Folds with one class, a state no record has, records impossible under the model."""
-    rows = [["a", "x", "x"]] * 110 + [["b", "y", "y"]] * 3 + [["", "x", "x"]] * 12
-    path = write(tmp_path / "rare.csv", ["t", "u", "v"], rows)
+    rows = [[*"axxx"]] * 110 + [[*"byyy"]] * 3 + [["", *"xxx"]] * 12
+    path = write(tmp_path / "rare.csv", [*"tuvw"], rows)
     structure = tmp_path / "structure.json"
-    structure.write_text('{"nodes": ["t", "u", "v"], "edges": [["t", "u"], ["u", "v"]]}')
-    public = write(tmp_path / "public.csv", ["t", "u", "v"], ["axy", "byx", "axx", "byy"])
+    structure.write_text(
+        '{"nodes": ["t", "u", "v", "w"], "edges": [["t", "u"], ["u", "v"], ["u", "w"]]}'
+    )
+    known = [["a", "", *"xy"], ["b", "", *"yx"], [*"axxx"], [*"byyy"]]
+    public = write(tmp_path / "public.csv", [*"tuvw"], known)
     code, _, warned = learn(
         capsys, tmp_path / "out", "--data", path, "--sites", 2, "--target", "t",
         "--validate", "public,scv,svdg", "--public", public, "--structure", structure,
+        "--pseudo-count", 0,
     )  # fmt: skip
     assert code == 0, warned
     for file in (tmp_path / "out").iterdir():
         assert not re.search(r"\b(nan|inf|infinity)\b", file.read_text(), re.IGNORECASE), file
     found = json.loads((tmp_path / "out" / "validation.json").read_text())
     assert None in found["svdg"]["auc_by_fold"], "a fold with one class has no AUC"
-    assert found["public"]["impossible"] == 2 and "are not scored" in warned
+    assert found["public"]["impossible"] == 2 and found["public"]["scored"] == 4
+    assert "2 records of the validation public had values that are impossible together" in warned
     code, told = predict(
         capsys, "--model", tmp_path / "out" / "model.bif", "--data", public,
         "--target", "t", "--out", tmp_path / "p.csv",
     )  # fmt: skip
-    assert code == 0 and "2 records have probability zero" in told
-    assert "nan" not in (tmp_path / "p.csv").read_text()
+    assert code == 0 and "2 records have values that are impossible together" in told
+    header, *rows = read_rows(tmp_path / "p.csv")
+    assert header == ["t", "P(t=a)", "P(t=b)", "note"]
+    assert [row[3] for row in rows] == [*["impossible under the model"] * 2, "", ""]
+    assert all(float(row[1]) + float(row[2]) == pytest.approx(1) for row in rows)
 
 
 def test_a_misspelt_column_is_told(tmp_path, capsys, gaps_file, gaps):
@@ -120,7 +136,8 @@ def test_a_misspelt_column_is_told(tmp_path, capsys, gaps_file, gaps):
     )  # fmt: skip
     doubt = f"has no column {header[1]}: taken as missing in all records; it has Typo"
     assert code == 0 and doubt in warned
-    assert "AUC by public: 0." in told and "AUC by scv: 0." in told and "optimistic" in told
+    assert "public, public records: AUC 0." in told
+    assert "scv, synthetic records, optimistic: AUC 0." in told
     code, warned = predict(
         capsys, "--model", tmp_path / "out" / "model.bif", "--data", typo,
         "--target", header[0], "--out", tmp_path / "p.csv",

@@ -58,7 +58,11 @@ def bad_options():
         {},
         "--max-parents must be between 0 and 20, got -1",
     )
-    yield ["--sites", "2", "--pseudo-count", "-1"], {}, "a pseudo-count of -1.0"
+    yield (
+        ["--sites", "2", "--pseudo-count", "-1"],
+        {},
+        "pseudo-count must be a finite number of at least 0, got -1.0",
+    )
     yield (
         ["--sites", "2", "--bins", "2"],
         {},
@@ -243,8 +247,8 @@ def test_validations_that_cannot_be(tmp_path, capsys, monkeypatch, options, reas
     ("text", "reason"),
     [
         ("a\n0\n", "p.csv: no column 'b', the target"),
-        ("A,B\n0,x\n", "has none of the model's variables: it has A, B, the model a, b"),
-        ("b\nz\nz\n", "record 1: 'z' is not one of its states, x, y (2 such records)"),
+        ("A,B\n0,x\n", "has no column of the model's variables: it has A, B; the model has a, b"),
+        ("b\nz\nz\n", "p.csv has no value that the model knows: b has 'z'; the model has x, y"),
     ],
 )
 def test_public_files_that_do_not_fit(tmp_path, capsys, monkeypatch, text, reason):

@@ -128,7 +128,13 @@ def _learn(
         Path | None, typer.Option(help="FILE.csv[.gz] of records for --validate public.")
     ] = None,
     folds: Annotated[int, typer.Option(help="Of scv and svdg, which wants 10 records each.")] = 10,
-    pseudo_count: Annotated[float, typer.Option(help="Added to each cell of the CPTs.")] = 0.0,
+    pseudo_count: Annotated[
+        float,
+        typer.Option(
+            help="Added to each cell of the CPTs, so that predictions meet no probability of zero; "
+            "0: maximum likelihood. Counts, structure and scores are exact either way."
+        ),
+    ] = 0.5,
     bins: Bins = 0.1,
     binning: Binning = "equal-frequency",
     cut: Cut = None,
@@ -334,8 +340,9 @@ def _demo(
 def _predict(
     model: Annotated[Path, typer.Option(help="A model: model.json, .bif or .bifxml.")],
     data: Annotated[Path, typer.Option(help="FILE.csv[.gz] with any of its variables.")],
-    target: Annotated[str, typer.Option(help="The variable to be predicted.")],
-    out: Annotated[Path, typer.Option(help="A new CSV file, a line a record.")],
+    target: Annotated[str, typer.Option(help="The variable to predict; its column is not used.")],
+    out: Annotated[Path, typer.Option(help="A new CSV file, a line for each record.")],
+    id_column: Annotated[str | None, typer.Option(help="Identifiers: first column of OUT.")] = None,
     missing_codes: Annotated[
         list[str] | None, typer.Option(help="What says missing, beside the empty field.")
     ] = None,
@@ -346,10 +353,16 @@ def _predict(
         ),
     ] = False,
 ) -> None:
-    """Predict a variable from what each record has of the others."""
+    """Predict a variable from what each record has of the others.
+
+    OUT has, for each record, the most probable state, the probability of each state, and a note if
+    the model calls the record impossible, which a model learned with a pseudo-count never does.
+
+    A value that the model does not know is a warning and is taken as missing.
+    """
     from vertibayes.cli.predict import run_predict
 
-    run_predict(model, data, target, out, tuple(missing_codes or ()), missing_state)
+    run_predict(model, data, target, out, id_column, tuple(missing_codes or ()), missing_state)
 
 
 def several_values(arguments: Sequence[str]) -> list[str]:

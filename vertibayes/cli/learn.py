@@ -34,7 +34,7 @@ from vertibayes.learning import (
     sample_rows,
 )
 from vertibayes.report.disclosure import Disclosure, disclosure
-from vertibayes.report.words import counted, size
+from vertibayes.report.words import area_of, counted, size
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
@@ -43,6 +43,11 @@ UNORDERED = (
     "ordering: that of the data; another order gives another network, so specify an ordering, "
     "causes before effects, if you know one"
 )
+HINTS = {
+    "public": ", public records",
+    "scv": ", synthetic records, optimistic",
+    "svdg": ", synthetic records",
+}
 
 
 def run_learn(
@@ -218,6 +223,12 @@ def _progress(quiet: bool) -> Iterator[Progress]:
         yield lambda stage, done, steps: status.update(f"{stage}: step {done} of {steps} at most")
 
 
+def _smoothing(pseudo_count: float) -> str:
+    if not pseudo_count:
+        return "the exact counts, divided (maximum likelihood)"
+    return f"the exact counts, {pseudo_count:g} added to each (--pseudo-count), divided"
+
+
 def told(learned: Learned, summary: dict[str, Any], options: Options) -> str:
     """Return a run in a few lines."""
     seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
@@ -230,6 +241,7 @@ def told(learned: Learned, summary: dict[str, Any], options: Options) -> str:
         f"structure: {counted(len(found.edges), 'edge')}; K2 score {scores.k2:.3f}, "
         f"BIC {scores.bic:.3f}, AIC {scores.aic:.3f} nats",
         *([UNORDERED] if options.ordering is None and options.structure is None else []),
+        f"CPTs: {_smoothing(learned.pseudo_count)}",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
         f"parameters {seconds['parameters']:.3f}",
         f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",
@@ -237,7 +249,6 @@ def told(learned: Learned, summary: dict[str, Any], options: Options) -> str:
         f"{counted(opened['cells'], 'cell')}, and nothing else of the records",
     ]
     for method, auc in summary["auc"].items():
-        shown = "none" if auc is None else f"{auc:.3f}"
-        hint = " (optimistic: its test records are drawn from tables)" if method == "scv" else ""
-        lines.append(f"AUC by {method}: {shown}{hint}")
+        area = area_of(auc, summary["auc_interval"][method])
+        lines.append(f"{method}{HINTS[method]}: {area}")
     return "\n".join(lines) + "\n"

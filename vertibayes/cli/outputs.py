@@ -30,7 +30,7 @@ from vertibayes.network import Network
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.drawing import draw
-from vertibayes.report.words import size
+from vertibayes.report.words import area_of, size
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
@@ -189,7 +189,7 @@ def write_results(
         holders = {name: site for site, names in run.shown.items() for name in names}
         write_text(part / "structure.svg", draw(learned.network.structure, holders))
         for name, validation in validated.items():
-            picture = draw_curves(validation.curves, title_of(name, validation))
+            picture = draw_curves(validation, title_of(name, validation))
             write_text(part / f"validation-{name}.svg", picture)
         if learned.synthetic is not None:
             _write_records(part / "synthetic.csv", learned.synthetic)
@@ -208,9 +208,11 @@ def write_model(part: Path, network: Network) -> None:
 
 def title_of(method: str, validation: Validation) -> str:
     """Return the title of a validation's picture."""
-    overall = validation.overall
-    auc = "no AUC" if overall.auc is None else f"AUC {overall.auc:.3f}"
-    return f"{validation.target}, {method.upper()}: {auc}, {overall.scored:,} records scored"
+    records = "synthetic records" if validation.synthetic else "records"
+    area = area_of(validation.overall.auc, validation.interval)
+    return (
+        f"{validation.target}, {method.upper()} on {validation.overall.scored:,} {records}: {area}"
+    )
 
 
 def write_ledger(folder: Path, ledger: Ledger) -> None:
@@ -280,6 +282,7 @@ def summarize(
             for name, variable in counter.variables.items()
         },
         "edges": len(learned.network.structure.edges),
+        "pseudo_count": learned.pseudo_count,
         "scores": learned.scores.as_json(),
         "unseen_parent_configurations": {
             node: count for node, count in learned.network.unseen.items() if count
@@ -294,6 +297,7 @@ def summarize(
             "links": {_link(link): count for link, count in sorted(traffic.bytes_sent.items())},
         },
         "auc": {method: validation.overall.auc for method, validation in validated.items()},
+        "auc_interval": {method: validation.interval for method, validation in validated.items()},
         "widened": [step._asdict() for step in learned.widenings],
         "opened": {
             "tables": len(counter.ledger.tables),

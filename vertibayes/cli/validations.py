@@ -14,7 +14,8 @@ from vertibayes.counting import Counter
 from vertibayes.learning import Learned, Options, Progress, fit
 from vertibayes.network import Network, Structure
 from vertibayes.records import Records, read_records
-from vertibayes.validation.curves import Calibration, Roc
+from vertibayes.report.words import counted
+from vertibayes.validation.curves import Band, Calibration, Roc
 from vertibayes.validation.methods import Validation, check_folds, public, scv, svdg
 
 METHODS = ("public", "scv", "svdg")
@@ -77,7 +78,7 @@ class Validations:
         """Return warnings of what was read."""
         if self.public is None or self.public_records is None:
             return []
-        return list(filter(None, [self.public_records.doubt(self.public)]))
+        return self.public_records.doubts(self.public)
 
     def run(
         self, counter: Counter, learned: Learned, options: Options, progress: Progress
@@ -114,10 +115,11 @@ def warnings_of(method: str, validation: Validation) -> list[str]:
     """Return what a reader of a validation should know before the figure."""
     overall = validation.overall
     told = []
-    if overall.impossible:
+    if validation.impossible:
         told.append(
-            f"{overall.impossible} records of the validation {method} have probability zero under "
-            "the model and are not scored; learn it with --pseudo-count"
+            f"{counted(validation.impossible, 'record')} of the validation {method} had values "
+            "that are impossible together under the model, and were predicted by the others; learn "
+            "it with a --pseudo-count above 0"
         )
     if overall.auc is None:
         told.append(
@@ -135,11 +137,14 @@ def as_json(validation: Validation, aic: float) -> dict[str, Any]:
         "auc": overall.auc,
         "auc_by_class": dict(overall.by_class),
         "auc_by_fold": [fold.auc for fold in validation.by_fold],
+        "auc_interval": validation.interval,
+        "test_records": "synthetic" if validation.synthetic else "public",
         "scored": overall.scored,
         "left_out": overall.left_out,
-        "impossible": overall.impossible,
+        "impossible": validation.impossible,
         "aic": aic,
         "roc": {state: _lists(roc) for state, roc in curves.roc.items()},
+        "roc_band": {state: _lists(band) for state, band in validation.bands.items()},
         "calibration": {state: _lists(found) for state, found in curves.calibration.items()},
         "confusion": {
             "states": list(curves.calibration),
@@ -148,5 +153,5 @@ def as_json(validation: Validation, aic: float) -> dict[str, Any]:
     }
 
 
-def _lists(arrays: Roc | Calibration) -> dict[str, list[float]]:
+def _lists(arrays: Roc | Band | Calibration) -> dict[str, list[float]]:
     return {name: values.tolist() for name, values in arrays._asdict().items()}

@@ -3,48 +3,57 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vertibayes.validation.curves import Curves
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from vertibayes.validation.methods import Validation
 
 MOST_NAMED = 12  # classes that a legend or the sides of a matrix have room for
 LONGEST = 24  # letters of a name
 
 
-def draw_curves(found: Curves, title: str) -> str:
+def draw_curves(found: Validation, title: str) -> str:
     """Return a picture of three panels.
+
+    Of two classes, ROC and calibration are those of the last: the other's are their mirror images.
 
     Parameters
     ----------
-    found : Curves
+    found : Validation
     title : str
 
     Returns
     -------
     svg : str
-        The text of an SVG file: the same for the same curves.
+        The text of an SVG file: the same for the same validation.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    names = {state: _plain(state, place) for place, state in enumerate(found.calibration)}
+    states = found.curves.calibration
+    names = {state: _plain(state, place) for place, state in enumerate(states)}
+    labels = {state: _label(found, state, name) for state, name in names.items()}
+    shown = list(labels)[-1:] if len(labels) == 2 else list(labels)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 9}):
-        figure = Figure(figsize=(12, 4.6), layout="constrained")
+        figure = Figure(figsize=(12, 4.8), layout="constrained")
         roc, calibration, confusion = figure.subplots(1, 3)
         figure.suptitle(title, parse_math=False)
-        _draw_roc(roc, found)
-        _draw_calibration(calibration, found, names)
+        _draw_roc(roc, found, shown)
+        _draw_calibration(calibration, found, {state: labels[state] for state in shown})
         _draw_confusion(confusion, found, names)
         if len(names) <= MOST_NAMED:
-            handles, labels = calibration.get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower left", ncols=6, fontsize=8)
+            figure.legend(
+                *calibration.get_legend_handles_labels(),
+                loc="outside lower left",
+                ncols=6,
+                fontsize=8,
+            )
         text = StringIO()
         with warnings.catch_warnings():  # letters that the measuring font lacks: readers have them
             warnings.simplefilter("ignore", UserWarning)
@@ -52,30 +61,49 @@ def draw_curves(found: Curves, title: str) -> str:
     return text.getvalue()
 
 
-def _draw_roc(axes: Axes, found: Curves) -> None:
-    axes.set(title="ROC, one class against the rest", xlabel="false positive rate")
+def _label(found: Validation, state: str, name: str) -> str:
+    area = found.overall.by_class.get(state)
+    shown = f"{_literal(_printable(found.target))} = {name}"
+    return shown if area is None else f"{shown}: AUC {area:.3f}"
+
+
+def _draw_roc(axes: Axes, found: Validation, shown: Sequence[str]) -> None:
+    title = "ROC" if len(shown) == 1 else "ROC, one class against the rest"
+    if found.bands:
+        title += "\nmean of the folds, and its 95 % interval"
+    axes.set(title=title, xlabel="false positive rate")
     axes.set(ylabel="true positive rate", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect=1)
     axes.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
-    for place, state in enumerate(found.calibration):
-        if state in found.roc:
-            axes.plot(*found.roc[state], linewidth=1.4, color=_colour(place))
+    for place, state in enumerate(shown):
+        if state in found.bands:
+            rate, mean, low, high = found.bands[state]
+            axes.fill_between(rate, low, high, color=_colour(place), alpha=0.2, linewidth=0)
+            axes.plot(rate, mean, linewidth=1.4, color=_colour(place))
+        elif state in found.curves.roc:
+            axes.plot(*found.curves.roc[state], linewidth=1.4, color=_colour(place))
 
 
-def _draw_calibration(axes: Axes, found: Curves, names: Mapping[str, str]) -> None:
-    axes.set(title="Calibration, points by their records", xlabel="predicted probability")
+def _draw_calibration(axes: Axes, found: Validation, labels: Mapping[str, str]) -> None:
+    axes.set(title=f"Calibration, point sizes by {_records(found)}")
+    axes.set(xlabel="predicted probability")
     axes.set(ylabel="share observed", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect=1)
     axes.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
-    for place, (state, (predicted, observed, records)) in enumerate(found.calibration.items()):
+    for place, (state, label) in enumerate(labels.items()):
+        predicted, observed, records = found.curves.calibration[state]
         colour, sizes = _colour(place), 2 + 150 * records / max(int(records.sum()), 1)
-        axes.plot(predicted, observed, linewidth=1, label=names[state], color=colour)
+        axes.plot(predicted, observed, linewidth=1, label=label, color=colour)
         axes.scatter(predicted, observed, s=sizes, color=colour, clip_on=False)
 
 
-def _draw_confusion(axes: Axes, found: Curves, names: Mapping[str, str]) -> None:
-    counts = found.confusion
+def _records(found: Validation) -> str:
+    return "synthetic records" if found.synthetic else "records"
+
+
+def _draw_confusion(axes: Axes, found: Validation, names: Mapping[str, str]) -> None:
+    counts = found.curves.confusion
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     axes.imshow(counts / totals, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.set(title="Confusion, records", xlabel="predicted", ylabel="true")
+    axes.set(title=f"Confusion, {_records(found)}", xlabel="predicted", ylabel="true")
     if len(names) > MOST_NAMED:
         axes.set(xlabel=f"predicted, {len(names)} states by their places", ylabel="true, places")
         return
@@ -99,7 +127,17 @@ def _colour(place: int) -> tuple[float, float, float, float]:
 
 def _plain(state: str, place: int) -> str:
     """Return a name that matplotlib and XML show as it is; a long one keeps both ends."""
-    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in state)
+    shown = _printable(state)
     if len(shown) > LONGEST:
         shown = f"{place + 1}: {shown[: LONGEST // 2]}…{shown[-LONGEST // 3 :]}"
-    return ("\u200b" + shown if shown.startswith("_") else shown).replace("$", r"\$")
+    return _literal("\u200b" + shown if shown.startswith("_") else shown)
+
+
+def _printable(name: str) -> str:
+    """Return a name without the letters that XML does not take."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
+
+
+def _literal(text: str) -> str:
+    """Return a text that matplotlib does not read as mathematics."""
+    return text.replace("$", r"\$")

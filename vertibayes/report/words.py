@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number of things: "1 table", "2 tables"."""
@@ -16,3 +18,15 @@ def percent(share: float) -> str:
 def size(count: int) -> str:
     """Return a number of bytes as kB or MB, of a thousand and a million bytes."""
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+
+
+def area_of(auc: float | None, interval: Sequence[float] | None) -> str:
+    """Return an area under a ROC curve, with its interval over folds if it has one."""
+    if auc is None:
+        return "no AUC"
+    over = (
+        ""
+        if interval is None
+        else f" (95 % interval over the folds {interval[0]:.3f} to {interval[1]:.3f})"
+    )
+    return f"AUC {auc:.3f}{over}"

@@ -8,9 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vertibayes.validation.auc import half_width
+
 Floats = NDArray[np.float64]
 
 BINS = 10
+POINTS = 101  # of a band
 
 
 class Roc(NamedTuple):
@@ -23,6 +26,20 @@ class Roc(NamedTuple):
 
     false_positive_rate: Floats
     true_positive_rate: Floats
+
+
+class Band(NamedTuple):
+    """The mean of folds' ROC curves at some false positive rates, and a 95 % interval of it.
+
+    Parameters
+    ----------
+    false_positive_rate, true_positive_rate, low, high : ndarray of shape (points,)
+    """
+
+    false_positive_rate: Floats
+    true_positive_rate: Floats
+    low: Floats
+    high: Floats
 
 
 class Calibration(NamedTuple):
@@ -48,7 +65,8 @@ class Curves(NamedTuple):
     Parameters
     ----------
     roc, calibration : mapping of str to Roc, Calibration
-        Of each class; ROC only where some scored records have it, and others have not.
+        Of each class; ROC only where some scored records have it, and others have not, and of two
+        classes that of the last: the other's is its mirror image.
     confusion : ndarray of shape (states, states), dtype int64
         Records of each class (axis 0) that were predicted to be of each (axis 1).
     """
@@ -66,7 +84,6 @@ def curves(classes: NDArray[np.integer], probabilities: Floats, states: Sequence
     classes : ndarray of shape (n,), dtype int
         The code of each record's class; ``len(states)`` where it is missing.
     probabilities : ndarray of shape (n, states)
-        Zeros for a record that is impossible under the model: it is left out.
     states : sequence of str
 
     Returns
@@ -82,12 +99,13 @@ def curves(classes: NDArray[np.integer], probabilities: Floats, states: Sequence
         raise ValueError(
             f"probabilities of shape {probabilities.shape}, {(len(classes), len(states))} is wanted"
         )
-    known = (classes < len(states)) & (probabilities.sum(axis=1) > 0)
+    known = classes < len(states)
     truth, scores = classes[known], probabilities[known]
     rocs, calibrations = {}, {}
     for code, state in enumerate(states):
         inside = truth == code
-        if inside.any() and not inside.all():
+        mirrored = len(states) == 2 and code == 0
+        if inside.any() and not inside.all() and not mirrored:
             rocs[state] = roc(inside, scores[:, code])
         calibrations[state] = calibration(inside, scores[:, code])
     places = truth * len(states) + scores.argmax(axis=1)
@@ -114,6 +132,24 @@ def roc(inside: NDArray[np.bool_], scores: Floats) -> Roc:
     corner = np.ones(len(hits), np.bool_)
     corner[1:-1] = up[:-1] * right[1:] != up[1:] * right[:-1]
     return Roc(false_alarms[corner] / (len(inside) - count), hits[corner] / count)
+
+
+def band_of(folds: Sequence[Roc]) -> Band:
+    """Return the mean of folds' ROC curves, averaged at equal false positive rates.
+
+    Parameters
+    ----------
+    folds : sequence of Roc
+        Two at least.
+
+    References
+    ----------
+    Fawcett (2006), "An introduction to ROC analysis", section 8.2: vertical averaging.
+    """
+    grid = np.linspace(0, 1, POINTS)
+    heights = np.array([np.append(0, np.interp(grid, *fold)) for fold in folds])
+    mean, half = heights.mean(axis=0), half_width(heights)
+    return Band(np.append(0, grid), mean, np.maximum(mean - half, 0), np.minimum(mean + half, 1))
 
 
 def calibration(inside: NDArray[np.bool_], scores: Floats, bins: int = BINS) -> Calibration:

@@ -8,10 +8,11 @@ the others' tables, and tested on synthetic records of a network that has the fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +20,28 @@ from numpy.typing import NDArray
 from protocols.site.data import SiteData
 from protocols.variables import Rows, Variable
 from vertibayes.counting import Counter, PlainCounter, Without
-from vertibayes.inference.prediction import known_codes, posterior
+from vertibayes.inference.prediction import predicted
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.climbing import NoValueError
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
-from vertibayes.validation.auc import Auc, auc, mean_of
-from vertibayes.validation.curves import Curves, curves
+from vertibayes.validation.auc import Auc, auc, interval_of, mean_of
+from vertibayes.validation.curves import Band, Curves, band_of, curves
 
 Fit = Callable[[Counter, Structure], Network]
 FoldDone = Callable[[int, int], None]  # folds done, folds
-Prediction = tuple[NDArray[np.integer], NDArray[np.float64]]
 
-PSEUDO_COUNT = 0.5  # by default: no test record is impossible
+
 DIGITS = 12  # of a probability: what differs beyond is rounding, and no reason to rank
+
+
+class Scored(NamedTuple):
+    """Records that were predicted: their classes, the probabilities, how many are impossible."""
+
+    classes: NDArray[np.integer]
+    probabilities: NDArray[np.float64]
+    impossible: int
 
 
 @dataclass(frozen=True)
@@ -49,12 +57,26 @@ class Validation:
     curves : Curves
         Of the predictions of all folds together.
     by_fold : tuple of Auc
+    bands : mapping of str to Band
+        Of each class with a ROC curve in two folds or more, the mean of the folds' curves.
+    impossible : int
+        The scored records that the model calls impossible (`predicted`).
+    synthetic : bool
+        Whether the records that were scored are synthetic.
     """
 
     target: str
     overall: Auc
     curves: Curves = field(repr=False)
     by_fold: tuple[Auc, ...] = ()
+    bands: Mapping[str, Band] = field(default_factory=dict, repr=False)
+    impossible: int = 0
+    synthetic: bool = False
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """A 95 % interval of the AUC, over the folds."""
+        return interval_of(self.by_fold)
 
 
 def public(network: Network, data: SiteData, target: str) -> Validation:
@@ -99,8 +121,8 @@ def scv(
     seed : int, default=0
         Of the synthetic records and their folds.
     fit : callable, optional
-        (counter, structure) -> network, of the training records; exact EM with half a pseudo-count
-        in each cell if None.
+        (counter, structure) -> network, of the training records; exact EM with the
+        default pseudo-count if None.
     progress : callable, optional
         Called with (folds done, folds).
 
@@ -119,12 +141,12 @@ def scv(
     synthetic = draw_synthetic(counter, structure, seed=seed)
     order = np.random.default_rng(seed).permutation(synthetic.records)
 
-    def fold(part: NDArray[np.intp]) -> Prediction:
+    def fold(part: NDArray[np.intp]) -> Scored:
         training = synthetic.rows(np.setdiff1d(order, part))
         if fit is not None:
             network = fit(PlainCounter(training), structure)
         else:
-            network = fit_em(training, structure, pseudo_count=PSEUDO_COUNT).network
+            network = fit_em(training, structure).network
         return _prediction(network, synthetic.rows(part), target)
 
     runs = [partial(fold, part) for part in np.array_split(order, folds)]
@@ -153,8 +175,8 @@ def svdg(
     seed : int, default=0
         Of the folds, with the sites' common one, and of the synthetic records.
     fit : callable, optional
-        (counter, structure) -> network, of the training records; EM from tables with half a
-        pseudo-count in each cell if None.
+        (counter, structure) -> network, of the training records; EM from tables with the
+        default pseudo-count if None.
 
     Returns
     -------
@@ -170,10 +192,13 @@ def svdg(
     """
     check_folds(counter.records, folds)
     _check_target(structure, target)
-    learn = fit or _fit_from_tables
 
-    def fold(number: int, rows: Rows) -> Prediction:
-        network = learn(Without(counter, rows), structure)
+    def fold(number: int, rows: Rows) -> Scored:
+        rest = Without(counter, rows)
+        if fit is not None:
+            network = fit(rest, structure)
+        else:
+            network = fit_em_from_tables(rest, structure).network
         test = draw_synthetic(counter, structure, seed=seed + number + 1, rows=rows)
         return _prediction(network, test, target)
 
@@ -194,10 +219,6 @@ def check_folds(records: int, folds: int) -> None:
         raise ValueError(f"{folds} folds: from 2 to {records}, the records, is wanted")
 
 
-def _fit_from_tables(counter: Counter, structure: Structure) -> Network:
-    return fit_em_from_tables(counter, structure, pseudo_count=PSEUDO_COUNT).network
-
-
 def _check_target(structure: Structure, target: str) -> None:
     if target not in structure.nodes:
         raise ValueError(f"the structure has no node {target!r}")
@@ -209,35 +230,50 @@ def _parts(records: int, folds: int, seed: int) -> Iterator[Rows]:
         yield Rows(seed, first, last)
 
 
-def _prediction(network: Network, data: SiteData, target: str) -> Prediction:
+def _prediction(network: Network, data: SiteData, target: str) -> Scored:
     """Return the classes of records, and their predicted probabilities.
 
     That of a missing class, where it is a state, is left out.
     """
-    found = posterior(network, known_codes(network, data), target)
-    classes = found[:, : len(data.variables[target].states)]
-    return data.codes[target], np.round(classes, DIGITS)
+    found = predicted(network, data, target)
+    states = len(data.variables[target].states)
+    classes = data.codes[target]
+    impossible = int((found.impossible & (classes < states)).sum())
+    return Scored(classes, np.round(found.probabilities[:, :states], DIGITS), impossible)
 
 
 def _folds_run(
-    target: Variable, runs: Sequence[Callable[[], Prediction]], progress: FoldDone | None
+    target: Variable, runs: Sequence[Callable[[], Scored]], progress: FoldDone | None
 ) -> Validation:
     """Run the folds; one that cannot be learned predicts nothing."""
-    found: list[Prediction] = []
+    found: list[Scored] = []
     for done, run in enumerate(runs):
         if progress is not None:
             progress(done, len(runs))
         try:
             found.append(run())
         except NoValueError:
-            found.append((np.empty(0, np.uint8), np.empty((0, len(target.states)))))
-    return _validated(target, found)
+            found.append(Scored(np.empty(0, np.uint8), np.empty((0, len(target.states))), 0))
+    return replace(_validated(target, found), synthetic=True)
 
 
-def _validated(target: Variable, found: Sequence[Prediction]) -> Validation:
+def _validated(target: Variable, found: Sequence[Scored]) -> Validation:
     states = target.states
-    classes = np.concatenate([fold[0] for fold in found])
-    probabilities = np.concatenate([fold[1] for fold in found])
-    by_fold = tuple(auc(*fold, states) for fold in found)
-    all_curves = curves(classes, probabilities, states)
-    return Validation(target.name, mean_of(by_fold), all_curves, by_fold if len(found) > 1 else ())
+    classes = np.concatenate([fold.classes for fold in found])
+    probabilities = np.concatenate([fold.probabilities for fold in found])
+    by_fold = tuple(auc(fold.classes, fold.probabilities, states) for fold in found)
+    return Validation(
+        target.name,
+        mean_of(by_fold),
+        curves(classes, probabilities, states),
+        by_fold if len(found) > 1 else (),
+        _bands([curves(fold.classes, fold.probabilities, states) for fold in found]),
+        sum(fold.impossible for fold in found),
+    )
+
+
+def _bands(folds: Sequence[Curves]) -> dict[str, Band]:
+    """Return the mean of the folds' ROC curves, of each class that two or more have one of."""
+    states = dict.fromkeys(state for fold in folds for state in fold.calibration)
+    rocs = {state: [fold.roc[state] for fold in folds if state in fold.roc] for state in states}
+    return {state: band_of(found) for state, found in rocs.items() if len(found) > 1}
