@@ -90,7 +90,7 @@ def test_the_python_of_the_readme(tmp_path, monkeypatch, capsys, alarm_data):
     text = (ROOT / "README.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     names = list(alarm_data.variables)[:6]
-    rows = [",".join(names)]
+    rows = [",".join([*names[:5], "outcome"])]
     states = [np.array(alarm_data.variables[n].states)[alarm_data.codes[n]] for n in names]
     rows += [",".join(row) for row in zip(*states, strict=True)]
     (tmp_path / "patients.csv").write_text("\n".join(rows))
