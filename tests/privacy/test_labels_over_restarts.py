@@ -21,6 +21,9 @@ from mpc.masked_tables.block import Block
 from mpc.masked_tables.messages import Masked
 from mpc.randomness import SystemRandomness
 from mpc.sharing import Share
+from mpc.shuffled_tables import ShufflePlan
+from mpc.shuffled_tables.messages import Shuffled
+from mpc.shuffled_tables.site import _Chains
 from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER, federate
 from protocols.site.memory import SiteMemory
@@ -56,6 +59,7 @@ class Notes:
         self.limit, self.sent, self.shares, self.run = None, 0, {}, 0
         self._watch_terms(monkeypatch)
         self._watch_shares(monkeypatch)
+        self._watch_codes(monkeypatch)
         self._watch_messages(monkeypatch)
 
     def note(self, value, *label):
@@ -88,6 +92,17 @@ class Notes:
 
         monkeypatch.setattr(counting, "zero_share", watched)
 
+    def _watch_codes(self, monkeypatch):
+        """Note what a site opens of shuffled tables: orders and zero shares are of the query."""
+        opened = _Chains.opened
+
+        def watched(chains):
+            message = opened(chains)
+            self.note(message.values, chains.me, "codes", chains.plan.name)
+            return message
+
+        monkeypatch.setattr(_Chains, "opened", watched)
+
     def _watch_messages(self, monkeypatch):
         pack, places = EnvelopedPackets.pack, {}
 
@@ -115,6 +130,13 @@ class Notes:
 @pytest.fixture
 def notes(monkeypatch):
     return Notes(monkeypatch)
+
+
+@pytest.fixture
+def all_shuffled(monkeypatch):
+    """Count each table by shuffle, as wide ones are."""
+    for module in ("protocols.queries.counting", "vertibayes.secure_counter"):
+        monkeypatch.setattr(f"{module}.are_shuffled", lambda _, group: [True] * len(group.families))
 
 
 def run(notes, folder, asked, *, limit=None, data=DATA, randomness=SystemRandomness):
@@ -171,6 +193,18 @@ def test_a_study_killed_before_each_of_its_messages_uses_no_label_twice(notes, t
     assert len(notes.values) > 100
 
 
+def test_shuffled_tables_of_a_killed_study_use_no_label_twice(notes, all_shuffled, tmp_path):
+    limit, tables = 0, None
+    while tables is None:
+        tables = run(notes, tmp_path, ASKED[limit % len(ASKED)], limit=limit)
+        limit += 1
+    for asked in ASKED:
+        assert_same(run(notes, tmp_path, asked), pooled(DATA, asked))
+    assert notes.twice == []
+    assert sum(label[2] is Shuffled for label in notes.values) > 10
+    assert len({label[-1] for label in notes.values if "codes" in label}) > 5
+
+
 def test_a_changed_column_is_not_committed_wherever_the_study_was_killed(notes, tmp_path):
     """From when its site has remembered it on: before, nothing was sent of it."""
     (tmp_path / "whole").mkdir()
@@ -199,6 +233,16 @@ def test_a_site_that_lost_its_memory_hides_its_columns_under_other_labels(notes,
 
 
 # ---- what these notes would tell -----------------------------------------------------------------
+
+
+def test_orders_of_queries_without_ids_and_numbers_are_noted(
+    notes, all_shuffled, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(ShufflePlan, "name", bytes(32))
+    for _ in range(2):
+        assert run(notes, tmp_path, ASKED[0]) is not None
+    assert any("codes" in label for label in notes.twice)
+    assert any(Shuffled in label for label in notes.twice)
 
 
 def test_ids_that_are_not_drawn_anew_are_noted(notes, tmp_path):
