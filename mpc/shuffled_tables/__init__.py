@@ -30,8 +30,10 @@ which they are. u_j are the flags of missing values, uhat_j = u_j + c_j; modulo 
 Security: honest-but-curious. Against the analyst and all sites but one, the messages of the one
 are simulated from the opened tables, and, where records drop out, from the number of complete
 records. The dealer with the analyst learns the tables only. The dealer with one site reads
-everything. A site that lies can tag no record: honest sites reduce codes to b bits, and drop every
-record whose tag is not 0 (`tests/privacy/test_tags.py`).
+everything. A site that lies, with the analyst, can tag fewer records of a table than twice the
+codes of its columns: honest sites reduce codes to b bits, and drop every record whose tag is not 0.
+Where records drop out, the first of a chain can have others dropped, down to one record, and the
+first and the last together read every holder between them (`tests/privacy/test_tags.py`).
 Leakage: the opened tables to the analyst; n, the number of codes and which tables are asked, to
 all; how many records are complete, to the holders. A record with a missing value is counted with
 probability 2^-48.
