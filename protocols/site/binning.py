@@ -20,7 +20,7 @@ PRECISION = 1000  # digits, more than between any two numbers of 300
 
 Group: TypeAlias = tuple[int, int]  # places of the first and the last value of a bin
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
-_NAME = re.compile(rf"(?:le|lt)_{_NUMBER}|{_NUMBER}_to_{_NUMBER}|gt_{_NUMBER}|eq_{_NUMBER}")
+_NAME = re.compile(rf"(?:le|lt)_{_NUMBER}|from_{_NUMBER}_to_{_NUMBER}|gt_{_NUMBER}|eq_{_NUMBER}")
 
 
 class Bin(NamedTuple):
@@ -209,7 +209,7 @@ def bins_at(edges: Sequence[Decimal]) -> list[Bin]:
 
 
 def bin_names(bins: Sequence[Bin]) -> tuple[str, ...]:
-    """Return the bins' names: ``le_2.5``, ``2.5_to_7``, ``gt_7``; ``lt_0``, ``eq_0``, ``gt_0``."""
+    """Return the bins' names: ``le_2.5``, ``from_2.5_to_7``, ``gt_7``; ``lt_0``, ``eq_0``."""
     following = [*bins[1:], None]
     return tuple(_name(one, other) for one, other in zip(bins, following, strict=True))
 
@@ -223,7 +223,7 @@ def _name(this: Bin, following: Bin | None) -> str:
     return (
         f"gt_{plain(this.low)}"
         if this.high is None
-        else (f"{plain(this.low)}_to_{plain(this.high)}")
+        else f"from_{plain(this.low)}_to_{plain(this.high)}"
     )
 
 

@@ -328,7 +328,7 @@ def test_bins_are_declared_on_the_command_line_and_found_when_predicting(tmp_pat
     y = np.array(["no", "yes"])[(np.array(AGES) > 65).astype(int)]
     path = write(tmp_path / "d.csv", ["age", "y"], zip(AGES, y, strict=True))
     _, variables = learned(capsys, tmp_path, path, "--cut", "age=18,65")
-    assert variables["age"]["states"] == ["le_18", "18_to_65", "gt_65"]
+    assert variables["age"]["states"] == ["le_18", "from_18_to_65", "gt_65"]
     new = write(tmp_path / "new.csv", ["age"], [["18"], ["65.0"], ["120"], ["gt_65"]])
     model, out = tmp_path / "out" / "model.bif", tmp_path / "p.csv"
     code, error = predict(capsys, "--model", model, "--data", new, "--target", "y", "--out", out)
@@ -345,7 +345,7 @@ def test_naive_bayes_takes_cut_points_and_equal_width(tmp_path, capsys):
     )  # fmt: skip
     assert code == 0, error
     variables = outputs(tmp_path / "out")[1]["variables"]
-    assert variables["age"]["states"] == ["le_18", "18_to_65", "gt_65"]
+    assert variables["age"]["states"] == ["le_18", "from_18_to_65", "gt_65"]
     assert variables["x"]["states"] == ["le_56.3", "gt_56.3"]
 
 

@@ -92,11 +92,11 @@ def test_bins_without_ties_differ_by_one_record(records, share, number):
 def test_a_frequent_value_has_a_bin_of_its_own_and_the_rest_are_cut_around_it():
     values, counts = [Decimal(place) for place in range(10)], [900, *[12] * 9]
     bins = equal_frequency(values, counts, 0.25)
-    assert bin_names(bins) == ("eq_0", "0_to_3", "3_to_6", "gt_6")
+    assert bin_names(bins) == ("eq_0", "from_0_to_3", "from_3_to_6", "gt_6")
     assert sizes_of(values, counts, bins) == [900, 36, 36, 36]
     around = [value - 3 for value in values]
     bins = equal_frequency(around, [20, 20, 20, 900, *[20] * 6], 0.25)
-    assert bin_names(bins) == ("lt_0", "eq_0", "0_to_3", "gt_3")
+    assert bin_names(bins) == ("lt_0", "eq_0", "from_0_to_3", "gt_3")
     assert [bin_of(Decimal(v), bins) for v in ("-9", "0", "0.5", "3", "4")] == [0, 1, 2, 2, 3]
 
 
@@ -126,10 +126,10 @@ def test_known_bins(counts, share, names):
 def test_bins_of_equal_width_are_rounded_and_join_if_they_are_small():
     values = [Decimal(place) / 4 for place in range(401)]
     bins = equal_width(values, [1] * 401, 0.25)
-    assert bin_names(bins) == ("le_25", "25_to_50", "50_to_75", "gt_75")
+    assert bin_names(bins) == ("le_25", "from_25_to_50", "from_50_to_75", "gt_75")
     values = [*values, Decimal(400)]
     names = bin_names(equal_width(values, [1] * 402, 0.1))
-    assert names == ("le_40", "40_to_80", "gt_80"), "400 alone would be a bin"
+    assert names == ("le_40", "from_40_to_80", "gt_80"), "400 alone would be a bin"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_nothing_lies_between_a_number_and_itself(low, high):
 
 def test_names_are_plain():
     bins = bins_at([Decimal(edge) for edge in ("-1.5", "0E+2", "2E+3")])
-    assert bin_names(bins) == ("le_-1.5", "-1.5_to_0", "0_to_2000", "gt_2000")
+    assert bin_names(bins) == ("le_-1.5", "from_-1.5_to_0", "from_0_to_2000", "gt_2000")
     assert [bin_of(Decimal(v), bins) for v in ("-9", "-1", "0", "1999", "2001")] == [0, 1, 1, 2, 3]
 
 
@@ -207,13 +207,13 @@ def test_names_of_found_bins_can_be_taken_back(table, share):
         ("no", "yes"),
         ("le_5",),
         ("5_7", "8_9"),
-        ("le_5", "7_to_9", "gt_9"),
+        ("le_5", "from_7_to_9", "gt_9"),
         ("gt_5", "le_5"),
         ("le_5", "gt_5", "unknown"),
         ("le_5", "gt_5.0"),
         ("le_05", "gt_05"),
         ("le_5", "eq_5", "gt_5"),
-        ("9_to_5", "gt_5"),
+        ("from_9_to_5", "gt_5"),
         ("le_5", "gt_6"),
         ("le_", "gt_"),
         ("le_5\n", "gt_5"),

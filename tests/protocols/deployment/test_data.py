@@ -25,7 +25,7 @@ def test_variables_are_as_the_file_says(site):
     rows = ["id,age,sex,other", "b,30,f,1", "a,31,m,2", "c,,m,3", "d,80.5,f,4"]
     (site.parent / "records.csv").write_text("\n".join(rows) + "\n")
     data = read_data(SiteFile.read(site))
-    assert data.variables["age"].states == ("le_30", "30_to_50", "50_to_70", "gt_70")
+    assert data.variables["age"].states == ("le_30", "from_30_to_50", "from_50_to_70", "gt_70")
     assert data.variables["age"].missing and data.codes["age"].tolist() == [1, 0, 4, 3]
     assert list(data.variables) == ["age", "sex"] and data.codes["sex"].tolist() == [1, 0, 1, 0]
     change(site, '"sex" = {}', 'sex = { states = ["m", "f", "x"] }')
@@ -100,7 +100,12 @@ def test_how_columns_are_read_is_in_the_file(site):
         'record_key = "id"\nbinning = "equal-width"\nbins = 0.25\nmissing_codes = ["other=4"]',
     )
     data = read_data(SiteFile.read(site))
-    assert data.variables["age"].states == ("le_12.8", "12.8_to_25", "25_to_37.2", "gt_37.2")
+    assert data.variables["age"].states == (
+        "le_12.8",
+        "from_12.8_to_25",
+        "from_25_to_37.2",
+        "gt_37.2",
+    )
     assert data.variables["sex"].states == ("no", "yes") and set(data.codes["sex"]) == {1}
     assert data.variables["other"].states == ("0", "1", "2", "3")
     assert data.variables["other"].missing
@@ -112,7 +117,7 @@ def test_how_columns_are_read_is_in_the_file(site):
 @pytest.mark.parametrize(
     ("spec", "states"),
     [
-        ("{ edges = [30, 50, 70] }", "le_30, 30_to_50, 50_to_70, gt_70"),
+        ("{ edges = [30, 50, 70] }", "le_30, from_30_to_50, from_50_to_70, gt_70"),
         ('{ states = ["31", "40"] }', "31, 40"),
     ],
 )
