@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.command import FILES, learn, outputs, predict, read_rows, write
 from vertibayes.bif import read_bif_file
 from vertibayes.cli import main
-from vertibayes.cli.app import several_values
+from vertibayes.cli.data_options import several_values
 
 
 def test_one_file_over_sites(folder, tmp_path, capsys):

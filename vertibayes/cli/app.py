@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -13,7 +12,6 @@ from typing import Annotated
 import typer
 
 from vertibayes.cli.data_options import (
-    SEVERAL,
     Binning,
     Bins,
     Categorical,
@@ -24,6 +22,7 @@ from vertibayes.cli.data_options import (
     MaxStates,
     MissingCodes,
     Strict,
+    several_values,
 )
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_when_told
 
@@ -363,20 +362,6 @@ def _predict(
     from vertibayes.cli.predict import run_predict
 
     run_predict(model, data, target, out, id_column, tuple(missing_codes or ()), missing_state)
-
-
-def several_values(arguments: Sequence[str]) -> list[str]:
-    """Repeat an option before each of its values: ``-x A B`` as ``-x A -x B``, for `SEVERAL`."""
-    expanded: list[str] = []
-    option = None
-    for argument in arguments:
-        is_option = argument.startswith("-") and not re.fullmatch(r"-(\d.*)?", argument)
-        if option is not None and not is_option and expanded[-1] != option:
-            expanded.append(option)
-        if is_option:
-            option = argument if argument in SEVERAL else None
-        expanded.append(argument)
-    return expanded
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

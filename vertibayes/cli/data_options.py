@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -54,3 +56,17 @@ Strict = Annotated[
     bool,
     typer.Option("--strict", help="Refuse data with columns that would be left out, naming all."),
 ]
+
+
+def several_values(arguments: Sequence[str]) -> list[str]:
+    """Repeat an option before each of its values: ``-x A B`` as ``-x A -x B``, for `SEVERAL`."""
+    expanded: list[str] = []
+    option = None
+    for argument in arguments:
+        is_option = argument.startswith("-") and not re.fullmatch(r"-(\d.*)?", argument)
+        if option is not None and not is_option and expanded[-1] != option:
+            expanded.append(option)
+        if is_option:
+            option = argument if argument in SEVERAL else None
+        expanded.append(argument)
+    return expanded
