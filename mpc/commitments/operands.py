@@ -18,7 +18,7 @@ from mpc.rounds import Party
 Term: TypeAlias = tuple[int, ...]  # ascending places of operands; their product, record by record
 
 BLOCK_ROWS = 1 << 15
-MOST_INDICATORS = 15  # of a column; one with more has none, and its tables are shuffled
+MOST_INDICATORS = 7  # of a column; one with more has none, and its tables are shuffled
 CODE_RING = Ring(24)  # more cells than a table may have
 FLAG_RING = Ring(48)  # a record with a missing value is counted with probability 2**-48
 

@@ -89,7 +89,7 @@ def _count(
         raise ImpossibleTablesError(table.chain, plan.commitments.dealer)
     codes = np.zeros(max(counts), table.ring.dtype)
     for site in table.chain:
-        codes += readers[site].take(table.ring, len(codes))
+        codes += readers[site].take(table.ring, plan.selection.records)[: len(codes)]
     codes = table.ring.reduce(codes)
     if (codes > table.cells - 1).any():
         raise ImpossibleTablesError(table.chain, plan.commitments.dealer)

@@ -7,6 +7,7 @@ with the sites, under labels that the public plan gives.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -50,7 +51,9 @@ class _Dealer:
 
     def masks(self, table: ShuffledTable) -> list[Elements]:
         """Return m of the codes, and m' of the tags if records drop out."""
-        totals = [self._codes(table)] + [self._tags(table)] * bool(table.gaps)
+        totals = [self._codes(table)]
+        if table.gaps:
+            totals.append(self._tags(table))
         for site in table.chain:
             streams = self.streams[site]
             order = streams.order(table)
@@ -93,9 +96,9 @@ class _Dealer:
     def _column_of(self, name: str, place: int, site: Party) -> Elements:
         key = name, place, site
         if key not in self._columns:
-            commitments, stream = self.plan.commitments, self.keys[site]
+            commitments = self.plan.commitments
             form = commitments.form(name, place)
             assert form is not None  # codes are always committed, flags where values are missing
-            load = lambda block: column_mask(commitments, stream, form, place, block)  # noqa: E731
+            load = partial(column_mask, commitments, self.keys[site], form, place)
             self._columns[key] = self.plan.selection.whole(load)
         return self._columns[key]

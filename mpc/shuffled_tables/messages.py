@@ -46,7 +46,8 @@ class Tags(Labelled):
 class Codes(ArrayMessage):
     """A holder's shares of the codes, or the cells of a table that it counted by itself.
 
-    `complete` has the number of opened records of each table in which records drop out.
+    `complete` has the number of opened records of each table in which records drop out; its shares
+    are filled up with zeros, so that the size of the message does not tell this number.
     """
 
     kind: ClassVar[str] = "codes"

@@ -198,7 +198,7 @@ class _Chains:
         vectors = (
             (self.site.commitments.ring, self._counted(table))
             if table.is_local
-            else (table.ring, self._share(table))
+            else (table.ring, self._padded(self._share(table)))
             for table in self.plan.tables
             if self.me in table.chain
         )
@@ -221,6 +221,12 @@ class _Chains:
         zeros = zero_share(self.me, peers, table.ring, seal.name("zero", table), len(chosen))
         sealed: Elements = chosen[seal.seal(table, len(chosen))] + zeros
         return sealed
+
+    def _padded(self, share: Elements) -> Elements:
+        """Fill up with zeros: a length must not tell the carrier how many records are complete."""
+        padded = np.zeros(self.records, share.dtype)
+        padded[: len(share)] = share
+        return padded
 
     def _counted(self, table: ShuffledTable) -> Elements:
         """Count a table that this site alone holds."""

@@ -176,10 +176,13 @@ class Costs:
             sent += FLAG_RING.bytes * self.records * (4 * size.holders - 3)
         return Cost(work, sent)
 
-    def _weights(self, size: TableSize) -> tuple[int, int, bool]:
-        """Return the weights of a table by shuffle and by products; whether a shuffle fits."""
-        fits = self.shuffling_memory + self.shuffle_memory(size) <= self.memory
-        return self.shuffle(size).weight, self.products(size).weight, fits
+    def _weights(self, size: TableSize) -> tuple[int, int]:
+        """Return the weights of a table by shuffle and by products."""
+        return self.shuffle(size).weight, self.products(size).weight
+
+    def can_shuffle(self, size: TableSize) -> bool:
+        """Whether a table fits the memory by shuffle."""
+        return self.shuffling_memory + self.shuffle_memory(size) <= self.memory
 
     def shuffle_memory(self, size: TableSize) -> int:
         """Return how many bytes one table takes at a party, beside `shuffling_memory`."""
@@ -191,8 +194,7 @@ class Costs:
     @property
     def all_can_shuffle(self) -> bool:
         """Whether any table at all fits the memory by shuffle."""
-        widest = TableSize(1 << CODE_RING.bits, 2, True, False)
-        return self.shuffling_memory + self.shuffle_memory(widest) <= self.memory
+        return self.can_shuffle(TableSize(1 << CODE_RING.bits, 2, True, False))
 
     @property
     def shuffling_memory(self) -> int:

@@ -32,6 +32,8 @@ from protocols.session import Conversation, Query, Side
 from protocols.site.memory import Digests
 from protocols.variables import Family, Rows
 
+COMPLETE = "how many records are complete in the columns of tables that miss values"
+
 
 @dataclass(frozen=True, slots=True)
 class Tables(Query):
@@ -242,6 +244,9 @@ def _site(site: SiteRole, query: Tables) -> Program[None]:
         site.memory.answer(site.data, _records(site, plan))
         site.joined.answered.add(query.rows)
     _note(site.ledger, site.joined.study, query, site.analyst)
+    for table in plan.shuffles.with_gaps:
+        others = tuple(sorted(set(table.chain) - {site.party}))
+        site.ledger.note(COMPLETE, site.party, others)
     yield from count(site.holder, plan, site.analyst)
 
 

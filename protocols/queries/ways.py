@@ -102,30 +102,30 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
     """Choose the way that is cheaper for each table of a group.
 
     Tables by products share the extension of their prefix: it is worth its cost for all tables
-    that are then cheaper than by shuffle, or for none.
+    that are then cheaper than by shuffle, or for none. Products that do not fit the memory are
+    shuffled instead. A shuffle is never replaced by products, which tell the dealer more if it
+    works with the analyst, who sets the memory.
 
     Raises
     ------
     ValueError
-        If a table fits the study's memory in neither way: it says how much would do.
+        If a table that is shuffled does not fit the memory: it says how much would do.
     """
     extended = costs.width(group.prefix)
     rows = extended + sum(costs.codes[name] - 1 for name in group.prefix)
     extends = costs.products_memory(extended, rows) <= costs.memory
     sizes = costs.sizes(*group)
-    shuffled, can_all, apart = [], True, 0
-    together = costs.extension(group.prefix).weight
-    for place, size in enumerate(sizes):
-        shuffle, products, can_shuffle = costs.weights(size)
-        can_multiply = extends and size.narrow
-        if not can_shuffle and not can_multiply:
-            raise ValueError(_too_little(costs, size, group.families[place]))
-        shuffled.append(can_shuffle and not (can_multiply and products < shuffle))
+    shuffled, apart, together = [], 0, costs.extension(group.prefix).weight
+    for size in sizes:
+        shuffle, products = costs.weights(size)
+        shuffled.append(not (extends and size.narrow and products < shuffle))
         together += shuffle if shuffled[-1] else products
         apart += shuffle
-        can_all &= can_shuffle
-    if can_all and apart <= together:
+    if apart <= together:
         shuffled = [True] * len(sizes)
+    for family, size, way in zip(group.families, sizes, shuffled, strict=True):
+        if way and not costs.can_shuffle(size):
+            raise ValueError(_too_little(costs, size, family))
     memory = sum(costs.shuffle_memory(s) for s, way in zip(sizes, shuffled, strict=True) if way)
     products_load = (0, 0) if all(shuffled) else (extended, rows)
     cells = sum(size.cells for size in sizes)

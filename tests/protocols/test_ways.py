@@ -93,8 +93,8 @@ def test_a_wide_column_is_always_shuffled_and_a_pair_of_narrow_ones_multiplied()
 
 
 def test_a_missing_state_may_make_a_column_too_wide_for_indicators():
-    study = study_of([2, 16], 2, 1000, 256 * MIB, missing={1})
-    assert study.variables["v1"].codes == 17
+    study = study_of([2, 8], 2, 1000, 256 * MIB, missing={1})
+    assert study.variables["v1"].codes == 9
     (group,) = grouped([Family("v0", ("v1",))])
     assert choose_ways(Costs(study, 1000, True), group).shuffled == [True]
 
