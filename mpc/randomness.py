@@ -8,6 +8,7 @@ name everything that the stream hides.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import secrets
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,7 @@ import numpy as np
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from mpc.ring import Elements, Ring
@@ -46,12 +47,11 @@ class SystemRandomness:
 
 def label(purpose: str, *parts: bytes | str | int) -> bytes:
     """Hash a purpose and its parts, each with its length, to a label of 32 bytes (SHA-256)."""
-    digest = hashlib.sha256(b"vertibayes label 1")
+    pieces = [b"vertibayes label 1"]
     for part in (purpose, *parts):
         encoded = part if isinstance(part, bytes) else str(part).encode()
-        digest.update(len(encoded).to_bytes(8, "little"))
-        digest.update(encoded)
-    return digest.digest()
+        pieces += (len(encoded).to_bytes(8, "little"), encoded)
+    return hashlib.sha256(b"".join(pieces)).digest()
 
 
 class Stream(Protocol):
@@ -80,9 +80,10 @@ class StreamKey:
     def expand(self, name: bytes, count: int, start: int = 0) -> bytearray:
         """Expand `count` bytes of the stream `name`, from byte `start` on.
 
-        Each label has an AES-256 key of its own (HKDF-Expand, RFC 5869), counted from zero.
+        Each label has an AES-256 key of its own (HKDF-Expand, RFC 5869, whose first block it is),
+        counted from zero.
         """
-        key = HKDFExpand(hashes.SHA256(), KEY_BYTES, name).derive(self.secret)
+        key = hmac.digest(self.secret, name + b"\x01", "sha256")
         block, skip = divmod(start, BLOCK_BYTES)
         counter = modes.CTR(block.to_bytes(BLOCK_BYTES, "big"))
         encryptor = Cipher(algorithms.AES(key), counter).encryptor()
@@ -126,7 +127,8 @@ def _sorted_words(words: NDArray[np.uint64], place_bits: int) -> NDArray[np.intp
     words <<= low
     words |= np.arange(len(words), dtype=np.uint64)
     words.sort()
-    if not ((words[1:] ^ words[:-1]) >> low).all():
+    keys = words >> low
+    if (keys[1:] == keys[:-1]).any():
         return None
     words &= (np.uint64(1) << low) - np.uint64(1)
     return words.view(np.intp)

@@ -32,12 +32,10 @@ class Streams:
 
     def masks(self, table: ShuffledTable) -> list[Elements]:
         """Return what hides each vector that the site hands on: r of the codes, r' of the tags."""
-        names = "mask", "tag mask"
-        rings = self.plan.rings(table)
-        return [
-            self._elements(name, table, ring)
-            for name, ring in zip(names[: len(rings)], rings, strict=True)
-        ]
+        masks = [self._elements("mask", table, table.ring)]
+        if table.gaps:
+            masks.append(self._elements("tag mask", table, self.plan.commitments.flag_ring))
+        return masks
 
     def share(self, table: ShuffledTable) -> Elements:
         """Return the site's share of the codes, d."""
