@@ -36,6 +36,7 @@ from vertibayes.cli.inputs import Source, read_sites
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import Options, families_of
 from vertibayes.network import Structure
+from vertibayes.parameters.cpt import scores
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.structure.k2 import k2
 
@@ -118,18 +119,27 @@ def measure(path: Path, sites: int, repeats: int, memory: int) -> dict[str, Any]
         "MiB": round(peaks[0] / MIB),
         "forecast s, MB": f"{forecast.seconds:.1f}, {forecast.bytes / 1e6:.0f}",
         "edges": len(structure.edges),
-        "equal": _equal(structure, plain, theirs),
+        "equal": _equal(pooled, structure, plain, theirs),
     }
 
 
 def _equal(
-    structure: Structure, plain: Structure, theirs: tuple[float, set[tuple[str, str]]] | None
+    data: SiteData,
+    structure: Structure,
+    plain: Structure,
+    theirs: tuple[float, set[tuple[str, str]]] | None,
 ) -> str:
+    """Compare structures; pyAgrum takes the last candidate of several with one score."""
     if structure != plain:
         return "DIFFERS from pooled"
     if theirs is None:
         return "to pooled"
-    return "to both" if set(structure.edges) == theirs[1] else "to pooled; pyAgrum DIFFERS"
+    if set(structure.edges) == theirs[1]:
+        return "to both"
+    other = Structure.of(structure.nodes, sorted(theirs[1]))
+    counter = PlainCounter(data)
+    difference = scores(counter, structure).k2 - scores(counter, other).k2
+    return f"to pooled; pyAgrum's has a K2 score {difference:.3g} lower"
 
 
 def main() -> None:
