@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from protocols.site.binning import METHODS, bin_of, bins_of
 from protocols.site.findings import COMMAND_LINE, Advice, Finding
-from protocols.site.numerals import number, read_numbers, read_plain
+from protocols.site.numerals import number, read_each
 from protocols.site.states import StateFinder
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
@@ -172,8 +172,7 @@ def encode_known(
     texts = [t for t in column.texts if t in code_of or not encoding.says_missing(t, name)]
     bins = bins_of(states)
     if bins is not None:
-        numbers = read_numbers(texts)
-        for text, value in (numbers if numbers.sure else read_plain(texts)).values.items():
+        for text, value in read_each(texts).items():
             place = bin_of(value, bins)
             if text not in code_of and place is not None:
                 code_of[text] = place

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import combinations
 from typing import NamedTuple
 
 MOST_DIGITS = 300  # of a number; longer ones are text
@@ -70,11 +72,7 @@ def read_numbers(texts: Collection[str]) -> Numerals:
     parts = {text: _PARTS.fullmatch(text.strip()) for text in plain.words}
     numbers = {text: match["number"] for text, match in parts.items() if match is not None}
     numbers = {text: body for text, body in numbers.items() if _is_written(text, body)}
-    units = {
-        text: match["before"] or (match["after"] or "").strip()
-        for text, match in parts.items()
-        if match is not None and text in numbers
-    }
+    units = {text: _unit(text) for text in numbers}
     named = {unit.casefold(): unit for unit in units.values() if unit}
     odd_units = len(named) > 1 and not all(map(_UNITS.fullmatch, named))
     few_units = 0 < 2 * sum(map(bool, units.values())) <= len(texts)  # "3 months" among years
@@ -90,6 +88,32 @@ def read_numbers(texts: Collection[str]) -> Numerals:
     values = {text: Decimal(_in_plain_digits(body, notation)) for text, body in bodies.items()}
     notes = tuple(_notes(values, bodies, units, notation))
     return Numerals(values, words, notes, sure=notation != "thousands or decimals")
+
+
+def read_each(texts: Collection[str]) -> Mapping[str, Decimal]:
+    """Read each text by itself, so that an odd one leaves the others their numbers.
+
+    The others only decide what a text cannot say of itself: "1,234" is a number where they show its
+    separator, and a number with a unit is one where most have this unit.
+    """
+    alone = {text: read_numbers([text]) for text in texts}
+    units = {text: _unit(text).casefold() for text in texts if alone[text].values}
+    named = Counter(unit for unit in units.values() if unit)
+    usual = {"", *(unit for unit, count in named.items() if 2 * count > len(units))}
+    rest = [text for text, unit in units.items() if unit in usual]
+    whole = read_numbers(rest)
+    shown = whole.values if whole.sure else {}
+    return {text: v for text in rest if (v := _known(alone[text], shown, text)) is not None}
+
+
+def _known(alone: Numerals, shown: Mapping[str, Decimal], text: str) -> Decimal | None:
+    return alone.values[text] if alone.sure else shown.get(text)
+
+
+def _unit(text: str) -> str:
+    """Return the currency or unit of a number, empty if it has none."""
+    match = None if number(text) is not None else _PARTS.fullmatch(text.strip())
+    return "" if match is None else match["before"] or (match["after"] or "").strip()
 
 
 def _is_written(text: str, body: str) -> bool:
@@ -143,6 +167,15 @@ def _two(names: Sequence[str]) -> str:
 
 def _differing(bodies: Mapping[str, str]) -> str:
     """Return two numbers whose notations differ."""
-    odd = next(body for body in bodies.values() if _PLAIN.fullmatch(body) is None)
-    others = (body for body in bodies.values() if _notation([odd, body]) is None)
-    return f"as {odd!r} and {next(others, 'others')!r}"
+    odd = [body for body in bodies.values() if _PLAIN.fullmatch(body) is None]
+    usual = [body for body in bodies.values() if _PLAIN.fullmatch(body) is not None]
+    kinds = (  # some two of these differ; to compare all numbers with each other takes too long
+        odd,
+        (body for body in odd if _THOUSANDS.fullmatch(body) is None),
+        (body for body in odd if _DECIMAL_COMMA.fullmatch(body) is None),
+        (body for body in usual if "." in body),
+        (body for body in usual if _LONG.match(body)),
+    )
+    firsts = [body for kind in kinds for body in [next(iter(kind), None)] if body is not None]
+    one, other = next(two for two in combinations(firsts, 2) if _notation(two) is None)
+    return f"as {one!r} and {other!r}"

@@ -265,3 +265,40 @@ def test_a_known_number_may_be_written_otherwise():
     assert encode_known("here", "x", column, how).codes.tolist() == [0, 1, 0, 0]
     with pytest.raises(DataError, match=r"record 1: '1\.0' is not one of its states, 1, one"):
         encode_known("here", "y", column, how)
+
+
+@pytest.mark.parametrize(
+    ("texts", "codes"),
+    [
+        (["61", "70", "160 lb"], [0, 1, 2]),
+        (["61", "160 lb"], [0, 2]),
+        (["61", "61,5", "70.5"], [0, 0, 1]),
+        (["61", "70.5", "1,234"], [0, 1, 2]),
+        (["61", "1,234", "61,5", "70.5", "3 4"], [0, 2, 0, 1, 2]),
+        (["61 kg", "70 KG", "72", "160 lb"], [2, 2, 1, 2]),
+        (["61 kg", "70 KG", "72 kg", "160 lb"], [0, 1, 1, 2]),
+        (["61", "70 kg", "160 lb", "$8", "unknown"], [0, 2, 2, 2, 2]),
+        (["1,234", "12,345.6", "61"], [1, 1, 0]),
+    ],
+)
+def test_an_odd_value_among_known_bins_leaves_the_others_theirs(texts, codes):
+    how, unseen = Encoding(states={"x": ("le_65", "gt_65")}), []
+    found = encode_known("here", "x", TextColumn.of(texts), how, unseen)
+    assert found.codes.tolist() == codes
+    odd = [text for text, code in zip(texts, codes, strict=True) if code == 2]
+    assert [one.text for one in unseen] == odd
+
+
+@pytest.mark.parametrize(
+    ("odd", "named"),
+    [
+        (["1,234", "2,5", "1.5"], "'2,5' and '1.5'"),
+        (["1,234", "1234"], "'1,234' and '1234'"),
+        (["1,234", "2,5", "1,234,567"], "'2,5' and '1,234,567'"),
+        (["1,234", "1 234", "2,5"], "'2,5' and '1 234'"),
+    ],
+)
+def test_numbers_in_several_notations_are_named_by_two_that_differ(odd, named):
+    column = TextColumn.of([*odd, *map(str, range(40))])
+    with pytest.raises(DataError, match=f"in several notations, as {named}"):
+        encode("site", "x", column, Encoding())
