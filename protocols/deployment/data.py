@@ -16,6 +16,7 @@ ADVICE = Advice(
     ignore_case="{names} = { ignore_case = true }",
     more_states="most_states = {count}",
     cut="COLUMN = { edges = [...] }",
+    edges="edges",
     identifies="record_key = {names}",
     missing="missing_codes = [{code}]",
     for_shell=False,

@@ -216,15 +216,15 @@ def bin_names(bins: Sequence[Bin]) -> tuple[str, ...]:
 
 def _name(this: Bin, following: Bin | None) -> str:
     if this.low is None:
+        if this.high is None:
+            return "all"
         before = following is not None and following.single
-        return "all" if this.high is None else f"{'lt' if before else 'le'}_{plain(this.high)}"
+        return f"{'lt' if before else 'le'}_{plain(this.high)}"
     if this.single:
         return f"eq_{plain(this.low)}"
-    return (
-        f"gt_{plain(this.low)}"
-        if this.high is None
-        else f"from_{plain(this.low)}_to_{plain(this.high)}"
-    )
+    if this.high is None:
+        return f"gt_{plain(this.low)}"
+    return f"from_{plain(this.low)}_to_{plain(this.high)}"
 
 
 def plain(value: Decimal) -> str:
@@ -242,13 +242,12 @@ def bins_of(names: Sequence[str]) -> list[Bin] | None:
         if match is None:
             return None
         up_to, low, high, above, alone = (g if g is None else Decimal(g) for g in match.groups())
-        bins.append(
-            Bin(alone, alone)
-            if alone is not None
-            else Bin(low, high)
-            if low is not None
-            else Bin(above, up_to)
-        )
+        if alone is not None:
+            bins.append(Bin(alone, alone))
+        elif low is not None:
+            bins.append(Bin(low, high))
+        else:
+            bins.append(Bin(above, up_to))
     return bins if len(bins) > 1 and _follow(bins) and tuple(names) == bin_names(bins) else None
 
 

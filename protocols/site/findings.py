@@ -54,6 +54,7 @@ class Advice:
     ignore_case: str = "--ignore-case {names}"
     more_states: str = "--max-states {count}"
     cut: str = "--cut COLUMN=EDGE,EDGE"
+    edges: str = "--cut"
     identifies: str = "--id-column {names}"
     missing: str = "--missing-codes {code}"
     strict: str = "--strict"

@@ -112,18 +112,25 @@ class StateFinder:
         numbers, bins = read_numbers(self.counts), bins_at(edges)
         if numbers.fault:
             raise DataError(f"{self.source}: the column {self.name!r}: {numbers.fault}")
-        for word in numbers.words:
-            if not inspection.says_missing(word, among_numbers=True):
-                raise self.not_one_of(word, bin_names(bins))
+        words = [w for w in numbers.words if not inspection.says_missing(w, among_numbers=True)]
+        if words and not numbers.values:
+            raise DataError(
+                f"{self.source}: {self.name} has text, not numbers, as {words[0]!r}; "
+                f"{self.encoding.advice.edges} is for numeric columns"
+            )
+        if words:
+            raise self.not_one_of(words[0], bin_names(bins))
         code_of = {t: p for t, v in numbers.values.items() if (p := bin_of(v, bins)) is not None}
-        return States(bin_names(bins), code_of, tuple(self._about_numbers(numbers)))
+        findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
+        return States(bin_names(bins), code_of, (*findings, *self._about_edges(numbers, edges)))
 
     # ---- what is found ---------------------------------------------------------------------------
 
     def found(self) -> States:
         """Find the states in the column."""
         if self.name in self.encoding.categorical:
-            return self._by_number(read_plain(self.counts)) or self._by_text()
+            named = read_plain(self.counts)
+            return self._by_text() if named.words else self._by_number(named.values)
         self._check_dates()
         numbers = self._numbers()
         self._check_identifiers(numbers)
@@ -131,9 +138,8 @@ class StateFinder:
             return self._by_text()
         if len(set(numbers.values.values())) > MOST_NUMBERS:
             return self._binned(numbers)
-        rest = Numerals(numbers.values, ())
         findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
-        return (self._by_number(rest) or self._by_text())._replace(findings=findings)
+        return self._by_number(numbers.values)._replace(findings=findings)
 
     def _numbers(self) -> Numerals | None:
         """Return the column's numbers, None if it is text.
@@ -196,16 +202,14 @@ class StateFinder:
         findings = (*self._about_words(), *self._about_case([] if merged else groups))
         return States(states, code_of, findings)
 
-    def _by_number(self, numbers: Numerals) -> States | None:
+    def _by_number(self, values: Mapping[str, Decimal]) -> States:
         """Give each number a state, named by its first text: ``1`` and ``1.0`` are one."""
-        if numbers.words:
-            return None
         first: dict[Decimal, str] = {}
-        for text, value in numbers.values.items():
+        for text, value in values.items():
             first.setdefault(value, text)
         place = {value: code for code, value in enumerate(sorted(first))}
         states = tuple(first[value] for value in place)
-        return States(states, {text: place[v] for text, v in numbers.values.items()})
+        return States(states, {text: place[value] for text, value in values.items()})
 
     def _binned(self, numbers: Numerals) -> States:
         values, counts = self._sorted(numbers)
@@ -253,6 +257,21 @@ class StateFinder:
                 f"{text!r} ({counts[place]} records) lies apart from the other numbers, "
                 f"{plain(rest[0])} to {plain(rest[-1])}",
                 f"if it says missing: {self.encoding.advice.missing_code(f'{self.name}={text}')}",
+            )
+
+    def _about_edges(self, numbers: Numerals, edges: Sequence[Decimal]) -> Iterator[Finding]:
+        """Find declared edges that all records are on one side of."""
+        values, _ = self._sorted(numbers)
+        empty = ""
+        if values and values[-1] <= edges[0]:
+            empty = f"above {plain(edges[0])}"
+        elif values and values[0] > edges[-1]:
+            empty = f"up to {plain(edges[-1])}"
+        if empty:
+            yield Finding(
+                "edges beside the numbers",
+                f"no record is {empty}: the numbers are {plain(values[0])} to {plain(values[-1])}",
+                f"check {self.encoding.advice.edges}",
             )
 
     def _about_words(self) -> Iterator[Finding]:

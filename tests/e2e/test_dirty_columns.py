@@ -357,7 +357,7 @@ def test_naive_bayes_takes_cut_points_and_equal_width(tmp_path, capsys):
         (["--cut", "age=x"], "--cut age=x: a column and ascending"),
         (["--cut", "=1"], "--cut =1: a column and ascending"),
         (["--cut", "b=1"], "no column 'b' (--cut); there are age, y"),
-        (["--cut", "y=1"], "the column 'y', record 1: 'yes' is not one of its states, le_1, gt_1"),
+        (["--cut", "y=1"], "y has text, not numbers, as 'yes'; --cut is for numeric columns"),
         (["--ignore-case", "b"], "no column 'b' (--ignore-case); there are age, y"),
         (["--binning", "even"], "binning must be equal-frequency or equal-width, got 'even'"),
     ],

@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -302,3 +304,47 @@ def test_numbers_in_several_notations_are_named_by_two_that_differ(odd, named):
     column = TextColumn.of([*odd, *map(str, range(40))])
     with pytest.raises(DataError, match=f"in several notations, as {named}"):
         encode("site", "x", column, Encoding())
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"bins": 0.2},
+        {"own_bins": {"x": 0.2}},
+        {"binning": "equal-width"},
+        {"cuts": {"x": (Decimal(18), Decimal(65))}},
+        {"cuts": {"x": (Decimal(-500), Decimal(30))}},
+    ],
+)
+def test_a_code_among_numbers_is_reported_however_they_are_binned(how):
+    column = TextColumn.of([*[str(place % 80) for place in range(300)], *["-999"] * 30])
+    findings = encode("site", "x", column, Encoding(**how)).findings
+    assert [one.kind for one in findings] == ["a code among numbers"]
+    assert "(30 records) lies apart from the other numbers, 0 to 79" in findings[0].what
+
+
+@pytest.mark.parametrize(
+    ("edges", "what"),
+    [
+        (("500",), ["no record is above 500: the numbers are 0 to 39"]),
+        (("39", "50"), ["no record is above 39: the numbers are 0 to 39"]),
+        (("-5", "-1"), ["no record is up to -1: the numbers are 0 to 39"]),
+        (("0", "500"), []),
+        (("38",), []),
+    ],
+)
+def test_edges_beside_all_numbers_are_reported(edges, what):
+    column = TextColumn.of([*NUMBERS, ""])
+    how = Encoding(cuts={"x": tuple(map(Decimal, edges))})
+    assert [one.what for one in encode("site", "x", column, how).findings] == what
+
+
+def test_edges_are_for_numbers():
+    how = Encoding(cuts={"Sex": (Decimal(1),)})
+    with pytest.raises(DataError) as error:
+        encode("site", "Sex", TextColumn.of(["", "male", "female"]), how)
+    expected = "site: Sex has text, not numbers, as 'male'; --cut is for numeric columns"
+    assert str(error.value) == expected
+    with pytest.raises(DataError, match="record 2: 'male' is not one of its states, le_1, gt_1"):
+        encode("site", "Sex", TextColumn.of(["1", "male", "2"]), how)
