@@ -1,9 +1,10 @@
 """Bins for numeric columns, made at the site.
 
-An edge is the shortest decimal between two neighbouring values, so that it is no value of the data;
-between two whole numbers that follow each other it is the lower one (``le_29``: up to 29). The bin
-of a frequent value names it (``eq_0``). Bins of equal width also show about where the column begins
-and ends.
+An edge is the shortest decimal between two neighbouring values; between two whole numbers that
+follow each other it is the lower one (``le_29``: up to 29). It tells the value at its rank to about
+its last digit, though it is no value itself: where many values are distinct, that is one person's.
+Declared edges tell nothing. The bin of a frequent value names it (``eq_0``). Bins of equal width
+also show about where the column begins and ends.
 """
 
 from __future__ import annotations
