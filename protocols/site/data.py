@@ -14,7 +14,7 @@ from protocols.site.alignment import order_of
 from protocols.site.encoding import Encoded, Encoding, encode
 from protocols.site.findings import Finding, Report, UnsuitableColumnError
 from protocols.site.frame import columns_of, text_column
-from protocols.site.text import TextColumn, same_length
+from protocols.site.text import TextColumn, empty_at_end, same_length
 from protocols.variables import Variable
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ class SiteData:
             except UnsuitableColumnError as error:
                 left_out[name] = error.finding
         doubts = [(name, finding) for name, e in encoded.items() for finding in e.findings]
-        report = Report(site, len(columns), left_out, doubts, how.advice)
+        empty = 0 if ids is not None or len(columns) < 2 else empty_at_end(columns)
+        report = Report(site, len(columns), left_out, doubts, how.advice, empty)
         if left_out and (strict or not encoded):
             raise DataError(report.refusal())
         variables = {name: e.variable for name, e in encoded.items()}

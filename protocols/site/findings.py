@@ -97,6 +97,8 @@ class Report:
         Why columns are left out.
     doubts : sequence of (str, Finding)
         What else was found: the column, and what.
+    empty_rows : int, default=0
+        How many rows at the end are empty in all columns, as spreadsheets write them.
     """
 
     source: str = ""
@@ -104,6 +106,7 @@ class Report:
     left_out: Mapping[str, Finding] = field(default_factory=dict)
     doubts: Sequence[tuple[str, Finding]] = ()
     advice: Advice = COMMAND_LINE
+    empty_rows: int = 0
 
     def message(self) -> str | None:
         """Return all findings as one message of several lines, None if nothing was found."""
@@ -116,6 +119,9 @@ class Report:
             doubted = len({name for name, _ in self.doubts})
             parts.append(f"{_columns(doubted)} to check")
             lines += self._lines(self.doubts, "")
+        if self.empty_rows:
+            some = "row is" if self.empty_rows == 1 else f"{self.empty_rows} rows are"
+            parts.append(f"the last {some} empty in every column, and counted as records")
         return "\n".join([f"{self.source}: {', '.join(parts)}", *lines]) if parts else None
 
     def refusal(self) -> str:

@@ -143,6 +143,17 @@ def check_names(source: str, names: Sequence[str]) -> None:
             raise DataError(f"{source}: the column {name!r} appears twice")
 
 
+def empty_at_end(columns: Mapping[str, TextColumn]) -> int:
+    """Return how many records at the end are empty in all columns."""
+    return min(map(_empty_at_end, columns.values()), default=0)
+
+
+def _empty_at_end(column: TextColumn) -> int:
+    empty = np.array([not text.strip() for text in column.texts], bool)
+    filled = np.flatnonzero(~empty[column.places])
+    return len(column) - (int(filled[-1]) + 1 if len(filled) else 0)
+
+
 def same_length(source: str, columns: Mapping[str, TextColumn]) -> int:
     """Return the number of records of columns.
 

@@ -348,3 +348,22 @@ def test_edges_are_for_numbers():
     assert str(error.value) == expected
     with pytest.raises(DataError, match="record 2: 'male' is not one of its states, le_1, gt_1"):
         encode("site", "Sex", TextColumn.of(["1", "male", "2"]), how)
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (["", "", ""], "f.csv: the last 3 rows are empty in every column, and counted as records"),
+        ([" "], "f.csv: the last row is empty in every column, and counted as records"),
+        (["", "a"], None),
+        ([], None),
+    ],
+)
+def test_empty_rows_at_the_end_are_reported(end, message):
+    filled = TextColumn.of(["a", "b", "", "a", *end])
+    data = SiteData.from_text("f.csv", {"x": filled, "y": filled})
+    assert data.report.message() == message
+    beside = TextColumn.of(["a", "b", "a", "b", *("b" for _ in end)])
+    assert SiteData.from_text("f.csv", {"x": filled, "y": beside}).report.message() is None
+    keys = TextColumn.of(range(len(filled)))
+    assert SiteData.from_text("f", {"x": filled, "y": filled}, ids=keys).report.message() is None
