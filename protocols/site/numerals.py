@@ -96,14 +96,19 @@ def read_each(texts: Collection[str]) -> Mapping[str, Decimal]:
     The others only decide what a text cannot say of itself: "1,234" is a number where they show its
     separator, and a number with a unit is one where most have this unit.
     """
-    alone = {text: read_numbers([text]) for text in texts}
-    units = {text: _unit(text).casefold() for text in texts if alone[text].values}
+    plain = read_plain(texts)
+    alone = {text: read_numbers([text]) for text in plain.words}
+    units = {text: _unit(text).casefold() for text in alone if alone[text].values}
     named = Counter(unit for unit in units.values() if unit)
-    usual = {"", *(unit for unit, count in named.items() if 2 * count > len(units))}
+    usual = {
+        "",
+        *(unit for unit, count in named.items() if 2 * count > len(units) + len(plain.values)),
+    }
     rest = [text for text, unit in units.items() if unit in usual]
-    whole = read_numbers(rest)
+    whole = read_numbers([*plain.values, *rest])
     shown = whole.values if whole.sure else {}
-    return {text: v for text in rest if (v := _known(alone[text], shown, text)) is not None}
+    others = {text: v for text in rest if (v := _known(alone[text], shown, text)) is not None}
+    return {**plain.values, **others}
 
 
 def _known(alone: Numerals, shown: Mapping[str, Decimal], text: str) -> Decimal | None:
