@@ -114,7 +114,7 @@ def bytes_and_rounds(run: SecureRun) -> str:
             ["site", "states", "bytes to commit, a receiver", "n x states x width", "ratio"], rows
         )
         + f"\n\nK2: {traffic.rounds} rounds in all, {run.counter.calls} calls in "
-        f"{run.counter.groups} groups; {traffic.bytes / 1e6:.1f} MB, all links"
+        f"{run.counter.queries} queries; {traffic.bytes / 1e6:.1f} MB, all links"
     )
 
 
@@ -125,8 +125,8 @@ def rounds_by_variables(data: SiteData) -> str:
         run = SecureRun(data.take(list(data.variables)[:count]), 3)
         run()
         traffic, counter = run.federation.traffic, run.counter
-        rows.append([count, traffic.rounds, counter.calls, counter.groups])
-    return table(["variables", "rounds", "calls", "groups"], rows)
+        rows.append([count, traffic.rounds, counter.calls, counter.queries])
+    return table(["variables", "rounds", "calls", "queries"], rows)
 
 
 def one_table(repeats: int) -> tuple[float, float]:

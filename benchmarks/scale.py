@@ -48,7 +48,7 @@ def one_case(records: int, variables: int, sites: int, budget: int, what: str) -
         rounds, sent = federation.traffic.rounds, federation.traffic.bytes
     figures = {
         "commit": committed, "seconds": seconds, "found": found, "rounds": rounds, "bytes": sent,
-        "groups": counter.groups, "peak": memory("VmHWM") - resident,
+        "queries": counter.queries, "peak": memory("VmHWM") - resident,
     }  # fmt: skip
     print(json.dumps(figures))
 
@@ -99,7 +99,7 @@ def run(records: int, variables: int, sites: int, budget: int, what: str = "k2")
     return [
         f"{records:,}", variables, sites, got["found"],
         f"{got['commit']:.2f}", f"{got['seconds']:.2f}",
-        f"{got['seconds'] / records * 1e6:.1f}", got["rounds"], got["groups"],
+        f"{got['seconds'] / records * 1e6:.1f}", got["rounds"], got["queries"],
         f"{got['bytes'] / 1e6:,.0f}", f"{got['peak'] / MIB:,.0f}",
     ]  # fmt: skip
 
@@ -122,7 +122,7 @@ def main() -> None:
     if given.largest >= 7:
         rows.append(run(10**7, 37, 3, given.budget, "pairs"))
     header = ["records", "variables", "sites", "found", "commit s", "total s", "us a record",
-              "rounds", "groups", "MB sent", "peak MiB beyond the codes"]  # fmt: skip
+              "rounds", "queries", "MB sent", "peak MiB beyond the codes"]  # fmt: skip
     print(table(header, rows))
 
 

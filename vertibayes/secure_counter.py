@@ -76,12 +76,12 @@ class SecureCounter:
     block_rows : int, default=32768
         Rows that are masked and sent at a time.
     study : bytes, optional
-        Names the study, to go on with it in another session; 16 random bytes if None.
+        Names the study, to continue it in another session; 16 random bytes if None.
     variables : collection of str, optional
         Those of the study; all that the sites show if None.
     kept : TableFile, optional
-        Where opened tables are kept: the study that it names is gone on with, and what it has is
-        not asked again.
+        Where opened tables are kept: the counter continues the study that it names, and does not
+        ask again for what it has.
 
     Raises
     ------
@@ -116,10 +116,10 @@ class SecureCounter:
         self._most_variables: int = min(found.most_variables for found in described.values())
         session.ask(Commit.of(self.study))
         self.calls = 0
-        self.groups = 0
+        self.queries = 0
         self._opened: dict[tuple[frozenset[str], bool, Rows], _KeptTable] = {}
         if kept is not None:
-            self._go_on(kept)
+            self._continue(kept)
 
     @classmethod
     def of(cls, federation: Federation, **options: Any) -> SecureCounter:
@@ -191,7 +191,7 @@ class SecureCounter:
         for group in [] if costs.all_can_shuffle else grouped(families):
             choose_ways(costs, group)
 
-    def _go_on(self, kept: TableFile) -> None:
+    def _continue(self, kept: TableFile) -> None:
         """Take what earlier runs of the study have opened."""
         role = self._session.role
         kept.join(self.study, role.joined.mark)
@@ -209,7 +209,7 @@ class SecureCounter:
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
         costs = Costs(self.study, rows.count(self.records), missing)
         for batch in batches(costs, families):
-            self.groups += 1
+            self.queries += 1
             query, places = ask_tables(self._session.role.joined, batch, missing, rows)
             tables = self._session.ask(query)
             new = {
@@ -260,8 +260,8 @@ def study_of(
     """
     counts = {site: description.records for site, description in described.items()}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{site} {count}" for site, count in counts.items())
-        raise ValueError(f"the sites hold different numbers of records: {told}")
+        shown = ", ".join(f"{site} {count}" for site, count in counts.items())
+        raise ValueError(f"the sites hold different numbers of records: {shown}")
     variables: dict[str, Variable] = {}
     holders: dict[str, tuple[str, ...]] = {}
     for site, description in described.items():
@@ -270,16 +270,19 @@ def study_of(
                 continue
             if name in variables:
                 raise ValueError(
-                    f"the column {name!r} is at two sites, {holders[name][0]} and {site}"
+                    f"the column {name!r} is at two sites, {holders[name][0]} and {site}; rename "
+                    "one"
                 )
             variables[name], holders[name] = variable, (site,)
-    lacking = sorted(set(chosen or ()) - set(variables))
-    if lacking:
-        raise ValueError(f"no site shows {', '.join(lacking)}")
+    absent = sorted(set(chosen or ()) - set(variables))
+    if absent:
+        raise ValueError(f"no site shows {', '.join(absent)}; choose from what they show")
     names = list(variables) if order is None else list(order)
     if sorted(names) != sorted(variables):
-        wrong = sorted(set(names) ^ set(variables)) or "a name twice"
-        raise ValueError(f"the order does not fit the variables shown: {wrong}")
+        wrong = ", ".join(sorted(set(names) ^ set(variables))) or "a name twice"
+        raise ValueError(
+            f"the order does not fit the variables shown: {wrong}; name each variable once"
+        )
     in_order = {name: variables[name] for name in names}
     records = next(iter(counts.values()))
     return Study(study, in_order, holders, records, dealer, block_rows, memory)

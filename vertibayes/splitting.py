@@ -34,9 +34,11 @@ def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, l
         If there are more sites than columns, or none, or the seed is negative.
     """
     if not 1 <= sites <= len(names):
-        raise ValueError(f"{sites} sites: from 1 to {len(names)}, the number of columns, is wanted")
+        raise ValueError(
+            f"--sites must be between 1 and {len(names)} (the number of columns), got {sites}"
+        )
     if seed < 0:
-        raise ValueError(f"a seed of {seed}: a number from 0 on is wanted")
+        raise ValueError(f"--seed must be 0 or more, got {seed}")
     order = np.random.default_rng(seed).permutation(len(names))
     return {
         f"site-{k + 1}": [names[i] for i in sorted(order[k::sites].tolist())] for k in range(sites)

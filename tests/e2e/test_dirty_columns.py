@@ -290,7 +290,7 @@ def test_all_columns_are_in_one_message_and_equal_findings_in_one_line(tmp_path,
         (
             ["--sites", 3],
             "",
-            "3 sites: from 1 to 2, the number of columns, is wanted\n",
+            "--sites must be between 1 and 2 (the number of columns), got 3\n",
         ),
     ],
 )
@@ -352,13 +352,13 @@ def test_naive_bayes_takes_cut_points_and_equal_width(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--cut", "age"], "--cut age: a column and ascending numbers are expected, as --cut age="),
-        (["--cut", "age=65,18"], "--cut age=65,18: a column and ascending"),
-        (["--cut", "age=x"], "--cut age=x: a column and ascending"),
-        (["--cut", "=1"], "--cut =1: a column and ascending"),
-        (["--cut", "b=1"], "no column 'b' (--cut); there are age, y"),
+        (["--cut", "age"], "--cut age: expected COLUMN=NUMBERS, ascending, as --cut age="),
+        (["--cut", "age=65,18"], "--cut age=65,18: expected COLUMN=NUMBERS"),
+        (["--cut", "age=x"], "--cut age=x: expected COLUMN=NUMBERS"),
+        (["--cut", "=1"], "--cut =1: expected COLUMN=NUMBERS"),
+        (["--cut", "b=1"], "--cut b: no such column; there are age, y"),
         (["--cut", "y=1"], "y has text, not numbers, as 'yes'; --cut is for numeric columns"),
-        (["--ignore-case", "b"], "no column 'b' (--ignore-case); there are age, y"),
+        (["--ignore-case", "b"], "--ignore-case b: no such column; there are age, y"),
         (["--binning", "even"], "binning must be equal-frequency or equal-width, got 'even'"),
     ],
 )

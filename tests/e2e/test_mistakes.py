@@ -29,10 +29,10 @@ def test_bad_data(tmp_path, capsys, text, reason):
 
 def bad_options():
     """Options beside --data good.csv, files to write, and what is said."""
-    yield ["--sites", "9"], {}, "9 sites: from 1 to 2"
-    yield ["--sites", "0"], {}, "0 sites: from 1 to 2"
+    yield ["--sites", "9"], {}, "--sites must be between 1 and 2 (the number of columns), got 9"
+    yield ["--sites", "0"], {}, "--sites must be between 1 and 2 (the number of columns), got 0"
     yield [], {}, "specify --sites K or --partition FILE"
-    yield ["--sites", "2", "--exclude", "zz"], {}, "no column 'zz' (--exclude); there are a, b"
+    yield ["--sites", "2", "--exclude", "zz"], {}, "--exclude zz: no such column; there are a, b"
     yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"
     yield ["--sites", "2", "--id-column", "a"], {}, "records 1 and 3 have one identifier in 'a'"
     yield (
@@ -56,7 +56,7 @@ def bad_options():
     yield (
         ["--sites", "2", "--max-parents", "-1"],
         {},
-        "--max-parents must be between 0 and 20, got -1",
+        "--max-parents must be between 0 and 7 (the sites allow tables of 8 variables), got -1",
     )
     yield (
         ["--sites", "2", "--pseudo-count", "-1"],
@@ -64,9 +64,9 @@ def bad_options():
         "pseudo-count must be a finite number of at least 0, got -1.0",
     )
     yield (
-        ["--sites", "2", "--bins", "2"],
+        ["--sites", "2", "--bins", "10"],
         {},
-        "bins must be above 0 and at most 0.5 of the records, got 2.0",
+        "--bins must be above 0 and at most 0.5 of the records, got 10; --bins 0.1 gives ten bins",
     )
     yield ["--sites", "2", "--max-states", "1"], {}, "most states must be from 2 to 65000, got 1"
     yield (
@@ -75,10 +75,22 @@ def bad_options():
         "a structure sample of 99 of 20 records",
     )
     yield ["--sites", "2", "--structure-records", "15"], {}, "leave out 5, and at least 10"
-    yield ["--sites", "2", "--ordering", "o.json"], {"o.json": '["a"]'}, "lacking: b"
-    yield ["--sites", "2", "--ordering", "o.json"], {"o.json": '["a", "b", "c"]'}, "unknown: c"
-    yield ["--sites", "2", "--ordering", "o.json"], {"o.json": '{"a": 1}'}, "o.json: a JSON list"
-    yield ["--sites", "2", "--ordering", "o.json"], {"o.json": "[\n1,"}, "o.json, line 2: no JSON"
+    yield (
+        ["--sites", "2", "--ordering", "o.json"],
+        {"o.json": '["a"]'},
+        "is without the variables: b",
+    )
+    yield (
+        ["--sites", "2", "--ordering", "o.json"],
+        {"o.json": '["a", "b", "c"]'},
+        "has unknown variables: c",
+    )
+    yield (
+        ["--sites", "2", "--ordering", "o.json"],
+        {"o.json": '{"a": 1}'},
+        "o.json: not an ordering; expected a JSON list",
+    )
+    yield ["--sites", "2", "--ordering", "o.json"], {"o.json": "[\n1,"}, "o.json, line 2: not JSON"
     yield ["--sites", "2", "--ordering", "none.json"], {}, "none.json: no such file"
     structure = ["--sites", "2", "--structure", "s.json"]
     yield (
@@ -93,7 +105,7 @@ def bad_options():
     )
     yield structure, {"s.json": '{"nodes": ["a"], "edges": []}'}, "lacking: b"
     yield structure, {"s.json": '{"nodes": ["a", "b", "c"], "edges": []}'}, "unknown: c"
-    yield structure, {"s.json": "[]"}, "s.json: {"
+    yield structure, {"s.json": "[]"}, "s.json: not a structure; expected {"
     partition = ["--partition", "p.json"]
     yield partition, {"p.json": '{"x": ["a"], "y": ["a", "b"]}'}, "'a' is at two sites, x and y"
     yield partition, {"p.json": '{"x": ["a"], "y": ["q"]}'}, "'q', which is no column"
@@ -188,13 +200,13 @@ def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option,
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--max-parents", 21], "--max-parents must be between 0 and 20, got 21"),
-        (["--ordering", "o.json"], "the ordering has variables unknown: q"),
+        (["--max-parents", 21], "--max-parents must be between 0 and 7"),
+        (["--ordering", "o.json"], "the ordering has unknown variables: q"),
         (["--structure", "s.json"], "the structure has nodes unknown: q"),
         (["--structure-records", 21], "a structure sample of 21 of 20 records"),
         (["--structure-records", 15], "they would leave out 5"),
         (["--memory", "100B"], "allow more memory, or fewer parents"),
-        (["--validate", "scv", "--target", "q"], "--target q: there are a, b"),
+        (["--validate", "scv", "--target", "q"], "--target q: no such variable; there are a, b"),
     ],
 )
 def test_an_error_in_the_arguments_comes_without_warnings_of_the_data(
@@ -230,10 +242,16 @@ def test_other_separators_are_named(tmp_path, capsys):
     [
         (["--validate", "scv"], "--validate and --target belong together"),
         (["--target", "a"], "--validate and --target belong together"),
-        (["--validate", "x", "--target", "a"], "--validate x: some of public,scv,svdg"),
+        (
+            ["--validate", "x", "--target", "a"],
+            "--validate x: no such validation; choose from public,scv,svdg",
+        ),
         (["--validate", "public", "--target", "a"], "--public FILE belong together"),
-        (["--validate", "scv", "--target", "z"], "--target z: there are a, b"),
-        (["--validate", "svdg", "--target", "a", "--folds", "1"], "--folds 1: two at least"),
+        (["--validate", "scv", "--target", "z"], "--target z: no such variable; there are a, b"),
+        (
+            ["--validate", "svdg", "--target", "a", "--folds", "1"],
+            "--folds must be 2 or more, got 1",
+        ),
         (["--validate", "svdg", "--target", "a", "--folds", "4"], "svdg has at most 2 folds here"),
     ],
 )

@@ -195,7 +195,7 @@ def bad():
     )
     yield [*epsilon, "--test", "notarget.csv"], "no column 'c', the target"
     yield [*epsilon, "--test", "noclass.csv"], "no record to test on has a c"
-    yield [*epsilon, "--exclude", "z"], "no column 'z' (--exclude)"
+    yield [*epsilon, "--exclude", "z"], "--exclude z: no such column"
     yield [*epsilon, "--holdout", ".1", "--via", "product", "--alpha", ".5"], "whole numbers"
     yield (
         [*epsilon, "--data", "one.csv"],

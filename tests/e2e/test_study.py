@@ -121,7 +121,7 @@ def test_a_run_that_failed_is_started_again_as_it_was_and_its_ledger_is_kept(
     assert all(table in opened for table in first["tables"])
     assert (out / "model.bif").exists() and [path.name for path in tmp_path.glob(".*")] == []
     code, _, error = learn_study(capsys, folder, out)
-    assert code == 2 and "a new or empty folder is wanted" in error
+    assert code == 2 and "specify a new or empty folder" in error
 
 
 def raise_(error):

@@ -62,7 +62,7 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
         (
             "# [validation]",
             "[validation]\nmethods = ['cv']\ntarget = 'sex'",
-            "validation.methods: methods cv: some of public,scv,svdg",
+            "validation.methods: methods cv: no such validation; choose from public,scv,svdg",
         ),
         (
             "# [validation]",
@@ -88,7 +88,7 @@ def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
     ("old", "new", "reason"),
     [
         ('# variables = ["a", "b"] ', 'variables = ["q"] #', "no site shows q"),
-        ("max_parents = 3", "ordering = ['age']", "learning.ordering: the ordering has variables"),
+        ("max_parents = 3", "ordering = ['age']", "learning.ordering: the ordering "),
         ("max_parents = 3", "structure_records = 301", "learning.structure_records: a structure"),
         ("max_parents = 3", "structure = 's.json'", "learning.structure: the structure has nodes"),
         (
@@ -100,7 +100,8 @@ def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
         (
             "# [validation]",
             "[validation]\nmethods = ['scv']\ntarget = 'smoke'",
-            "validation.target: target smoke: there are age, sex, pulse, drug, outcome",
+            "validation.target: target smoke: no such variable; there are age, sex, pulse, drug, "
+            "outcome",
         ),
         (
             "# [validation]",
@@ -132,6 +133,11 @@ def test_a_validation_of_the_file(capsys, folder, tmp_path):
 
 def test_options_of_the_command_line_are_the_files(capsys, folder, tmp_path):
     code, _, error = learn_study(capsys, folder, tmp_path / "out", "--max-parents", 2)
-    assert code == 2 and "--max-parents: with a study.toml, options are in its [learning]" in error
+    assert (
+        code == 2
+        and "--max-parents cannot be combined with a study.toml: set it in [learning]" in error
+    )
     code, _, error = run(capsys, "learn", "--out", tmp_path / "out")
-    assert code == 2 and "a study.toml, or --data FILE, is wanted" in error
+    assert code == 2 and "specify a study.toml or --data FILE: neither was given" in error
+    code, _, error = run(capsys, "learn", "bananas", "--sites", 3, "--out", tmp_path / "out")
+    assert code == 2 and "unexpected argument 'bananas': expected a study.toml" in error

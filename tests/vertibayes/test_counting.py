@@ -75,7 +75,7 @@ def test_one_call_for_many_families(pair):
     plain, secure, _ = pair
     families = [Family(a, (b,)) for a in secure.variables for b in secure.variables if a != b]
     got = secure.tables(families)
-    assert secure.calls == secure.groups == 1
+    assert secure.calls == secure.queries == 1
     for table, wanted in zip(got, plain.tables(families), strict=True):
         assert np.array_equal(table, wanted)
 
@@ -165,7 +165,7 @@ def test_a_small_budget_asks_in_groups_and_finds_the_same(alarm_data):
         assert all(role.column_memory < 200_000 for role in federation.roles.values())  # in a file
         counter = SecureCounter.of(federation, memory=250_000)
         got = counter.tables(families)
-    assert 1 < counter.groups <= len(families) and counter.calls == 1
+    assert 1 < counter.queries <= len(families) and counter.calls == 1
     for table, wanted in zip(got, PlainCounter(data).tables(families), strict=True):
         assert np.array_equal(table, wanted)
 
@@ -206,7 +206,7 @@ def test_one_prefix_with_many_cells_is_asked_in_groups(monkeypatch, alarm_data):
     with federate(split_columns(data, 2)) as federation:
         counter = SecureCounter.of(federation)
         got = counter.tables(families)
-    assert counter.groups > 1
+    assert counter.queries > 1
     for table, wanted in zip(got, PlainCounter(data).tables(families), strict=True):
         assert np.array_equal(table, wanted)
 

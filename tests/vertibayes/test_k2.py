@@ -92,8 +92,8 @@ def test_given_forbidden_and_starting_edges():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"ordering": ["a", "b"]}, "lacking: c"),
-        ({"ordering": ["a", "b", "c", "x"]}, "unknown: x"),
+        ({"ordering": ["a", "b"]}, "is without the variables: c"),
+        ({"ordering": ["a", "b", "c", "x"]}, "has unknown variables: x"),
         ({"ordering": ["a", "b", "c", "a"]}, "twice: a"),
         ({"max_parents": -1}, "max_parents must be between 0 and 20, got -1"),
         ({"max_parents": 21}, "max_parents must be between 0 and 20, got 21"),

@@ -53,7 +53,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _callback(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Bayesian networks from data whose columns lie in different organizations."""
@@ -66,11 +66,16 @@ def _learn(
     out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
     study: Annotated[
         Path | None,
-        typer.Argument(help="study.toml, whose sites run elsewhere; it has all options but OUT."),
+        typer.Argument(
+            help="A study.toml, whose sites run elsewhere; the file sets every option except --out "
+            "and --quiet."
+        ),
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="FILE.csv[.gz] to be split over --sites; or NAME=FILE, once a site."),
+        typer.Option(
+            help="FILE.csv[.gz] to be split over --sites; or NAME=FILE: repeat --data for each."
+        ),
     ] = None,
     sites: Annotated[int | None, typer.Option(help="How many sites to split FILE over.")] = None,
     partition: Annotated[
@@ -95,8 +100,7 @@ def _learn(
         typer.Option(help='JSON {"nodes": [...], "edges": [[parent, child], ...]}: CPTs only.'),
     ] = None,
     max_parents: Annotated[
-        int,
-        typer.Option(help="Most of a node in K2: 0 to 7, as sites allow tables of 8 variables."),
+        int, typer.Option(help="Maximum number of parents of a node, 0 to 7.")
     ] = 3,
     missing: Annotated[
         str | None,
@@ -106,7 +110,11 @@ def _learn(
         ),
     ] = None,
     wider_cells: Annotated[
-        int, typer.Option(help="em: open so many cells more, in tables wider by what tells most.")
+        int,
+        typer.Option(
+            help="em: number of further cells to open, in tables widened by the most informative "
+            "variable."
+        ),
     ] = 0,
     synthetic_records: Annotated[
         int | None, typer.Option(help="How many synthetic records are drawn; as many as there are.")
@@ -126,7 +134,10 @@ def _learn(
     public: Annotated[
         Path | None, typer.Option(help="FILE.csv[.gz] of records for --validate public.")
     ] = None,
-    folds: Annotated[int, typer.Option(help="Of scv and svdg, which wants 10 records each.")] = 10,
+    folds: Annotated[
+        int,
+        typer.Option(help="Number of folds for scv and svdg; svdg needs 10 records in each fold."),
+    ] = 10,
     pseudo_count: Annotated[
         float,
         typer.Option(
@@ -147,16 +158,14 @@ def _learn(
     memory: Annotated[
         str, typer.Option(help="Memory that all parties may take together: 512MiB, 4GiB.")
     ] = "1GiB",
-    seed: Annotated[int, typer.Option(help="Of the random split of columns.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random split of columns.")] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Learn a Bayesian network from columns held by several sites.
 
     For example: vertibayes learn --data patients.csv --sites 3 --out results
 
-    or, of sites that are processes of their own: vertibayes learn study.toml --out results
-
-    With study.toml, options are in its [learning]: only --out and --quiet go with it.
+    or, with sites on other machines: vertibayes learn study.toml --out results
 
     OUT has model.json, model.bif, model.bifxml, structure.json, structure.svg, summary.json and
     ledger.json; validations add validation.json and a picture each, --write-synthetic adds
@@ -164,9 +173,12 @@ def _learn(
     """
     stop_when_told()
     if study is not None:
-        return _learn_study(context, study, out, quiet)
+        from vertibayes.cli.study import check_alone, run_study
+
+        check_alone(context, study)
+        return run_study(study, out, quiet)
     if not data:
-        raise ValueError("a study.toml, or --data FILE, is wanted")
+        raise ValueError("specify a study.toml or --data FILE: neither was given")
     from vertibayes.cli.inputs import Source, read_ordering, read_structure
     from vertibayes.cli.learn import run_learn
     from vertibayes.cli.validations import Validations
@@ -217,23 +229,6 @@ def _bytes(memory: str) -> int:
         raise ValueError(f"--memory: {error}") from None
 
 
-def _learn_study(context: typer.Context, study: Path, out: Path, quiet: bool) -> None:
-    from vertibayes.cli.study import run_study
-
-    _check_no_options(context)
-    run_study(study, out, quiet)
-
-
-def _check_no_options(context: typer.Context) -> None:
-    """Refuse options beside a study file, which has them all: a run must be told by its file."""
-    for name in context.params:
-        given = context.get_parameter_source(name)
-        by_hand = given is not None and given.name not in ("DEFAULT", "DEFAULT_MAP")
-        if by_hand and name not in ("study", "out", "quiet"):
-            option = "--" + name.replace("_", "-")
-            raise ValueError(f"{option}: with a study.toml, options are in its [learning]")
-
-
 @app.command("nb")
 def _nb(
     data: Annotated[str, typer.Option(help="FILE.csv[.gz] to be dealt to --parties.")],
@@ -243,7 +238,10 @@ def _nb(
     ],
     parties: Annotated[int, typer.Option(help="How many parties FILE is dealt to.")],
     out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
-    epsilon: Annotated[float | None, typer.Option(help="Of the noise; above 0.")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Privacy budget of the noise, above 0; required unless --noise none."),
+    ] = None,
     noise: Annotated[
         str | None,
         typer.Option(
@@ -284,7 +282,7 @@ def _nb(
     max_states: MaxStates = 100,
     keep_spaces: KeepSpaces = False,
     strict: Strict = False,
-    seed: Annotated[int, typer.Option(help="Of how FILE is dealt and held out.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of how FILE is dealt and held out.")] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Learn a naive Bayes classifier, with noise or without.
@@ -327,7 +325,7 @@ def _demo(
     ] = None,
     records: Annotated[int, typer.Option(help="How many to draw from ALARM.")] = 10_000,
     sites: Annotated[int, typer.Option(help="How many sites hold the columns.")] = 3,
-    seed: Annotated[int, typer.Option(help="Of the records and the split.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the records and of the split.")] = 0,
 ) -> None:
     """Learn the ALARM network, and compare it with the truth."""
     from vertibayes.cli.demo import run_demo
@@ -356,7 +354,6 @@ def _predict(
 
     OUT has, for each record, the most probable state, the probability of each state, and a note if
     the model calls the record impossible, which a model learned with a pseudo-count never does.
-
     A value that the model does not know is a warning and is taken as missing.
     """
     from vertibayes.cli.predict import run_predict
@@ -395,7 +392,9 @@ def _main(arguments: Sequence[str] | None) -> None:
         sys.stderr.write(f"vertibayes: {words(error)}\n")
         sys.exit(2)
     except MemoryError:
-        sys.stderr.write("vertibayes: not enough memory; fewer records or parents are wanted\n")
+        sys.stderr.write(
+            "vertibayes: not enough memory: use fewer records or fewer parents (--max-parents)\n"
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

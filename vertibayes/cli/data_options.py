@@ -42,9 +42,24 @@ Cut = Annotated[
 Binning = Annotated[
     str, typer.Option(help="How other numeric columns are cut: equal-frequency or equal-width.")
 ]
+
+
+def _check_bins(share: float) -> float:
+    if not 0 < share <= 0.5:
+        raise ValueError(
+            f"--bins must be above 0 and at most 0.5 of the records, got {share:g}; --bins 0.1 "
+            "gives ten bins"
+        )
+    return share
+
+
 Bins = Annotated[
     float,
-    typer.Option(help="Share of the records in a bin, to 0.5; of equal width: of the range."),
+    typer.Option(
+        callback=_check_bins,
+        help="Share of the records in a bin, at most 0.5: 0.1 gives ten bins; of equal width: of "
+        "the range.",
+    ),
 ]
 MaxStates = Annotated[
     int, typer.Option(help="Most states of a variable; columns with more are left out.")

@@ -125,7 +125,7 @@ def read_sites(source: Source) -> Sites:
         return _split_file(source, named[0][1])
     if all(name is not None for name, _ in named):
         return _file_a_site(source, [(name or "", path) for name, path in named])
-    raise ValueError("--data is one FILE to be split, or NAME=FILE once for each site")
+    raise ValueError("--data: specify one FILE to be split, or NAME=FILE for each site")
 
 
 def read_pooled(source: Source) -> Sites:
@@ -149,9 +149,7 @@ def _cut(text: str) -> tuple[str, list[Decimal]]:
     known = [edge for edge in found if edge is not None]
     ascending = all(low < high for low, high in pairwise(known))
     if not name or len(known) < len(found) or not ascending:
-        raise ValueError(
-            f"--cut {text}: a column and ascending numbers are expected, as --cut age=18,65"
-        )
+        raise ValueError(f"--cut {text}: expected COLUMN=NUMBERS, ascending, as --cut age=18,65")
     return name, known
 
 
@@ -160,7 +158,7 @@ def _check_names(source: Source, files: Sequence[Held]) -> None:
     names = [name for held in files for name in held.columns]
     for name in source.exclude:
         if not any(name in held.excluded for held in files):
-            raise DataError(f"no column {name!r} (--exclude); there are {', '.join(names)}")
+            raise DataError(f"--exclude {name}: no such column; there are {', '.join(names)}")
     encoding = source.encoding
     given = {
         "--categorical": encoding.categorical,
@@ -170,7 +168,7 @@ def _check_names(source: Source, files: Sequence[Held]) -> None:
     for option, columns in given.items():
         for name in columns:
             if name not in names:
-                raise DataError(f"no column {name!r} ({option}); there are {', '.join(names)}")
+                raise DataError(f"{option} {name}: no such column; there are {', '.join(names)}")
 
 
 def _found(
@@ -209,7 +207,7 @@ def _named(text: str) -> tuple[str | None, Path]:
     if not equals or Path(text).exists():
         return None, Path(text)
     if not name or not path:
-        raise ValueError(f"--data {text}: NAME=FILE is wanted")
+        raise ValueError(f"--data {text}: a name or a file is missing; expected NAME=FILE")
     return name, Path(path)
 
 
@@ -224,7 +222,7 @@ def _take(source: Source, path: Path) -> Held:
         check_ids(str(path), f"identifier in {source.id_column!r} (--id-column)", ids)
     excluded = frozenset(name for name in source.exclude if columns.pop(name, None) is not None)
     if not columns:
-        raise DataError(f"{path}: no columns are left")
+        raise DataError(f"{path}: no columns are left: exclude fewer")
     return Held(path, columns, ids, excluded)
 
 
@@ -264,7 +262,7 @@ def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """
     parts = read_json(path)
     if not isinstance(parts, dict) or not all(_is_names(columns) for columns in parts.values()):
-        raise ValueError(f'{path}: {{"site": ["column", ...]}} is wanted')
+        raise ValueError(f'{path}: not a partition; expected {{"site": ["column", ...]}}')
     holder: dict[str, str] = {}
     for site, columns in parts.items():
         if not columns:
@@ -277,9 +275,9 @@ def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
                     f"{path}: the column {name!r} is at two sites, {holder[name]} and {site}"
                 )
             holder[name] = site
-    lacking = [name for name in names if name not in holder]
-    if lacking:
-        raise ValueError(f"{path}: at no site: {', '.join(lacking)}; leave them out with --exclude")
+    absent = [name for name in names if name not in holder]
+    if absent:
+        raise ValueError(f"{path}: at no site: {', '.join(absent)}; leave them out with --exclude")
     return {str(site): list(columns) for site, columns in parts.items()}
 
 
@@ -289,14 +287,16 @@ def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
 def _file_a_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
     """Read a file a site, and bring the records into one order."""
     if source.sites is not None or source.partition is not None:
-        raise ValueError("--sites and --partition split one file; here each site has its own")
+        raise ValueError(
+            "--sites and --partition split one file: omit them where each site has its own"
+        )
     if source.id_column is None and len(files) > 1:
         raise ValueError("specify --id-column: it shows which records of the files belong together")
     held: dict[str, Held] = {}
     holder: dict[str, str] = {}
     for site, path in files:
         if site in held:
-            raise ValueError(f"--data names the site {site!r} twice")
+            raise ValueError(f"--data names the site {site!r} twice; repeat it once for each site")
         held[site] = _take(source, path)
         for name in held[site].columns:
             if name in holder:
@@ -326,12 +326,12 @@ def _check_same_records(held: Mapping[str, Held]) -> None:
 
 
 def _check_same_ids(first: str, wanted: TextColumn | None, site: str, ids: TextColumn) -> None:
-    """Refuse a site that lacks people; who they are is for the sites alone."""
-    lacking = set(wanted.texts if wanted is not None else ()) - set(ids.texts)
-    if wanted is not None and lacking:
-        place = next(i for i, text in enumerate(wanted.texts) if text in lacking)
+    """Refuse a site without records of the first; whose they are is for the sites alone."""
+    absent = set(wanted.texts if wanted is not None else ()) - set(ids.texts)
+    if wanted is not None and absent:
+        place = next(i for i, text in enumerate(wanted.texts) if text in absent)
         record = int(np.argmax(wanted.places == place)) + 1
-        others = f" and {len(lacking) - 1} more are" if len(lacking) > 1 else " is"
+        others = f" and {len(absent) - 1} more are" if len(absent) > 1 else " is"
         raise DataError(
             f"the sites hold different records: record {record} of {first}{others} not at {site}"
         )
@@ -355,7 +355,7 @@ def read_json(path: Path) -> Any:
     except RecursionError:
         raise ValueError(f"{path}: nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: no JSON ({error.msg})") from None
+        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
 
@@ -372,7 +372,7 @@ def read_ordering(path: Path | None) -> list[str] | None:
     if isinstance(found, dict) and "edges" not in found:
         found = found.get("nodes")
     if not _is_names(found):
-        raise ValueError(f"{path}: a JSON list of the variables' names is wanted")
+        raise ValueError(f"{path}: not an ordering; expected a JSON list of the variables' names")
     names: list[str] = found
     return names
 
@@ -389,10 +389,10 @@ def read_structure(path: Path | None) -> Structure | None:
         return None
     found = read_json(path)
     if not isinstance(found, dict) or not _is_names(found.get("nodes")):
-        raise ValueError(f'{path}: {{"nodes": [...], "edges": [[parent, child], ...]}} is wanted')
+        raise ValueError(f'{path}: not a structure; expected {{"nodes": [...], "edges": [...]}}')
     edges = found.get("edges")
     if not isinstance(edges, list) or not all(_is_names(e) and len(e) == 2 for e in edges):
-        raise ValueError(f"{path}: edges are wanted as [[parent, child], ...]")
+        raise ValueError(f"{path}: not a list of edges; expected [[parent, child], ...]")
     try:
         return Structure.of(found["nodes"], edges)
     except ValueError as error:

@@ -80,9 +80,9 @@ def check_folder(folder: Path) -> None:
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise ValueError(f"--out {folder}: {parent} is no folder that can be written to")
+        raise ValueError(f"--out {folder}: {parent} is not a folder that can be written to")
     if not is_free(folder):
-        raise ValueError(f"--out {folder}: a new or empty folder is wanted")
+        raise ValueError(f"--out {folder}: it holds files; specify a new or empty folder")
     free = shutil.disk_usage(parent).free
     if free < LEAST_FREE:
         raise ValueError(
@@ -290,7 +290,7 @@ def summarize(
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
         "rounds": traffic.rounds,
         "calls": counter.calls,
-        "groups": counter.groups,
+        "queries": counter.queries,
         "bytes": {
             "sent_by": run.sender or "all parties",
             "total": traffic.bytes,

@@ -10,6 +10,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import typer
+
 from mpc.rounds import Party
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
@@ -27,6 +29,26 @@ from vertibayes.secure_counter import SecureCounter
 from vertibayes.structure.k2 import MOST_PARENTS
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
+
+
+def check_alone(context: typer.Context, study: Path) -> None:
+    """Refuse what is no study file, and options beside one: the file alone describes the run.
+
+    Raises
+    ------
+    ValueError
+        It names the argument or the option.
+    """
+    if study.suffix != ".toml":
+        raise ValueError(
+            f"unexpected argument {str(study)!r}: expected a study.toml, or options only"
+        )
+    for name in context.params:
+        given = context.get_parameter_source(name)
+        by_hand = given is not None and given.name not in ("DEFAULT", "DEFAULT_MAP")
+        if by_hand and name not in ("study", "out", "quiet"):
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"{option} cannot be combined with a study.toml: set it in [learning]")
 
 
 def run_study(path: Path, out: Path, quiet: bool) -> None:

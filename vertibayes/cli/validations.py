@@ -23,7 +23,7 @@ METHODS = ("public", "scv", "svdg")
 
 @dataclass(frozen=True)
 class Validations:
-    """Which validations are wanted, as the options of ``vertibayes learn``."""
+    """Which validations to run, as the options of ``vertibayes learn``."""
 
     methods: tuple[str, ...] = ()
     target: str | None = None
@@ -42,16 +42,18 @@ class Validations:
         """
         for method in self.methods:
             if method not in METHODS:
-                raise ValueError(f"--validate {method}: some of {','.join(METHODS)} are wanted")
+                raise ValueError(
+                    f"--validate {method}: no such validation; choose from {','.join(METHODS)}"
+                )
         if bool(self.methods) != (self.target is not None):
-            raise ValueError("--validate and --target belong together")
+            raise ValueError("--validate and --target belong together: specify both")
         if ("public" in self.methods) != (self.public is not None):
-            raise ValueError("--validate public and --public FILE belong together")
+            raise ValueError("--validate public and --public FILE belong together: specify both")
         if self.folds < 2:
-            raise ValueError(f"--folds {self.folds}: two at least are wanted")
+            raise ValueError(f"--folds must be 2 or more, got {self.folds}")
 
     def prepared(self, variables: Mapping[str, Variable], records: int) -> Validations:
-        """Read what is wanted and refuse what cannot be, before anything is opened.
+        """Read the public records and refuse what cannot be run, before anything is opened.
 
         Raises
         ------
@@ -62,7 +64,9 @@ class Validations:
         if not self.methods:
             return self
         if self.target not in variables:
-            raise ValueError(f"--target {self.target}: there are {', '.join(variables)}")
+            raise ValueError(
+                f"--target {self.target}: no such variable; there are {', '.join(variables)}"
+            )
         if {"scv", "svdg"} & set(self.methods):
             check_folds(records, self.folds)
         if "svdg" in self.methods:
@@ -95,9 +99,9 @@ class Validations:
                 found[method] = public(learned.network, self.public_records.data, target)
             elif method != "public":
                 validate = scv if method == "scv" else svdg
-                told = partial(progress, method.upper())
+                progress_of = partial(progress, method.upper())
                 found[method] = validate(
-                    counter, structure, target, folds=self.folds, fit=fitted, progress=told
+                    counter, structure, target, folds=self.folds, fit=fitted, progress=progress_of
                 )
         return found
 
@@ -114,19 +118,19 @@ def _check_svdg(records: int, folds: int, policy: Policy) -> None:
 def warnings_of(method: str, validation: Validation) -> list[str]:
     """Return what a reader of a validation should know before the figure."""
     overall = validation.overall
-    told = []
+    warnings = []
     if validation.impossible:
-        told.append(
+        warnings.append(
             f"{counted(validation.impossible, 'record')} of the validation {method} had values "
             "that are impossible together under the model, and were predicted by the others; learn "
             "it with a --pseudo-count above 0"
         )
     if overall.auc is None:
-        told.append(
+        warnings.append(
             f"the validation {method} has no AUC: {overall.scored} records were scored, and of "
             f"{validation.target} no two classes are among them in any fold"
         )
-    return told
+    return warnings
 
 
 def as_json(validation: Validation, aic: float) -> dict[str, Any]:

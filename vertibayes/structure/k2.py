@@ -139,16 +139,23 @@ def check_ordering(counter: Counter, ordering: Sequence[str] | None) -> list[str
     Raises
     ------
     ValueError
-        If a variable is unknown, lacking or stands twice.
+        If a variable is unknown, missing or named twice.
     """
     if ordering is None:
         return list(counter.variables)
     unknown = [name for name in ordering if name not in counter.variables]
-    lacking = [name for name in counter.variables if name not in ordering]
+    absent = [name for name in counter.variables if name not in ordering]
     twice = sorted({name for name in ordering if list(ordering).count(name) > 1})
-    for what, names in (("unknown", unknown), ("lacking", lacking), ("twice", twice)):
+    faults = (
+        ("has unknown variables", unknown),
+        ("is without the variables", absent),
+        ("has variables twice", twice),
+    )
+    for fault, names in faults:
         if names:
-            raise ValueError(f"the ordering has variables {what}: {', '.join(names)}")
+            raise ValueError(
+                f"the ordering {fault}: {', '.join(names)}; name each variable of the data once"
+            )
     return list(ordering)
 
 
@@ -161,7 +168,7 @@ def check_max_parents(counter: Counter, max_parents: int) -> None:
         It says the range.
     """
     most, why, widest = MOST_PARENTS, "", counter.most_variables
-    if widest is not None and widest <= min(MOST_PARENTS, len(counter.variables) - 1):
+    if widest is not None and widest <= MOST_PARENTS:
         most, why = widest - 1, f" (the sites allow tables of {widest} variables)"
     if not 0 <= max_parents <= most:
         raise ValueError(f"max_parents must be between 0 and {most}{why}, got {max_parents}")
