@@ -58,7 +58,10 @@ def world(columns, records, bits=16, block_rows=16, stream=None, **rings):
         site: Holder(
             site,
             commitments,
-            {i: np.array(columns[i][2][site], np.uint8) for i in commitments.held_by(site)},
+            {
+                i: np.array(columns[i][2][site], np.uint8)
+                for _, i in commitments.forms_held_by(site)
+            },
             pair(site, "dealer"),
             {peer: pair(site, peer) for peer in commitments.sites if peer != site},
             pair("all", "sites"),

@@ -61,7 +61,7 @@ def read_json(text: str) -> Network:
     try:
         model = json.loads(text)
         if not isinstance(model, dict) or model.get("format") != FORMAT:
-            raise ValueError(f'it has no "format": "{FORMAT}"')
+            raise ValueError(f'it is another kind of file; expected "format": "{FORMAT}"')
         if model.get("version") != VERSION:
             raise ValueError(f"its version is {model.get('version')}, expected {VERSION}")
         return _network(model["nodes"])
@@ -74,7 +74,7 @@ def read_json(text: str) -> Network:
 def _network(nodes: list[Mapping[str, Any]]) -> Network:
     variables = {node["name"]: Variable(node["name"], _names(node, "states")) for node in nodes}
     if not variables or len(variables) < len(nodes):
-        raise ValueError("it has no nodes, or two of the same name")
+        raise ValueError("it has no nodes, or two of the same name; expected a name for each")
     structure = Structure({node["name"]: _names(node, "parents") for node in nodes})
     cpts = {node["name"]: _cpt(node, variables) for node in nodes}
     unseen = {node["name"]: int(node["unseen"]) for node in nodes}
@@ -92,8 +92,12 @@ def _names(node: Mapping[str, Any], key: str) -> tuple[str, ...]:
 def _cpt(node: Mapping[str, Any], variables: Mapping[str, Variable]) -> NDArray[np.float64]:
     rows = np.array(node["probabilities"], np.float64)
     sizes = [len(variables[name].states) for name in (*node["parents"], node["name"])]
-    if rows.shape != (np.prod(sizes[:-1], dtype=int), sizes[-1]):
-        raise ValueError(f"the probabilities of {node['name']!r} have the shape {rows.shape}")
+    expected = int(np.prod(sizes[:-1], dtype=int)), sizes[-1]
+    if rows.shape != expected:
+        raise ValueError(
+            f"the probabilities of {node['name']!r} have the shape {rows.shape}; "
+            f"expected {expected}"
+        )
     return np.moveaxis(rows.reshape(sizes), -1, 0)
 
 

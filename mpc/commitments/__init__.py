@@ -13,7 +13,7 @@ them is the key of the orders in which shuffled codes are opened (`Holder.sites_
 
 Security: honest-but-curious. A masked column is uniform to whoever does not know the stream: all
 but its holder and the dealer, who is not sent it.
-Leakage: n, the number of codes of each column. Cost: 1 round for each block of rows; a record of a
+Leakage: n, the number of codes of each column. Cost: 1 round for each block of rows; per record, a
 column takes 2 or 4 bytes for each indicator, 3 for the code, 6 if values may be missing, to each
 other site.
 """

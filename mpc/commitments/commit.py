@@ -84,7 +84,7 @@ class Holder:
 
 
 def commit(site: Holder) -> Program[None]:
-    """Send one's columns under their masks to the other sites, and keep theirs: a round a block.
+    """Send one's columns under their masks to the other sites, and keep theirs: a round per block.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def _masked(site: Holder, block: int) -> NDArray[np.uint8]:
 
 
 def _size(site: Holder, party: Party, block: int) -> int:
-    """Return the number of bytes that a party's columns take in a block."""
+    """Return the number of bytes that a party's columns take per block."""
     rows = Selection(site.commitments).rows(block)
     held = site.commitments.forms_held_by(party)
     return sum(form.width * form.ring.bytes for form, _ in held) * rows

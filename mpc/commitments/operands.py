@@ -190,10 +190,6 @@ class Commitments:
         """Everyone who holds an operand, sorted."""
         return tuple(sorted({holder for op in self.operands for holder in op.holders}))
 
-    def held_by(self, party: Party) -> list[int]:
-        """Return the places of the operands that `party` holds or shares in."""
-        return [i for i, op in enumerate(self.operands) if party in op.holders]
-
     @cached_property
     def _shapes(self) -> dict[Term, TermShape]:
         return {}
@@ -269,7 +265,7 @@ class Selection:
         return range(-(-self.records // self.commitments.block_rows))
 
     def rows(self, block: int) -> int:
-        """Return the number of chosen records in a block."""
+        """Return the number of chosen records per block."""
         size = self.commitments.block_rows
         return min(size, self.records - block * size)
 
@@ -281,7 +277,7 @@ class Selection:
         return np.concatenate(pieces, axis=-1)
 
     def whole(self, load: Callable[[int], Elements]) -> Elements:
-        """Return all chosen rows of a column of one element a record: shape (records,).
+        """Return all chosen rows of a column of one element per record: shape (records,).
 
         `load` brings a committed block of it, of shape (1, rows).
         """

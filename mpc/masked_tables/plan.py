@@ -232,12 +232,6 @@ class Plan:
         dealt = any(self.dealt_to(site) for site in self.parties)
         return len(self.steps) * len(self.selection.blocks) + dealt + 1
 
-    @property
-    def extension_width(self) -> int:
-        """The number of columns of all terms that are extended."""
-        sent = {term for step in self.steps for terms in step.values() for term in terms}
-        return sum(self.commitments.width(t) for t in sent)
-
     # ---- what is opened --------------------------------------------------------------------------
 
     def states(self, place: int) -> int:

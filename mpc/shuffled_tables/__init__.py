@@ -5,7 +5,7 @@ these codes to the analyst in an order that nobody knows. x_j are the codes of a
 xhat_j = x_j + a_j the masked codes (`mpc.commitments`), t_j the strides of the table's axes. All
 arithmetic is modulo 2^b, the smallest ring that holds the table's cells.
 
-    Chain     h_1             w_0 = sum_j t_j xhat_j       but its own columns in the clear
+    Chain     h_1             w_0 = sum_j t_j xhat_j       its own columns unmasked
               h_i -> h_i+1    w_i = pi_i(w_i-1) + r_i
     Deal      dealer -> h_1   m = pi_k(.. pi_1(sum_j t_j a_j) + r_1 ..) + r_k - sum_{i>1} d_i
     Open      h_k -> analyst  sigma(w_k - d_k) + Z_k
@@ -21,7 +21,7 @@ table: no stream is used a second time. One holder counts its table by itself.
 Records with a missing value, where these are not asked for, must drop out, and nobody may know
 which they are. u_j are the flags of missing values, uhat_j = u_j + c_j; modulo 2^48:
 
-    Noise     h_i -> h_1      sum_j rho_ij uhat_j + q_i    but its own flags in the clear
+    Noise     h_i -> h_1      sum_j rho_ij uhat_j + q_i    its own flags unmasked
     Chain                     w'_0 = the sum of all noises;   w'_i = pi_i(w'_i-1) + r'_i
     Deal      dealer -> h_*   m' = what the masks add to w'_k
     Tags      h_k -> h_*      w'_k;   w'_k - m' is 0 where a record is complete, else uniform

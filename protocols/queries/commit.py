@@ -6,10 +6,10 @@
     site -> analyst          Committed: a mark of the study, the same at all sites
 
 The common seed, from which samples and splits of the records are drawn, is a hash of all sites'
-parts: the analyst does not learn it, and a study that is gone on with has the same. It names, with
-the ids, the states and the holders, every label of the study: parties that were told of different
+parts: the analyst does not learn it, and a study that is continued has the same. It names, with
+the ids, the states and the holders, every label of the study: parties that were sent different
 studies, or that joined one again with another seed, take none of each other's messages. Ids are
-drawn anew each time, so that no label recurs: a site that sent other columns the second time would
+drawn again each time, so that no label recurs: a site that sent other columns the second time would
 be sent a difference in which the others' masks stand in the clear.
 
 Security: as `mpc.commitments`. A site that has committed a column in this study with other data
@@ -77,21 +77,30 @@ class Commit(Query):
         Raises
         ------
         ValueError
-            If a variable stands twice, has fewer than two codes or no holder.
+            If a variable is named twice, has fewer than two codes or no holder.
         """
         variables = {name: Variable(name, states, m) for name, states, m, _ in self.variables}
         holders = {name: tuple(sorted(sites)) for name, _, _, sites in self.variables}
         if len(variables) < len(self.variables) or not variables:
-            raise ValueError("a study without variables, or with one twice")
+            raise ValueError(
+                "a study without variables, or with one named twice: name each variable once"
+            )
         if any(v.codes < 2 or len(holders[name]) != 1 for name, v in variables.items()):
-            raise ValueError("a variable of one state, or not of one holder")
+            raise ValueError(
+                "a variable of one state, or not of one holder: at least two and one are needed"
+            )
         if not 16 <= self.block_rows <= MOST_BLOCK_ROWS or self.block_rows % 16:
-            raise ValueError(f"blocks of {self.block_rows} rows")
+            raise ValueError(
+                f"blocks must have 16 to {MOST_BLOCK_ROWS} rows, a multiple of 16: "
+                f"got {self.block_rows}"
+            )
         Ring.holding(self.records)
         sizes = self.block_rows, self.memory
         study = Study(self.study, variables, holders, self.records, self.dealer, *sizes)
         if set(self.parties) != {*study.sites, self.dealer}:
-            raise ValueError("the parties are not the holders and the dealer")
+            raise ValueError(
+                "the parties are not the holders and the dealer: ask these and no others"
+            )
         return study
 
 
@@ -148,8 +157,8 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
         raise QueryRefusedError(site.party, reason)
     strange = set(study.sites) - site.met - {site.party}
     if site.data.ids is not None and strange:
-        told = ", ".join(sorted(strange))
-        reason = f"its records were not compared with those of {told}, or are not the same"
+        named = ", ".join(sorted(strange))
+        reason = f"its records were not compared with those of {named}, or are not the same"
         raise QueryRefusedError(site.party, reason)
     if study.records != site.data.records:
         reason = f"it holds {site.data.records} records, the study has {study.records}"
@@ -169,8 +178,11 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
 def _consider_at_dealer(dealer: DealerRole, query: Commit) -> None:
     study = _study(dealer.party, dealer.policy, query)
     unknown = set(study.sites) - set(dealer.public_keys)
-    if study.dealer != dealer.party or unknown:
-        reason = f"it is not the dealer, or does not know {', '.join(sorted(unknown))}"
+    if study.dealer != dealer.party:
+        reason = f"it is not the dealer of the study, which names {study.dealer}"
+        raise QueryRefusedError(dealer.party, reason)
+    if unknown:
+        reason = f"it has no public key of the sites {', '.join(sorted(unknown))}"
         raise QueryRefusedError(dealer.party, reason)
     if study.records > dealer.most_records:
         reason = f"a study of {study.records} records, at most {dealer.most_records} are dealt for"
@@ -181,7 +193,7 @@ def _site(site: SiteRole, query: Commit) -> Program[None]:
     study = query.as_study()
     mine = [name for name in study.variables if site.party in study.holders[name]]
     site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
-    ids = tuple(site.randomness.bytes(ID_BYTES) for _ in mine)  # anew, for masks that are new
+    ids = tuple(site.randomness.bytes(ID_BYTES) for _ in mine)  # new ones, so that masks are new
     ours = Joining(ids, site.memory.seed(study.id), site.randomness.bytes(KEY_BYTES))
     others = [party for party in study.sites if party != site.party]
     to_sites: dict[Party, Message] = dict.fromkeys(others, ours)

@@ -1,8 +1,8 @@
-"""What a table costs, by products and by shuffle: bytes, nanoseconds, memory of one party.
+"""What a table costs, by products and by shuffle: bytes, picoseconds of work, memory of one party.
 
 Functions of public sizes alone, in integers, so that all parties of all machines agree on which way
 is cheaper. The constants belong to the protocol: with other ones, parties would count in two ways.
-Seconds are of all parties' work together, as measured by `benchmarks/ways.py`.
+The work is that of all parties together, as measured by `benchmarks/ways.py`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from protocols.roles import Study
 
 NANOSECONDS_A_BYTE = 2  # of a link of 4 Gbit/s
 
-# By shuffle: each holder's step, thrice (the holder's, the dealer's, the seal), in picoseconds.
-STEP, STEP_A_RECORD, STEPS = 100_000_000, 8_000, 3
+# Picoseconds. By shuffle: each holder's step, three times (the holder's, the dealer's, the seal).
+SHUFFLE_STEP_PS, SHUFFLE_STEP_PS_PER_RECORD, STEPS_PER_HOLDER = 100_000_000, 8_000, 3
 GAPS_PERCENT = 280  # with records that drop out
 # By one holder alone.
-COUNT, COUNT_A_RECORD = 20_000_000, 8_000
-# By products: a column of an extension, record by record, at each party that has to do with it; a
-# cell of a table, record by record, at each party.
-EXTENSION, PRODUCT = 650, 75
+LOCAL_PS, LOCAL_PS_PER_RECORD = 20_000_000, 8_000
+# By products: an element of an extension at each party that sends, receives or multiplies it; a
+# cell of a table, for each record, at each party.
+EXTENSION_PS_PER_ELEMENT, PRODUCT_PS_PER_CELL_AND_RECORD = 650, 75
 
-COPIES = 3  # of an extension at one party, while it is put together and multiplied
-SHUFFLING = 40  # bytes a record: an order, its sort keys, the vectors that are put in order
+EXTENSION_COPIES = 3  # at one party, while an extension is put together and multiplied
+SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, the vectors that are put in order
 MOST_CELLS = 10_000_000  # opened by one query
 
 
@@ -83,6 +83,14 @@ class TableSize(NamedTuple):
         return Ring(max(self.cells - 1, 1).bit_length()).bytes
 
 
+class _Axis(NamedTuple):
+    """What a variable adds to the size of a table; as `TableSize`."""
+
+    length: int
+    gaps: bool
+    narrow: bool
+
+
 class Costs:
     """What a study's tables cost, over some of its records.
 
@@ -104,7 +112,7 @@ class Costs:
         self.holders = {name: frozenset(sites) for name, sites in study.holders.items()}
         self.indicators = sum(c - 1 for c in self.codes.values() if c - 1 <= MOST_INDICATORS)
         self._parts = {
-            name: (
+            name: _Axis(
                 v.codes if missing else len(v.states),
                 v.missing and not missing,
                 v.codes - 1 <= MOST_INDICATORS,
@@ -116,16 +124,16 @@ class Costs:
     def sizes(self, prefix: Sequence[str], lasts: Sequence[str]) -> list[TableSize]:
         """Return the size of the table of a prefix with each last variable; its own if none."""
         parts = [self._parts[name] for name in prefix]
-        cells = prod(length for length, _, _ in parts)
-        gaps, narrow = any(g for _, g, _ in parts), all(n for _, _, n in parts)
+        cells = prod(part.length for part in parts)
+        gaps, narrow = any(part.gaps for part in parts), all(part.narrow for part in parts)
         holders = frozenset[str]().union(*(self.holders[name] for name in prefix))
         if not lasts:
             return [TableSize(cells, len(holders), gaps, narrow)]
         found = []
         for last in lasts:
-            length, gap, narrow_last = self._parts[last]
-            size = cells * length, len(holders | self.holders[last])
-            found.append(TableSize(*size, gaps or gap, narrow and narrow_last))
+            part = self._parts[last]
+            size = cells * part.length, len(holders | self.holders[last])
+            found.append(TableSize(*size, gaps or part.gaps, narrow and part.narrow))
         return found
 
     # ---- by products -----------------------------------------------------------------------------
@@ -140,12 +148,12 @@ class Costs:
         holders = len(frozenset[str]().union(*(self.holders[name] for name in prefix)))
         elements = self.records * self.width(prefix)
         messages = (holders if holders > 1 else 0) + self.parties - 2
-        work = elements * (2 * holders + messages) * EXTENSION
+        work = elements * (2 * holders + messages) * EXTENSION_PS_PER_ELEMENT
         return Cost(work, elements * messages * self.ring.dtype.itemsize)
 
     def products(self, size: TableSize) -> Cost:
         """Return the cost of one table, beside that of its prefix's extension."""
-        work = self.records * size.cells * self.parties * PRODUCT
+        work = self.records * size.cells * self.parties * PRODUCT_PS_PER_CELL_AND_RECORD
         return Cost(work, size.cells * self.parties * self.ring.dtype.itemsize)
 
     def products_memory(self, extended: int, rows: int) -> int:
@@ -158,7 +166,7 @@ class Costs:
         rows : int
             The columns that are multiplied with all others.
         """
-        blocks = self.block_rows * (COPIES * extended + 2 * self.indicators)
+        blocks = self.block_rows * (EXTENSION_COPIES * extended + 2 * self.indicators)
         return self.ring.dtype.itemsize * (blocks + rows * self.indicators * self.parties)
 
     # ---- by shuffle ------------------------------------------------------------------------------
@@ -166,10 +174,10 @@ class Costs:
     def shuffle(self, size: TableSize) -> Cost:
         """Return the cost of one table; of one that a site counts by itself if it holds all."""
         if size.holders == 1:
-            return Cost(
-                COUNT + self.records * COUNT_A_RECORD, size.cells * self.ring.dtype.itemsize
-            )
-        work = STEPS * size.holders * (STEP + STEP_A_RECORD * self.records)
+            work = LOCAL_PS + LOCAL_PS_PER_RECORD * self.records
+            return Cost(work, size.cells * self.ring.dtype.itemsize)
+        work = SHUFFLE_STEP_PS + SHUFFLE_STEP_PS_PER_RECORD * self.records
+        work *= STEPS_PER_HOLDER * size.holders
         sent = 2 * size.holders * self.records * size.code_bytes
         if size.gaps:
             work = work * GAPS_PERCENT // 100
@@ -199,4 +207,4 @@ class Costs:
     @property
     def shuffling_memory(self) -> int:
         """How many bytes a party takes to shuffle at all."""
-        return SHUFFLING * self.records
+        return SHUFFLE_BYTES_PER_RECORD * self.records

@@ -50,6 +50,16 @@ def test_a_dealer_deals_for_no_more_records_than_it_can_believe():
         consider(dealer, Commit.of(replace(STUDY, records=41)))
 
 
+def test_a_dealer_refuses_a_study_of_another_dealer_and_sites_that_it_has_no_key_of():
+    keys = KeyPair.generate(SeededRandomness())
+    dealer = DealerRole("dealer", keys, dict.fromkeys(STUDY.sites[1:], keys.public))
+    consider = CONVERSATIONS[Commit].sides[DealerRole].consider
+    with pytest.raises(QueryRefusedError, match=r"not the dealer of the study, which names zoe$"):
+        consider(dealer, Commit.of(replace(STUDY, dealer="zoe")))
+    with pytest.raises(QueryRefusedError, match=f"no public key of the sites {STUDY.sites[0]}$"):
+        consider(dealer, Commit.of(STUDY))
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -65,8 +75,8 @@ def test_a_dealer_deals_for_no_more_records_than_it_can_believe():
         ({"variables": {**STUDY.variables, "x": Variable("x", STATES, True)}}, "no variable 'x'"),
         ({"variables": {**STUDY.variables, "z": Variable("z", ("a",))}}, "a variable of one state"),
         ({"variables": {}, "holders": {}}, "a study without variables"),
-        ({"block_rows": 0}, "blocks of 0 rows"),
-        ({"block_rows": 17}, "blocks of 17 rows"),
+        ({"block_rows": 0}, "blocks must have 16 to 1048576 rows, a multiple of 16: got 0"),
+        ({"block_rows": 17}, "a multiple of 16: got 17"),
     ],
 )
 def test_a_study_that_a_site_cannot_join_is_refused(changes, reason):
