@@ -74,7 +74,7 @@ def _learn(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="FILE.csv[.gz] to be split over --sites; or NAME=FILE: repeat --data for each."
+            help="FILE.csv[.gz] to split over --sites; or NAME=FILE: repeat --data for each site."
         ),
     ] = None,
     sites: Annotated[int | None, typer.Option(help="How many sites to split FILE over.")] = None,
