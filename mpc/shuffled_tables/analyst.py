@@ -27,7 +27,7 @@ def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:
     MalformedMessageError
         If a site's shares have a wrong size.
     ImpossibleTablesError
-        If a code is none of its table: a holder or the dealer lies.
+        If a code lies outside its table: a holder or the dealer lies.
     """
     if not plan.tables:
         return []
