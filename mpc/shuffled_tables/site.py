@@ -113,12 +113,11 @@ class _Chains:
         )
         first = [table for table in mine if table.chain[0] == self.me]
         senders = {h: [t for t in first if h in t.chain] for h in self.plan.parties if h != self.me}
-        inbox = yield from self._exchange(outbox, Noise, senders, lambda _: [ring])
+        noises = yield from self._exchange(outbox, Noise, senders, lambda _: [ring])
         for table in first:
             self.carried[table.number] = [self.joint_codes(table), self.noise(table)]
-        for sender, tables in senders.items():
-            for table, vectors in zip(tables, inbox[sender], strict=True) if tables else ():
-                self.carried[table.number][1] += vectors[0]
+        for table, (noise,) in noises:
+            self.carried[table.number][1] += noise
 
     # ---- the chain -------------------------------------------------------------------------------
 
@@ -135,10 +134,10 @@ class _Chains:
         )
         coming = [t for t in self.mine if len(t.chain) > hop + 1 and t.chain[hop + 1] == self.me]
         senders = {h: [t for t in coming if t.chain[hop] == h] for h in self.plan.parties}
-        inbox = yield from self._exchange(outbox, Shuffled, senders, self.plan.rings)
-        for sender, tables in senders.items():
-            for table, vectors in zip(tables, inbox[sender], strict=True) if tables else ():
-                self.carried[table.number] = vectors
+        for table, vectors in (
+            yield from self._exchange(outbox, Shuffled, senders, self.plan.rings)
+        ):
+            self.carried[table.number] = vectors
 
     def shuffled(self, table: ShuffledTable) -> list[Elements]:
         """Return what this site hands on of a table: in its order, under its masks."""
@@ -156,8 +155,7 @@ class _Chains:
 
         dealt = [table for table in self.mine if rings(table)]
         dealer = self.plan.commitments.dealer
-        inbox = yield from self._exchange({}, Masks, {dealer: dealt}, rings)
-        for table, vectors in zip(dealt, inbox[dealer], strict=True) if dealt else ():
+        for table, vectors in (yield from self._exchange({}, Masks, {dealer: dealt}, rings)):
             self.masks[table.number] = vectors
         for table in self.mine:
             if table.chain[-1] == self.me:
@@ -179,10 +177,8 @@ class _Chains:
         senders = {
             h: [t for t in gaps if t.chain[-1] == h] for h in self.plan.parties if h != self.me
         }
-        inbox = yield from self._exchange(outbox, Tags, senders, lambda _: [ring])
-        for sender, tables in senders.items():
-            for table, vectors in zip(tables, inbox[sender], strict=True) if tables else ():
-                self._keep_complete(table, vectors[0])
+        for table, (tags,) in (yield from self._exchange(outbox, Tags, senders, lambda _: [ring])):
+            self._keep_complete(table, tags)
         for table in gaps:
             if table.chain[-1] == self.me:
                 self._keep_complete(table, self.carried[table.number][1])
@@ -259,21 +255,19 @@ class _Chains:
         kind: type[Labelled],
         senders: dict[Party, list[ShuffledTable]],
         rings: Callable[[ShuffledTable], Sequence[Ring]],
-    ) -> Program[dict[Party, Iterator[list[Elements]]]]:
-        """Send messages, and take those of `senders`: of each of its tables a vector a ring."""
-        coming = {
-            p: [r for t in tables for r in rings(t)] for p, tables in senders.items() if tables
-        }
+    ) -> Program[Iterator[tuple[ShuffledTable, list[Elements]]]]:
+        """Send messages, and take those of `senders`: of each of its tables a vector per ring."""
+        coming = {p: [r for t in ts for r in rings(t)] for p, ts in senders.items() if ts}
         if not outbox and not coming:
-            return {}
+            return iter(())
         expect = {p: expected(kind, all_rings, self.records) for p, all_rings in coming.items()}
         inbox = yield Round(outbox, expect)
 
-        def of(sender: Party) -> Iterator[list[Elements]]:
-            vectors = vectors_of(
-                inbox[sender], sender, coming[sender], self.records, self.plan.name
-            )
-            for table in senders[sender]:
-                yield [next(vectors) for _ in rings(table)]
+        def received() -> Iterator[tuple[ShuffledTable, list[Elements]]]:
+            for sender, all_rings in coming.items():
+                message, name = inbox[sender], self.plan.name
+                vectors = vectors_of(message, sender, all_rings, self.records, name)
+                for table in senders[sender]:
+                    yield table, [next(vectors) for _ in rings(table)]
 
-        return {sender: of(sender) for sender in coming}
+        return received()
