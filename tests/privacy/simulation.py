@@ -62,21 +62,21 @@ def view_of(columns, records, bits, honest, ask: Callable, limit, salt):
         return tuple(t.tobytes() for t in tables), view
 
     tables, _ = run()
-    places = influential(secret, run, limit or 2**bits)
+    places = influential(secret, run)
     views = Counter(run()[1] for _ in secret.assignments(places))
     return tables, views
 
 
-def influential(secret, run, values):
+def influential(secret, run):
     """Return the places whose elements change the view; the others need no enumeration."""
     generator = np.random.default_rng(7)
     asked = list(secret.values)
     found = []
     for place in asked:
         for _ in range(PROBES):
-            secret.values.update({p: int(generator.integers(values)) for p in asked})
+            secret.values.update({p: int(generator.integers(secret.sizes[p])) for p in asked})
             before = run()[1]
-            secret.values[place] = (secret.values[place] + 1) % values
+            secret.values[place] = (secret.values[place] + 1) % secret.sizes[place]
             if run()[1] != before:
                 found.append(place)
                 break
