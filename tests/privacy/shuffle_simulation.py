@@ -2,7 +2,7 @@
 
 One run has all settings of the secret streams beside each other: setting s has the records
 ``s * n .. s * n + n - 1``, and streams give each setting its own elements and an order of its own
-records. The programs treat records alike but for orders, so that this is as good as a run for each
+records. The programs treat records alike except for orders, so this is as good as a run for each
 setting (`test_every_shuffle_view` compares). The views of all settings are columns of what is sent.
 
 A record that misses a value is counted with probability 1/2^bits of the flags, which are few here:

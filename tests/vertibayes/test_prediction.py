@@ -209,7 +209,7 @@ def test_many_patterns_of_missing_cells_are_propagated_together(alarm_network, m
 
 
 def test_a_target_with_known_parents_does_not_need_small_cliques():
-    """Twelve variables of 20 states, each the parent of all later ones but for the last."""
+    """Twelve variables of 20 states, each the parent of all later ones except the last."""
     names = [f"v{i}" for i in range(12)]
     structure = Structure({n: tuple(names[max(0, i - 3) : i]) for i, n in enumerate(names)})
     generator = np.random.default_rng(0)
@@ -252,7 +252,7 @@ def test_what_the_network_does_not_know(codes, target):
 def test_codes_that_are_none():
     with pytest.raises(ValueError, match="b: a code that it does not have"):
         posterior(SURE, {"b": np.array([3])}, "a")
-    with pytest.raises(TypeError, match="b: codes of type float64, integers are wanted"):
+    with pytest.raises(TypeError, match="b: codes must be integers, got the type float64"):
         posterior(SURE, {"b": np.array([0.9])}, "a")
 
 

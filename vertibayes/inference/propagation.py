@@ -292,12 +292,12 @@ def check_codes(states: Mapping[str, int], codes: Mapping[str, NDArray[np.intege
         If codes are no integers.
     """
     if len({len(column) for column in codes.values()}) > 1:
-        raise ValueError("codes of equal length are wanted")
+        raise ValueError("the columns of codes must have one length, got several")
     for name, column in codes.items():
         if name not in states:
             raise ValueError(f"no variable {name!r}")
         if not np.issubdtype(column.dtype, np.integer):
-            raise TypeError(f"{name}: codes of type {column.dtype}, integers are wanted")
+            raise TypeError(f"{name}: codes must be integers, got the type {column.dtype}")
         if len(column) and not 0 <= column.min() <= column.max() <= states[name]:
             raise ValueError(f"{name}: a code that it does not have")
 
