@@ -6,7 +6,7 @@ Writes docs/figures/hdpnb_car.svg and prints Markdown tables. Accuracy: Car Eval
 party, n of them drawn for each repetition, ten-fold cross-validation (the parties of nine folds
 learn), gamma = 1, delta = 1e-5, one pseudo-count in all models. The noise of a sum is drawn at once
 (`noise_of_sums.py`); that releases by the protocol have this law is a test. Parties: CPU seconds of
-all parties and the miner in one process; bytes a party sends and hears, envelopes included.
+all parties and the aggregator in one process; bytes a party sends and hears, envelopes included.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from protocols.site.statistics import LocalData
 from protocols.site.text import read_columns
 from protocols.transports.local import EnvelopedPackets, Traffic
 from vertibayes.naive_bayes.accounting import Accounting, Privacy
-from vertibayes.naive_bayes.aggregations import MINER
+from vertibayes.naive_bayes.aggregations import AGGREGATOR
 from vertibayes.naive_bayes.base import NaiveBayes, Schema
 from vertibayes.naive_bayes.distributed import HDPNB, pooled
 from vertibayes.naive_bayes.parties import Terms
@@ -168,7 +168,7 @@ def many_parties(folder: Path, parties: int) -> None:
             rows.append(one_release(name, schema, parts, via, modulus))
     print(f"\n{parties:,} parties, one process\n")
     header = ["data", "sums", "via", "rounds", "keys, CPU s", "release, CPU s", "CPU ms a party",
-              "bytes sent a party", "heard", "miner sends, MB",
+              "bytes sent a party", "heard", "aggregator sends, MB",
               "sd of the noise, found / promised", "parties check drop-outs"]  # fmt: skip
     print(table(header, rows))
 
@@ -197,7 +197,7 @@ def one_release(name, schema, parts, via, modulus) -> list[object]:
     return [
         name.split(".")[0], terms.counts, via, traffic.rounds, f"{keys:.1f}", f"{seconds:.1f}",
         f"{seconds / len(parts) * 1e3:.0f}", f"{sent:,.0f}", f"{heard:,.0f}",
-        f"{sum_of(traffic, sender=MINER) / 1e6:.1f}",
+        f"{sum_of(traffic, sender=AGGREGATOR) / 1e6:.1f}",
         f"{noise.std():.1f} / {study.promise_.sd:.1f}",
         "yes" if study.promise_.checked else "no",
     ]  # fmt: skip

@@ -157,12 +157,13 @@ def costs(schema: Schema, data: LocalData, records: int) -> str:
         start = perf_counter()
         found = fresh.predict_joint_log_proba(batch)
         seconds = perf_counter() - start
-        miner = seconds - len(split.sites) * site_seconds
+        aggregator = seconds - len(split.sites) * site_seconds
         sent = max(fresh.bytes.values())
         off = np.abs(found - exact).max()
-        rows.append([name, f"{seconds:.2f}", f"{site_seconds:.3f}", f"{miner:.2f}", sent,
+        rows.append([name, f"{seconds:.2f}", f"{site_seconds:.3f}", f"{aggregator:.2f}", sent,
                      f"{off:.1e}", f"{variant.error:.1e}"])  # fmt: skip
-    header = [f"{records} records, 4 classes, 6 sites", "all parties s", "a site s", "the miner s",
+    header = [f"{records} records, 4 classes, 6 sites", "all parties s", "a site s",
+              "the aggregator s",
               "bytes a site", "largest error, nats", "bound"]  # fmt: skip
     return table(header, rows) + f"\n\nSet-up of the modulus, once: {setup:.2f} s"
 

@@ -1,4 +1,4 @@
-"""Five hospitals add up counts, and a miner reads the sums alone: the additive scheme.
+"""Five hospitals add up counts, and an aggregator reads the sums alone: the additive scheme.
 
 python examples/additive_scheme.py
 """
@@ -33,11 +33,11 @@ def add_up() -> np.ndarray:
     programs = {}
     for party in parties:
         encryptor = Encryptor(parameters, party, keys.parties[party], last_time=NEVER)
-        programs[party] = contribute(encryptor, counts[party], 1, "miner")
-    programs["miner"] = open_sums(parameters, keys.miner, parties, 1, 60)
+        programs[party] = contribute(encryptor, counts[party], 1, "aggregator")
+    programs["aggregator"] = open_sums(parameters, keys.aggregator, parties, 1, 60)
 
     outputs, transcript = run_all(programs)
-    sums = outputs["miner"]
+    sums = outputs["aggregator"]
     assert np.array_equal(sums, sum(counts.values()))
     slots, sent = parameters.packing.slots, transcript[0].message.packets
     print(f"{slots} counts of {parameters.packing.width} bits fit in one of 2048 bits")

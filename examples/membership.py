@@ -6,7 +6,7 @@ python examples/membership.py
 from __future__ import annotations
 
 from mpc.additive_scheme import NEVER, Parameters, draw_modulus
-from mpc.membership import Estimates, Groups, Member, Miner, answer_roll, call_roll
+from mpc.membership import Estimates, Groups, Member, Aggregator, answer_roll, call_roll
 from mpc.randomness import KeyPair, SystemRandomness
 from mpc.scheduler import run_all
 
@@ -25,17 +25,21 @@ def sum_without(absent: str) -> int:
     groups = Groups("abcdef", RANDOMNESS)
     groups.join("g")
     groups.leave("b")
-    pairs = {party: KeyPair.generate(RANDOMNESS) for party in (*groups.parties, "miner")}
+    pairs = {party: KeyPair.generate(RANDOMNESS) for party in (*groups.parties, "aggregator")}
 
     def streams(own: str) -> dict:
         return {p: pairs[own].agree(pairs[p].public, "sums") for p in pairs if p != own}
 
-    programs = {"miner": call_roll(Miner(parameters, "miner", streams("miner")), [absent], 1, 1)}
+    programs = {
+        "aggregator": call_roll(
+            Aggregator(parameters, "aggregator", streams("aggregator")), [absent], 1, 1
+        )
+    }
     for party in sorted(set(groups.parties) - {absent}):
         near = groups.neighbourhood(party)
-        member = Member(parameters, party, "miner", near, streams(party), last_time=NEVER)
+        member = Member(parameters, party, "aggregator", near, streams(party), last_time=NEVER)
         programs[party] = answer_roll(member, [100], 1)
-    return int(run_all(programs)[0]["miner"][0])
+    return int(run_all(programs)[0]["aggregator"][0])
 
 
 if __name__ == "__main__":

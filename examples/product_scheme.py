@@ -30,9 +30,9 @@ def multiply() -> list[int]:
     programs = {}
     for site, mine in counts.items():
         encryptor = Encryptor(parameters, site, keys.parties[site], last_time=NEVER)
-        programs[site] = contribute(encryptor, mine, 1, "miner")
-    programs["miner"] = open_products(parameters, keys.miner, list(counts), 1, 3)
-    products: list[int] = run_all(programs)[0]["miner"]
+        programs[site] = contribute(encryptor, mine, 1, "aggregator")
+    programs["aggregator"] = open_products(parameters, keys.aggregator, list(counts), 1, 3)
+    products: list[int] = run_all(programs)[0]["aggregator"]
 
     multisets = combinations_with_replacement(range(1, 101), 3)
     sizes = Counter(math.prod(multiset) for multiset in multisets)

@@ -1,4 +1,4 @@
-"""Three hospitals hold attributes of the same patients; a miner classifies new ones over them.
+"""Three hospitals hold attributes of the same patients; an aggregator classifies new ones.
 
 python examples/vdpnb.py
 """

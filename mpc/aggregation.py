@@ -1,10 +1,10 @@
 """What the aggregation schemes share: a full-domain hash, times used once, ciphertext messages.
 
-    party -> miner    (label, party, time, how many counts, one ciphertext a packet)
+    party -> aggregator    (label, party, time, how many counts, one ciphertext a packet)
 
-The label is a digest of all public parameters. The miner takes a message only under its sender's
-name, for the label, time and number of counts that it asks for, with every ciphertext an element of
-the group. A slot that a short vector left empty would be taken for a count.
+The label is a digest of all public parameters. The aggregator takes a message only under its
+sender's name, for the label, time and number of counts that it asks for, with every ciphertext an
+element of the group. A slot that a short vector left empty would be taken for a count.
 
 Security: ciphertexts are malleable, and nothing here says who made one: that is the transport's
 seal. Leakage: who sent, when, and how many packets. Cost: 1 round.
@@ -132,7 +132,7 @@ class KeyOwner(Generic[P]):
 
 
 class Expected(NamedTuple):
-    """What the miner wants of each party: its ciphertexts of one time, in the group."""
+    """What the aggregator wants of each party: its ciphertexts of one time, in the group."""
 
     label: bytes
     time: int
@@ -210,9 +210,9 @@ def named(received: Mapping[Party, Message], parties: Sequence[Party]) -> None:
         raise UnexpectedMessageError(", ".join(strangers), "is none of the parties of this sum")
 
 
-def send(ciphertexts: Ciphertexts, miner: Party) -> Program[None]:
-    """Send one's ciphertexts to the miner."""
-    yield Round({miner: ciphertexts}, {})
+def send(ciphertexts: Ciphertexts, aggregator: Party) -> Program[None]:
+    """Send one's ciphertexts to the aggregator."""
+    yield Round({aggregator: ciphertexts}, {})
 
 
 def collect(parties: Sequence[Party], expected: Expected) -> Program[Inbox]:

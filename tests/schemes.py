@@ -27,16 +27,16 @@ def sums(most=3, lowest=-5, highest=100, modulus=SMALL, study=b"study"):
 
 
 def encryptors(scheme, parameters, parties, seed=b"keys"):
-    """Return the miner's key, and each party's encryptor."""
+    """Return the aggregator's key, and each party's encryptor."""
     keys = scheme.deal_keys(parameters, parties, SeededRandomness(seed))
-    return keys.miner, {
+    return keys.aggregator, {
         party: scheme.Encryptor(parameters, party, key, last_time=scheme.NEVER)
         for party, key in keys.parties.items()
     }
 
 
 class Meeting:
-    """Members and a miner, with keys agreed as they are needed."""
+    """Members and an aggregator, with keys agreed as they are needed."""
 
     def __init__(self, parties, least=3, most=100, seed=b"meeting", **bounds):
         self.randomness = SeededRandomness(seed)
@@ -59,16 +59,16 @@ class Meeting:
         return membership.Member(
             self.parameters,
             party,
-            "miner",
+            "aggregator",
             self.groups.neighbourhood(party),
-            self.streams(party, self.groups.neighbours(party) | {"miner"}),
+            self.streams(party, self.groups.neighbours(party) | {"aggregator"}),
             last_time=self.last_time.get(party, additive_scheme.NEVER),
         )
 
     @property
-    def miner(self):
-        streams = self.streams("miner", self.groups.parties)
-        return membership.Miner(self.parameters, "miner", streams)
+    def aggregator(self):
+        streams = self.streams("aggregator", self.groups.parties)
+        return membership.Aggregator(self.parameters, "aggregator", streams)
 
     def sum(self, counts, absent=()):
         """Run a sum over all but the absent; return it and the messages."""
@@ -80,6 +80,6 @@ class Meeting:
         }
         self.last_time |= dict.fromkeys(present, self.time)
         count = len(counts[present[0]])
-        programs["miner"] = membership.call_roll(self.miner, absent, self.time, count)
+        programs["aggregator"] = membership.call_roll(self.aggregator, absent, self.time, count)
         outputs, transcript = run_all(programs)
-        return outputs["miner"].tolist(), transcript
+        return outputs["aggregator"].tolist(), transcript

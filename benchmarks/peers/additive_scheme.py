@@ -16,18 +16,18 @@ from mpc.randomness import SystemRandomness
 
 COUNTS = 50
 PARTIES = 100
-OURS = "dealer forgets factors and keys; miner may work with any party"
+OURS = "dealer forgets factors and keys; aggregator may work with any party"
 PEERS = "the key's holder does not see single ciphertexts"
 
 
 def setting() -> tuple[Parameters, int, dict[str, Encryptor]]:
-    """Return parameters for 50 counts in a packet, the miner's key, and the encryptors."""
+    """Return parameters for 50 counts in a packet, the aggregator's key, and the encryptors."""
     parameters = Parameters(draw_modulus(), b"benchmark", PARTIES, -(2**20), 2**33)
     assert parameters.packing.slots >= COUNTS
     keys = deal_keys(parameters, (f"p{i}" for i in range(PARTIES)), SystemRandomness())
     return (
         parameters,
-        keys.miner,
+        keys.aggregator,
         {
             party: Encryptor(parameters, party, key, last_time=NEVER)
             for party, key in keys.parties.items()

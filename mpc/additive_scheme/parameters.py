@@ -2,7 +2,7 @@
 
 Dealer     draws p, q; N = pq; forgets p and q
            draws sk_1 .. sk_n in [0, 2^128 N^2); sk_0 = -(sk_1 + .. + sk_n), over the integers
--> P_k     N, sk_k                      -> miner    N, sk_0
+-> P_k     N, sk_k                      -> aggregator    N, sk_0
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Parameters:
 class Keys:
     """The dealer's keys, zero in sum: each is handed to its owner alone, and forgotten."""
 
-    miner: int = field(repr=False)
+    aggregator: int = field(repr=False)
     parties: Mapping[Party, int] = field(repr=False)
 
 

@@ -1,4 +1,4 @@
-"""Encrypt, decrypt, and the two programs: one message from each party to the miner."""
+"""Encrypt, decrypt, and the two programs: one message from each party to the aggregator."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def decrypt(
     ----------
     parameters : Parameters
     key : int
-        The miner's.
+        The aggregator's.
     parties : sequence of Party
-        All whose keys, with the miner's, are zero in sum.
+        All whose keys, with the aggregator's, are zero in sum.
     received : mapping of Party to Ciphertexts
         By sender.
     time : int
@@ -118,15 +118,15 @@ def _total(parameters: Parameters, key: int, base: int, ciphertexts: Sequence[in
     return total
 
 
-def contribute(encryptor: Encryptor, counts: Counts, time: int, miner: Party) -> Program[None]:
-    """Send one's counts of one time to the miner: a party's program."""
-    yield from send(encryptor.encrypt(counts, time), miner)
+def contribute(encryptor: Encryptor, counts: Counts, time: int, aggregator: Party) -> Program[None]:
+    """Send one's counts of one time to the aggregator: a party's program."""
+    yield from send(encryptor.encrypt(counts, time), aggregator)
 
 
 def open_sums(
     parameters: Parameters, key: int, parties: Sequence[Party], time: int, count: int
 ) -> Program[NDArray[np.int64]]:
-    """Collect the ciphertexts of one time and decrypt their sums: the miner's program.
+    """Collect the ciphertexts of one time and decrypt their sums: the aggregator's program.
 
     Raises
     ------

@@ -8,8 +8,8 @@ A block that grows to 2 least is cut in two; one that shrinks below least joins 
 comes is put into a random block, and blocks are cut at random, so that nobody can choose whom to
 surround. All of this is public; no secret is here.
 
-To part the remaining members, 2 least of them must be taken away: two whole blocks, apart. A miner
-that lies about who is there parts them with less; see `mpc.membership`.
+To part the remaining members, 2 least of them must be taken away: two whole blocks, apart. An
+aggregator that lies about who is there parts them with less; see `mpc.membership`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Groups:
         Places the parties.
     least : int, default=20
         The least size of a block: coalitions of fewer than twice as many cannot part the others,
-        if the miner's rolls are true.
+        if the aggregator's rolls are true.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class Groups:
         return tuple(frozenset(self._blocks[i]) for i in around)
 
     def neighbours(self, party: Party) -> frozenset[Party]:
-        """Return all with whom a member shares a secret, besides the miner."""
+        """Return all with whom a member shares a secret, besides the aggregator."""
         return frozenset[Party]().union(*self.neighbourhood(party)) - {party}
 
     def join(self, party: Party) -> frozenset[Party]:

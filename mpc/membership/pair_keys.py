@@ -3,8 +3,8 @@
     i, j      e_ij = e_ji in [0, 2^128 N^2), expanded from the key that they agreed (X25519)
     key       sk_j(present) = sum over present neighbours i > j of e_ij, less that over i < j
 
-The miner is a neighbour of everyone. Keys are zero in sum over any set with the miner, if each
-takes its pairs within the set: who is absent is left out, and nobody reveals anything for it.
+The aggregator is a neighbour of everyone. Keys are zero in sum over any set with the aggregator, if
+each takes its pairs within the set: who is absent is left out, and nobody reveals anything for it.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Member:
     ----------
     parameters : Parameters
     party : Party
-    miner : Party
+    aggregator : Party
     neighbourhood : sequence of frozenset of Party
         Its own block and those beside it, of `Groups.neighbourhood`.
     streams : mapping of Party to StreamKey
-        Agreed with each neighbour, and with the miner; others are not looked at.
+        Agreed with each neighbour, and with the aggregator; others are not looked at.
     last_time : int
         The highest time that it ever encrypted at with its key pair, before it left and came back
         too; `NEVER` for a new key pair. After each `encrypt`, the caller stores `times.last` before
@@ -70,19 +70,19 @@ class Member:
         self,
         parameters: Parameters,
         party: Party,
-        miner: Party,
+        aggregator: Party,
         neighbourhood: Sequence[frozenset[Party]],
         streams: Mapping[Party, StreamKey],
         *,
         last_time: int,
     ) -> None:
         everyone = frozenset[Party]().union(*neighbourhood)
-        if party not in everyone or miner in everyone:
-            raise ValueError(f"{party} is wanted in its neighbourhood, and {miner} is not")
-        peers = everyone - {party} | {miner}
+        if party not in everyone or aggregator in everyone:
+            raise ValueError(f"{party} is wanted in its neighbourhood, and {aggregator} is not")
+        peers = everyone - {party} | {aggregator}
         if lacking := sorted(peers - set(streams)):
             raise ValueError(f"{party} has agreed no key with {', '.join(lacking)}")
-        self.parameters, self.party, self.miner = parameters, party, miner
+        self.parameters, self.party, self.aggregator = parameters, party, aggregator
         self.neighbourhood, self.times = tuple(neighbourhood), Times(last_time)
         self._pairs = {peer: pair_key(streams[peer], parameters) for peer in peers}
 
@@ -95,9 +95,9 @@ class Member:
         Raises
         ------
         ProtocolError
-            If the party itself, the miner, or more than a third of a block beside it, are called
-            absent; it names the miner. It could else part the parties, or, itself left out, let
-            anyone open the sum without a key. The time is not used up then.
+            If the party itself, the aggregator, or more than a third of a block beside it, are
+            called absent; it names the aggregator. It could else part the parties, or, itself left
+            out, let anyone open the sum without a key. The time is not used up then.
         ValueError
             If a count lies outside the bounds.
         DealReusedError
@@ -105,11 +105,11 @@ class Member:
         """
         gone = frozenset(absent)
         if self.party in gone:
-            raise ProtocolError(self.miner, f"calls {self.party} absent, and asks it")
-        if self.miner in gone:
-            raise ProtocolError(self.miner, "calls itself absent: anyone could open the sum")
+            raise ProtocolError(self.aggregator, f"calls {self.party} absent, and asks it")
+        if self.aggregator in gone:
+            raise ProtocolError(self.aggregator, "calls itself absent: anyone could open the sum")
         if any(3 * len(block & gone) > len(block) for block in self.neighbourhood):
-            raise ProtocolError(self.miner, "calls more than a third of a block absent")
+            raise ProtocolError(self.aggregator, "calls more than a third of a block absent")
         pairs = {peer: pair for peer, pair in self._pairs.items() if peer not in gone}
         key = signed_sum(self.party, pairs)
         context = roll_digest(gone)
@@ -119,14 +119,14 @@ class Member:
 def roll_digest(absent: Collection[Party]) -> bytes:
     """Return a digest of who is absent, which is part of every base of the sum.
 
-    Parties that were told different rolls encrypt under different bases, so that no miner can call
-    more away than each party accepts, by telling each of its own neighbours alone.
+    Parties that were told different rolls encrypt under different bases, so that no aggregator can
+    call more away than each party accepts, by telling each of its own neighbours alone.
     """
     return label("absent", *sorted(absent))
 
 
-class Miner:
-    """The miner's pair keys: one with each party.
+class Aggregator:
+    """The aggregator's pair keys: one with each party.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class Miner:
         self._pairs = {peer: pair_key(stream, parameters) for peer, stream in streams.items()}
 
     def __repr__(self) -> str:
-        return f"Miner({self.party!r}, {len(self._pairs)} parties)"
+        return f"Aggregator({self.party!r}, {len(self._pairs)} parties)"
 
     @property
     def parties(self) -> tuple[Party, ...]:

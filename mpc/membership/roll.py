@@ -1,7 +1,7 @@
-"""A sum over those who are there: the miner calls a roll, the parties encrypt for it.
+"""A sum over those who are there: the aggregator calls a roll, the parties encrypt for it.
 
-    miner -> j     the time, who is absent
-    j -> miner     (1 + x_j N) H(t, absent)^sk_j(present) mod N^2
+    aggregator -> j     the time, who is absent
+    j -> aggregator     (1 + x_j N) H(t, absent)^sk_j(present) mod N^2
 
 Security and leakage: see `mpc.membership`. Cost: 2 rounds; the names of the absent to each party,
 2 |N| bits a packet from each.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mpc.aggregation import OVERHEAD_CELLS, Counts, collect
 from mpc.errors import ReplayedMessageError, UnexpectedMessageError
-from mpc.membership.pair_keys import Member, Miner
+from mpc.membership.pair_keys import Member, Aggregator
 from mpc.rounds import Expect, Message, Party, Program, Round
 
 NAME_CELLS = 256
@@ -41,28 +41,32 @@ def answer_roll(member: Member, counts: Counts, time: int) -> Program[None]:
     ------
     ProtocolError
         If the roll is of other parameters or another time, or calls absent who must not be, or too
-        many (`Member.encrypt`); it names the miner.
+        many (`Member.encrypt`); it names the aggregator.
     """
     cells = OVERHEAD_CELLS + NAME_CELLS * member.parameters.most
-    roll = (yield Round({}, {member.miner: Expect(Roll, cells)}))[member.miner]
+    roll = (yield Round({}, {member.aggregator: Expect(Roll, cells)}))[member.aggregator]
     assert isinstance(roll, Roll)  # the transport has checked the kind
     if roll.label != member.parameters.label:
-        raise UnexpectedMessageError(member.miner, "a roll under other parameters")
+        raise UnexpectedMessageError(member.aggregator, "a roll under other parameters")
     if roll.time < time:
-        raise ReplayedMessageError(member.miner, f"the roll of time {roll.time}, which is past")
+        raise ReplayedMessageError(
+            member.aggregator, f"the roll of time {roll.time}, which is past"
+        )
     if roll.time > time:
-        raise UnexpectedMessageError(member.miner, f"the roll of time {roll.time}, wanted {time}")
-    yield Round({member.miner: member.encrypt(counts, time, roll.absent)}, {})
+        raise UnexpectedMessageError(
+            member.aggregator, f"the roll of time {roll.time}, wanted {time}"
+        )
+    yield Round({member.aggregator: member.encrypt(counts, time, roll.absent)}, {})
 
 
 def call_roll(
-    miner: Miner, absent: Collection[Party], time: int, count: int
+    aggregator: Aggregator, absent: Collection[Party], time: int, count: int
 ) -> Program[NDArray[np.int64]]:
-    """Ask all but the absent for a sum, and decrypt it: the miner's program.
+    """Ask all but the absent for a sum, and decrypt it: the aggregator's program.
 
     Parameters
     ----------
-    miner : Miner
+    aggregator : Aggregator
     absent : collection of Party
         Who is gone: for the transport to say, before the roll. Who fails after it ends the program
         with an error that names it, and the caller may call another roll, of a later time.
@@ -78,9 +82,9 @@ def call_roll(
     ProtocolError
         As `mpc.additive_scheme.decrypt`.
     """
-    present = sorted(set(miner.parties) - set(absent))
-    roll = Roll(miner.parameters.label, time, tuple(sorted(absent)))
+    present = sorted(set(aggregator.parties) - set(absent))
+    roll = Roll(aggregator.parameters.label, time, tuple(sorted(absent)))
     yield Round(dict.fromkeys(present, roll), {})
-    expected = miner.parameters.expected(time, count)
+    expected = aggregator.parameters.expected(time, count)
     received = yield from collect(present, expected)
-    return miner.decrypt(received, time, count, absent)
+    return aggregator.decrypt(received, time, count, absent)

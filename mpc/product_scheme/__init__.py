@@ -1,23 +1,23 @@
-"""Products of a few parties' counts: one message each to a miner, who learns the products.
+"""Products of a few parties' counts: one message each to an aggregator, who learns the products.
 
     Set-up    dealer       p = 2q + 1 (RFC 3526); sk_0 + sk_1 + .. + sk_n = 0 mod q
-    Encrypt   P_k -> miner C_k = x_k^2 H(t)^sk_k mod p                  at time t, once; x_k >= 1
-    Decrypt   miner        M = H(t)^sk_0 C_1 .. C_n = (x_1 .. x_n)^2 mod p
-                           x_1 .. x_n = the root of M that is at most (p - 1) / 2
+    Encrypt   P_k -> aggregator    C_k = x_k^2 H(t)^sk_k mod p         at time t, once; x_k >= 1
+    Decrypt   aggregator           M = H(t)^sk_0 C_1 .. C_n = (x_1 .. x_n)^2 mod p
+                                   x_1 .. x_n = the root of M that is at most (p - 1) / 2
 
 The product variant of Huai et al. (2015) in a group where it hides anything: H maps to the squares,
 and so are the messages, for a Legendre symbol tells squares from others at a glance, and a zero
 would be sent as zero.
 
-Security: the miner and any of the parties, together, learn the product over the others, if the
+Security: the aggregator and any of the parties, together, learn the product over the others, if the
 decisional Diffie-Hellman problem is hard among the squares modulo p, H is a random oracle, no party
 encrypts twice at one time, and the dealer forgot the keys. Ciphertexts are malleable: C y^2 makes
 the product y times as large; messages are to travel sealed.
 Leakage: the product, and with it often its factors: among the multisets of three counts up to 500
 some ten are compatible with a typical product (`docs/protocols/product_scheme.md`). The counts
-should therefore be noisy, or such that the miner may know them.
+should therefore be noisy, or such that the aggregator may know them.
 Cost: 1 round, |p| bits a count from each party, one exponentiation a count for each, and for the
-miner n + 2.
+aggregator n + 2.
 
 References
 ----------

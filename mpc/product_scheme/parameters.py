@@ -85,7 +85,7 @@ class Parameters:
 class Keys:
     """The dealer's keys, zero in sum modulo q: each is handed to its owner alone, and forgotten."""
 
-    miner: int = field(repr=False)
+    aggregator: int = field(repr=False)
     parties: Mapping[Party, int] = field(repr=False)
 
 

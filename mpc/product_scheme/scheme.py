@@ -1,4 +1,4 @@
-"""Encrypt, decrypt, and the two programs: one message from each party to the miner."""
+"""Encrypt, decrypt, and the two programs: one message from each party to the aggregator."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def decrypt(
     ----------
     parameters : Parameters
     key : int
-        The miner's.
+        The aggregator's.
     parties : sequence of Party
-        All whose keys, with the miner's, are zero in sum.
+        All whose keys, with the aggregator's, are zero in sum.
     received : mapping of Party to Ciphertexts
         By sender.
     time : int
@@ -110,15 +110,15 @@ def _root(square: int, prime: int) -> int:
     return min(root, prime - root)
 
 
-def contribute(encryptor: Encryptor, counts: Counts, time: int, miner: Party) -> Program[None]:
-    """Send one's counts of one time to the miner: a party's program."""
-    yield from send(encryptor.encrypt(counts, time), miner)
+def contribute(encryptor: Encryptor, counts: Counts, time: int, aggregator: Party) -> Program[None]:
+    """Send one's counts of one time to the aggregator: a party's program."""
+    yield from send(encryptor.encrypt(counts, time), aggregator)
 
 
 def open_products(
     parameters: Parameters, key: int, parties: Sequence[Party], time: int, count: int
 ) -> Program[list[int]]:
-    """Collect the ciphertexts of one time and decrypt their products: the miner's program.
+    """Collect the ciphertexts of one time and decrypt their products: the aggregator's program.
 
     Raises
     ------

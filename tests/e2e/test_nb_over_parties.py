@@ -27,7 +27,7 @@ def test_without_noise_it_is_pooled_learning(folder, tmp_path, capsys, via):
         assert found.cpts[name] == pytest.approx(wanted.cpts[name], abs=1e-12)
     assert summary["test"]["accuracy"] == pytest.approx(model.score(data), abs=1e-12)
     assert summary["promise"] is None and "promise" not in told
-    assert set(summary["bytes"]["sent_by"]) == {*(f"party-{i}" for i in range(1, 8)), "miner"}
+    assert set(summary["bytes"]["sent_by"]) == {*(f"party-{i}" for i in range(1, 8)), "aggregator"}
     assert summary["rounds"] == {"additive": 2, "masked": 9}[via]
     assert "sums of all counts over 7 parties" in ledger["revealed"][0]["what"]
 

@@ -141,7 +141,7 @@ def test_sums_that_do_not_fit_are_refused_at_set_up():
 def test_keys_are_zero_in_sum_and_wide():
     parameters = sums(5)
     keys = deal_keys(parameters, "abcde", SeededRandomness())
-    assert keys.miner + sum(keys.parties.values()) == 0
+    assert keys.aggregator + sum(keys.parties.values()) == 0
     assert max(keys.parties.values()).bit_length() > 2 * 246 + 120
     assert parameters.key_bound >= 2**128 * SMALL**2
 
@@ -157,7 +157,7 @@ def test_nothing_secret_in_a_repr():
     keys = deal_keys(parameters, "ab", SeededRandomness())
     encryptor = Encryptor(parameters, "a", keys.parties["a"], last_time=NEVER)
     for shown in (repr(keys), repr(encryptor), repr(encryptor.encrypt([1], 0))):
-        assert not any(str(key)[:20] in shown for key in (keys.miner, *keys.parties.values()))
+        assert not any(str(key)[:20] in shown for key in (keys.aggregator, *keys.parties.values()))
     assert str(SMALL) not in repr(parameters)
 
 
@@ -175,19 +175,19 @@ def test_nothing_secret_in_a_repr():
     ),
     st.integers(0, 2**62),
 )
-def test_the_miner_opens_the_exact_signed_sums_in_one_round(rows, time):
+def test_the_aggregator_opens_the_exact_signed_sums_in_one_round(rows, time):
     parties = [f"p{i}" for i in range(len(rows))]
     parameters = sums(6)
     key, who = encryptors(additive_scheme, parameters, parties)
     programs = {
-        party: contribute(who[party], row, time, "miner")
+        party: contribute(who[party], row, time, "aggregator")
         for party, row in zip(parties, rows, strict=True)
     }
-    programs["miner"] = open_sums(parameters, key, parties, time, len(rows[0]))
+    programs["aggregator"] = open_sums(parameters, key, parties, time, len(rows[0]))
     outputs, transcript = run_all(programs)
-    assert outputs["miner"].tolist() == [sum(column) for column in zip(*rows, strict=True)]
+    assert outputs["aggregator"].tolist() == [sum(column) for column in zip(*rows, strict=True)]
     assert [(type(s.message), s.receiver, s.depth) for s in transcript] == [
-        (Ciphertexts, "miner", 1)
+        (Ciphertexts, "aggregator", 1)
     ] * len(parties)
 
 
@@ -237,12 +237,12 @@ def test_a_missing_party_is_named():
     assert caught.value.party == "b"
 
 
-def test_a_missing_message_stops_the_miner_and_is_named():
+def test_a_missing_message_stops_the_aggregator_and_is_named():
     parameters = sums()
     key, who = encryptors(additive_scheme, parameters, "ab")
-    programs = {"miner": open_sums(parameters, key, "ab", 0, 1)}
+    programs = {"aggregator": open_sums(parameters, key, "ab", 0, 1)}
     with pytest.raises(ProtocolError) as caught:
-        run_all({**programs, "a": contribute(who["a"], [1], 0, "miner")})
+        run_all({**programs, "a": contribute(who["a"], [1], 0, "aggregator")})
     assert caught.value.party == "b"
 
 
@@ -252,11 +252,11 @@ def test_a_replayed_message_is_named_on_its_way():
     old = who["b"].encrypt([1], 0)
 
     def replaying():
-        yield Round({"miner": old}, {})
+        yield Round({"aggregator": old}, {})
 
-    programs = {"a": contribute(who["a"], [1], 1, "miner"), "b": replaying()}
+    programs = {"a": contribute(who["a"], [1], 1, "aggregator"), "b": replaying()}
     with pytest.raises(ReplayedMessageError) as caught:
-        run_all({**programs, "miner": open_sums(parameters, key, "ab", 1, 1)})
+        run_all({**programs, "aggregator": open_sums(parameters, key, "ab", 1, 1)})
     assert caught.value.party == "b"
 
 
@@ -359,7 +359,7 @@ def test_known_answers():
         message = Encryptor(parameters, party, key, last_time=NEVER).encrypt(vector["counts"], time)
         assert [packet.hex() for packet in message.packets] == vector["ciphertexts"]
         received[party] = message
-    key, count = int(VECTORS["miner"], 16), len(VECTORS["sums"])
+    key, count = int(VECTORS["aggregator"], 16), len(VECTORS["sums"])
     found = decrypt(parameters, key, sorted(received), received, time, count)
     assert found.tolist() == VECTORS["sums"]
 
@@ -378,7 +378,7 @@ def test_the_known_answers_by_plain_arithmetic():
     rows = [party["counts"] for party in VECTORS["parties"].values()]
     assert VECTORS["sums"] == [sum(column) for column in zip(*rows, strict=True)]
     keys = [int(party["key"], 16) for party in VECTORS["parties"].values()]
-    assert sum(keys) + int(VECTORS["miner"], 16) == 0
+    assert sum(keys) + int(VECTORS["aggregator"], 16) == 0
 
 
 def test_a_modulus_from_set_up():

@@ -1,4 +1,4 @@
-"""The full-domain hash, times, and what a miner takes from whom."""
+"""The full-domain hash, times, and what an aggregator takes from whom."""
 
 import hashlib
 import math

@@ -138,7 +138,7 @@ def wanted(counts, absent=()):
 
 @settings(max_examples=8, deadline=None)
 @given(st.integers(2, 16), st.binary(max_size=4))
-def test_the_miner_opens_the_exact_sum_over_everyone(count, seed):
+def test_the_aggregator_opens_the_exact_sum_over_everyone(count, seed):
     meeting = Meeting(names(count), seed=seed)
     counts = counts_of(meeting.groups.parties)
     found, transcript = meeting.sum(counts)
@@ -173,7 +173,7 @@ def test_no_neighbours_are_asked_for_who_dropped_out():
     assert {sent.receiver for sent in transcript if isinstance(sent.message, Roll)} == {
         p for p in meeting.groups.parties if p != "p3"
     }
-    assert all(sent.receiver == "miner" for sent in transcript[13:])
+    assert all(sent.receiver == "aggregator" for sent in transcript[13:])
 
 
 def test_who_fails_after_the_roll_is_named_and_the_next_time_goes_on_without_it():
@@ -181,7 +181,7 @@ def test_who_fails_after_the_roll_is_named_and_the_next_time_goes_on_without_it(
     counts = counts_of(meeting.groups.parties)
     received = {p: meeting.member(p).encrypt(counts[p], 1) for p in names(5)}
     with pytest.raises(ProtocolError, match="no ciphertexts came") as caught:
-        meeting.miner.decrypt(received, 1, 2)
+        meeting.aggregator.decrypt(received, 1, 2)
     assert caught.value.party == "p5"
     meeting.time = 1
     assert meeting.sum(counts, absent=["p5"])[0] == wanted(counts, ["p5"])
@@ -196,7 +196,7 @@ def answering(meeting, roll, time=4):
         yield Round({}, {"p0": meeting.parameters.expected(time, 1).message})
 
     member = meeting.member("p0")
-    run_all({"p0": answer_roll(member, [1], time), "miner": calling()})
+    run_all({"p0": answer_roll(member, [1], time), "aggregator": calling()})
     return member
 
 
@@ -209,17 +209,17 @@ WRONG = {
     "to come": ({"time": 5}, UnexpectedMessageError, "wanted 4"),
     "foreign": ({"label": b"other"}, UnexpectedMessageError, "other parameters"),
     "absent itself": ({"absent": ("p0",)}, ProtocolError, "calls p0 absent"),
-    "without itself": ({"absent": ("miner",)}, ProtocolError, "calls itself absent"),
+    "without itself": ({"absent": ("aggregator",)}, ProtocolError, "calls itself absent"),
     "too many": ({"absent": ("p1", "p2", "p3")}, ProtocolError, "more than a third"),
 }
 
 
 @pytest.mark.parametrize(("changes", "error", "reason"), WRONG.values(), ids=WRONG)
-def test_a_wrong_roll_names_the_miner(changes, error, reason):
+def test_a_wrong_roll_names_the_aggregator(changes, error, reason):
     meeting = Meeting(names(6), least=4)
     with pytest.raises(error, match=reason) as caught:
         answering(meeting, roll_of(meeting, **changes))
-    assert caught.value.party == "miner" and type(caught.value) is error
+    assert caught.value.party == "aggregator" and type(caught.value) is error
 
 
 def test_a_third_of_a_block_may_be_absent_and_strangers_do_not_matter():
@@ -230,7 +230,7 @@ def test_a_third_of_a_block_may_be_absent_and_strangers_do_not_matter():
 
 def test_a_refused_roll_uses_no_time():
     member = Meeting(names(6)).member("p0")
-    for absent in (["p0"], ["miner"], ["p1", "p2", "p3"]):
+    for absent in (["p0"], ["aggregator"], ["p1", "p2", "p3"]):
         with pytest.raises(ProtocolError):
             member.encrypt([1], 4, absent)
     with pytest.raises(ValueError, match="not in -5 to 100"):
@@ -243,28 +243,28 @@ def test_a_refused_roll_uses_no_time():
 def test_a_member_needs_its_neighbours_keys_and_a_place():
     meeting = Meeting(names(4))
     around = meeting.groups.neighbourhood("p0")
-    streams = meeting.streams("p0", ["p1", "p2", "miner"])
+    streams = meeting.streams("p0", ["p1", "p2", "aggregator"])
     with pytest.raises(ValueError, match="agreed no key with p3"):
-        Member(meeting.parameters, "p0", "miner", around, streams, last_time=NEVER)
-    for party, miner in (("x", "miner"), ("p0", "p1")):
+        Member(meeting.parameters, "p0", "aggregator", around, streams, last_time=NEVER)
+    for party, aggregator in (("x", "aggregator"), ("p0", "p1")):
         with pytest.raises(ValueError, match="is wanted in its neighbourhood"):
-            Member(meeting.parameters, party, miner, around, streams, last_time=NEVER)
+            Member(meeting.parameters, party, aggregator, around, streams, last_time=NEVER)
 
 
 @pytest.mark.parametrize("present", [0, 1])
-def test_the_miner_decrypts_sums_of_two_or_more(present):
+def test_the_aggregator_decrypts_sums_of_two_or_more(present):
     with pytest.raises(ValueError, match=f"{present} parties are present: two or more"):
-        Meeting(names(4)).miner.decrypt({}, 1, 1, names(4)[present:])
+        Meeting(names(4)).aggregator.decrypt({}, 1, 1, names(4)[present:])
 
 
 def test_parties_that_were_told_different_rolls_have_no_sum():
-    """Each accepts its own: the miner names an absent party to those alone who do not miss it."""
+    """Each accepts its own: an absent party is named to those alone who do not miss it."""
     meeting = Meeting(names(6))
     counts = counts_of(meeting.groups.parties)
     rolls = {p: ["p5"] for p in names(5)} | {"p0": ["p5", "somebody"]}
     received = {p: meeting.member(p).encrypt(counts[p], 1, rolls[p]) for p in names(5)}
     with pytest.raises(MalformedMessageError, match="not 1 modulo N"):
-        meeting.miner.decrypt(received, 1, 2, ["p5"])
+        meeting.aggregator.decrypt(received, 1, 2, ["p5"])
 
 
 def test_pair_keys_are_of_one_study_and_wide():
@@ -277,8 +277,8 @@ def test_pair_keys_are_of_one_study_and_wide():
 
 def test_nothing_secret_in_a_repr():
     meeting = Meeting("abc")
-    secrets_ = [str(pair)[:12] for pair in meeting.miner._pairs.values()]
-    shown = repr(meeting.member("a")) + repr(meeting.miner)
+    secrets_ = [str(pair)[:12] for pair in meeting.aggregator._pairs.values()]
+    shown = repr(meeting.member("a")) + repr(meeting.aggregator)
     assert not any(secret in shown for secret in secrets_)
     assert "Member('a', last_time=-1)" in shown and "3 parties" in shown
 
@@ -287,4 +287,4 @@ def test_a_roll_travels_as_bytes():
     roll = Roll(b"label", 4, ("a", "b"))
     member = Meeting("abc").member("a")
     (expect,) = next(answer_roll(member, [1], 4)).expect.values()
-    assert decode(encode(roll), "miner", expect) == roll
+    assert decode(encode(roll), "aggregator", expect) == roll

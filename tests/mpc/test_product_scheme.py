@@ -67,19 +67,19 @@ def test_the_primes_are_those_of_rfc_3526(bits, plus):
     ),
     st.integers(0, 2**62),
 )
-def test_the_miner_opens_the_exact_products_in_one_round(rows, time):
+def test_the_aggregator_opens_the_exact_products_in_one_round(rows, time):
     parties = [f"p{i}" for i in range(len(rows))]
     parameters = products(6)
     key, who = encryptors(product_scheme, parameters, parties)
     programs = {
-        party: contribute(who[party], row, time, "miner")
+        party: contribute(who[party], row, time, "aggregator")
         for party, row in zip(parties, rows, strict=True)
     }
-    programs["miner"] = open_products(parameters, key, parties, time, len(rows[0]))
+    programs["aggregator"] = open_products(parameters, key, parties, time, len(rows[0]))
     outputs, transcript = run_all(programs)
-    assert outputs["miner"] == [math.prod(column) for column in zip(*rows, strict=True)]
+    assert outputs["aggregator"] == [math.prod(column) for column in zip(*rows, strict=True)]
     assert [(type(s.message), s.receiver, s.depth) for s in transcript] == [
-        (Ciphertexts, "miner", 1)
+        (Ciphertexts, "aggregator", 1)
     ] * len(parties)
 
 
@@ -109,8 +109,8 @@ def test_unsafe_parameters_are_refused(given, reason):
 def test_keys_are_zero_in_sum_and_wide():
     parameters = Parameters(2048, b"study", 5, 1000)
     keys = deal_keys(parameters, "abcde", SeededRandomness())
-    assert (keys.miner + sum(keys.parties.values())) % parameters.order == 0
-    dealt = (keys.miner, *keys.parties.values())
+    assert (keys.aggregator + sum(keys.parties.values())) % parameters.order == 0
+    dealt = (keys.aggregator, *keys.parties.values())
     assert len(set(dealt)) == len(dealt)
     assert all(key.bit_length() > 2048 - 40 and key < parameters.order for key in dealt)
 
@@ -141,8 +141,8 @@ def test_too_few_and_too_many_parties_are_refused(parties):
 def test_keys_are_zero_in_sum_modulo_q():
     parameters = products()
     keys = deal_keys(parameters, "abc", SeededRandomness())
-    assert (keys.miner + sum(keys.parties.values())) % parameters.order == 0
-    assert str(keys.miner) not in repr(keys)
+    assert (keys.aggregator + sum(keys.parties.values())) % parameters.order == 0
+    assert str(keys.aggregator) not in repr(keys)
     encryptor = Encryptor(parameters, "a", keys.parties["a"], last_time=NEVER)
     assert str(keys.parties["a"]) not in repr(encryptor)
 
@@ -214,6 +214,6 @@ def test_known_answers():
         received[party] = message
     bases = [parameters.base(time, place) for place in range(len(VECTORS["bases"]))]
     assert [f"{base:x}" for base in bases] == VECTORS["bases"]
-    found = decrypt(parameters, int(VECTORS["miner"], 16), "ab", received, time, len(bases))
+    found = decrypt(parameters, int(VECTORS["aggregator"], 16), "ab", received, time, len(bases))
     rows = [vector["counts"] for vector in VECTORS["parties"].values()]
     assert found == VECTORS["products"] == [math.prod(c) for c in zip(*rows, strict=True)]

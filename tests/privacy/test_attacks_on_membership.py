@@ -1,9 +1,9 @@
-"""What a miner reads that leaves ciphertexts out, has parties on its side, or calls false rolls.
+"""What an aggregator reads that leaves ciphertexts out, colludes, or calls false rolls.
 
 A coalition knows the pair keys of its own. Of the others' ciphertexts of one time it can open those
 combinations whose unknown pair keys cancel: how many there are is a rank, computed here from the
 keys' coefficients, and shown on real ciphertexts beside it. One, the sum over all who answer, is
-what the miner is to learn.
+what the aggregator is to learn.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def test_two_whole_blocks_part_the_ring():
 def test_a_real_coalition_opens_the_whole_and_no_part():
     meeting = Meeting(names(12), least=3)
     blocks = meeting.groups.blocks
-    coalition = blocks[0] | set(sorted(blocks[2])[:2]) | {"miner"}
+    coalition = blocks[0] | set(sorted(blocks[2])[:2]) | {"aggregator"}
     honest = sorted(set(meeting.groups.parties) - coalition)
     members = members_of(meeting, honest)
     messages = {p: members[p].encrypt([10 + i], 1) for i, p in enumerate(honest)}
@@ -120,18 +120,18 @@ def test_groups_that_share_no_members_open_one_by_one():
         Member(
             meeting.parameters,
             party,
-            "miner",
+            "aggregator",
             [frozenset(block)],
-            meeting.streams(party, [*block, "miner"]),
+            meeting.streams(party, [*block, "aggregator"]),
             last_time=NEVER,
         )
         for party in block
     ]
-    known = sum(signed_sum(m.party, {"miner": m._pairs["miner"]}) for m in apart)
+    known = sum(signed_sum(m.party, {"aggregator": m._pairs["aggregator"]}) for m in apart)
     messages = [m.encrypt([10], 1) for m in apart]
     assert opens(meeting, 1, messages, known) == 15 * len(block)
     members = members_of(meeting, block)
-    known = known_keys(members, block, {"miner"})
+    known = known_keys(members, block, {"aggregator"})
     messages = [members[p].encrypt([10], 2) for p in block]
     assert opens(meeting, 2, messages, known) is None
 
@@ -140,35 +140,35 @@ def test_groups_that_share_no_members_open_one_by_one():
 
 
 class HandedOver:
-    """The variant that spares the neighbours a new key: the miner takes over the leaver's."""
+    """The variant that spares the neighbours a new key: the aggregator takes over the leaver's."""
 
     def __init__(self, meeting, party):
         self.before = -sum(signed_sum(p, meeting.member(p)._pairs) for p in meeting.groups.parties)
         self.after = self.before + signed_sum(party, meeting.member(party)._pairs)
 
 
-def test_a_key_handed_over_to_the_miner_reads_the_leavers_past():
+def test_a_key_handed_over_to_the_aggregator_reads_the_leavers_past():
     meeting = Meeting(names(8))
     message = meeting.member("p03").encrypt([42], 1)
-    miner = HandedOver(meeting, "p03")
-    assert opens(meeting, 1, [message], miner.after - miner.before) == 42 + 5
+    aggregator = HandedOver(meeting, "p03")
+    assert opens(meeting, 1, [message], aggregator.after - aggregator.before) == 42 + 5
 
 
-def test_after_a_leave_the_miners_old_and_new_keys_read_nothing_of_the_past():
+def test_after_a_leave_the_aggregators_old_and_new_keys_read_nothing_of_the_past():
     meeting = Meeting(names(8))
     message = meeting.member("p03").encrypt([42], 1)
-    old = meeting.miner
+    old = meeting.aggregator
     meeting.groups.leave("p03")
-    moved = set(old._pairs.values()) - set(meeting.miner._pairs.values())
+    moved = set(old._pairs.values()) - set(meeting.aggregator._pairs.values())
     assert len(moved) == 1  # its own pair with the leaver, as before
     for known in (*moved, *(-pair for pair in moved), 0):
         assert opens(meeting, 1, [message], known) is None
 
 
 @pytest.mark.parametrize("leaving", [1, 3, 5])
-def test_leavers_and_the_miner_read_no_part_of_later_sums(leaving):
+def test_leavers_and_the_aggregator_read_no_part_of_later_sums(leaving):
     meeting = Meeting(names(14))
-    gone, leavers = {"miner"}, []
+    gone, leavers = {"aggregator"}, []
     for party in names(leaving):
         leavers.append(meeting.member(party))
         meeting.groups.leave(party)
@@ -198,7 +198,9 @@ def test_a_neighbours_difference_reads_a_newcomer_only_if_it_is_the_newcomers_ke
     ours = meeting.member("new")
     message = ours.encrypt([42], 2)
     for peer in meeting.groups.neighbours("new"):
-        pair = signed_sum("new", {q: e for q, e in ours._pairs.items() if q in {peer, "miner"}})
+        pair = signed_sum(
+            "new", {q: e for q, e in ours._pairs.items() if q in {peer, "aggregator"}}
+        )
         assert opens(meeting, 2, [message], pair) is None
 
 
@@ -217,13 +219,13 @@ def test_a_ciphertext_that_comes_late_is_not_read_by_the_roll():
     meeting = Meeting(names(6))
     late = meeting.member("p02").encrypt([42], 1)
     rest = [p for p in names(6) if p != "p02"]
-    members, miner = members_of(meeting), {"miner"}
+    members, aggregator = members_of(meeting), {"aggregator"}
     messages = {p: members[p].encrypt([10], 1, ["p02"]) for p in rest}
-    known = known_keys(members, rest, miner)
+    known = known_keys(members, rest, aggregator)
     assert opens(meeting, 1, list(messages.values()), known, ["p02"]) == 75
     for size in range(6):
         for chosen in combinations(rest, size):
-            known = known_keys(members, (*chosen, "p02"), miner)
+            known = known_keys(members, (*chosen, "p02"), aggregator)
             found = [late, *(messages[p] for p in chosen)]
             assert all(opens(meeting, 1, found, known, told) is None for told in ((), ["p02"]))
 
@@ -284,8 +286,8 @@ def test_a_member_that_is_called_alone_says_nothing():
     others = [p for p in names(8) if p != "p01"]
     with pytest.raises(ProtocolError, match="more than a third"):
         member.encrypt([42], 1, others)
-    # What it would have told: its key is then the pair that the miner knows.
-    value = signed_sum("p01", {"miner": member._pairs["miner"]})
+    # What it would have told: its key is then the pair that the aggregator knows.
+    value = signed_sum("p01", {"aggregator": member._pairs["aggregator"]})
     member.neighbourhood = ()
     message = member.encrypt([42], 1, others)
     assert opens(meeting, 1, [message], value, others) == 47
@@ -343,7 +345,7 @@ def halves_told_that_the_others_are_gone(groups):
     return coalition, heard
 
 
-def test_a_lying_miner_with_seven_of_twenty_one_reads_both_halves():
+def test_a_lying_aggregator_with_seven_of_twenty_one_reads_both_halves():
     # Not withstood: on real ciphertexts, which no member refuses to make.
     meeting = Meeting(names(21), least=20)
     coalition, heard = halves_told_that_the_others_are_gone(meeting.groups)
@@ -353,7 +355,7 @@ def test_a_lying_miner_with_seven_of_twenty_one_reads_both_halves():
         for p, member in members.items()
     }
     for half in {frozenset(heard[p] | {p}) for p in heard}:
-        known = known_keys(members, half, coalition | {"miner"})
+        known = known_keys(members, half, coalition | {"aggregator"})
         found = opens(meeting, 1, [messages[p] for p in half], known, set(heard) - half)
         assert found == sum(15 + int(p[1:]) for p in half)
     # With six, one half has eight, and whoever is told that all eight are gone refuses.
@@ -362,13 +364,13 @@ def test_a_lying_miner_with_seven_of_twenty_one_reads_both_halves():
         members[told].encrypt([10], 2, set(heard) - heard[told] - {told} | {eighth})
 
 
-def test_a_roll_without_the_miner_would_open_the_sum_to_anyone():
+def test_a_roll_without_the_aggregator_would_open_the_sum_to_anyone():
     meeting = Meeting(names(8))
     members = members_of(meeting)
     for member in members.values():
         with pytest.raises(ProtocolError, match="calls itself absent"):
-            member.encrypt([42], 1, ["miner"])
-        del member._pairs["miner"]  # what it would have left out
+            member.encrypt([42], 1, ["aggregator"])
+        del member._pairs["aggregator"]  # what it would have left out
     messages = [member.encrypt([42], 1) for member in members.values()]
     assert opens(meeting, 1, messages, 0) == 8 * 47
 
@@ -379,8 +381,8 @@ def test_a_roll_without_the_miner_would_open_the_sum_to_anyone():
 def test_a_member_told_of_colluding_neighbours_alone_is_read():
     # Not withstood: who announces the neighbourhoods is trusted, and they are for all to see.
     meeting = Meeting(names(8))
-    streams = meeting.streams("p01", ["p02", "miner"])
+    streams = meeting.streams("p01", ["p02", "aggregator"])
     around = [frozenset({"p01", "p02"})]
-    member = Member(meeting.parameters, "p01", "miner", around, streams, last_time=NEVER)
+    member = Member(meeting.parameters, "p01", "aggregator", around, streams, last_time=NEVER)
     known = signed_sum("p01", member._pairs)
     assert opens(meeting, 1, [member.encrypt([42], 1)], known) == 47

@@ -141,7 +141,7 @@ def test_two_studies_have_bases_of_their_own(study):
     assert (one.base(1, 0) == other.base(1, 0)) == (study == b"study")
 
 
-# ---- the miner with some of the parties ----------------------------------------------------------
+# ---- the aggregator with some of the parties -----------------------------------------------------
 
 
 def opens(parameters, key, messages):
@@ -153,7 +153,7 @@ def opens(parameters, key, messages):
     return None if rest else total
 
 
-def test_the_miner_with_any_of_the_parties_opens_the_sum_of_the_others_and_no_part():
+def test_the_aggregator_with_any_of_the_parties_opens_the_sum_of_the_others_and_no_part():
     parties, parameters = "abcd", sums(4)
     keys = additive_scheme.deal_keys(parameters, parties, SeededRandomness())
     who = {
@@ -164,7 +164,7 @@ def test_the_miner_with_any_of_the_parties_opens_the_sum_of_the_others_and_no_pa
     messages = {party: who[party].encrypt([counts[party]], 1) for party in parties}
     for size in range(4):
         for colluders in combinations(parties, size):
-            known = keys.miner + sum(keys.parties[party] for party in colluders)
+            known = keys.aggregator + sum(keys.parties[party] for party in colluders)
             honest = [party for party in parties if party not in colluders]
             for some in range(1, len(honest) + 1):
                 for chosen in combinations(honest, some):
@@ -173,7 +173,7 @@ def test_the_miner_with_any_of_the_parties_opens_the_sum_of_the_others_and_no_pa
                     assert found == (whole if len(chosen) == len(honest) else None)
 
 
-def test_without_the_miners_key_nobody_opens_the_sum():
+def test_without_the_aggregators_key_nobody_opens_the_sum():
     parameters = sums()
     key, who = encryptors(additive_scheme, parameters, "ab")
     received = {party: e.encrypt([1], 1) for party, e in who.items()}
@@ -183,7 +183,7 @@ def test_without_the_miners_key_nobody_opens_the_sum():
 
 
 def test_keys_dealt_in_groups_apart_open_the_sum_of_a_group():
-    # The miner's shares of two groups: a party's count is then hidden among its group alone.
+    # The aggregator's shares of two groups: a party's count is then hidden among its group alone.
     parameters = sums(4)
     groups = ["ab", "cd"]
     dealt = [additive_scheme.deal_keys(parameters, g, SeededRandomness(g.encode())) for g in groups]
@@ -191,4 +191,4 @@ def test_keys_dealt_in_groups_apart_open_the_sum_of_a_group():
         additive_scheme.Encryptor(parameters, party, key, last_time=-1).encrypt([10], 1)
         for party, key in dealt[0].parties.items()
     ]
-    assert opens(parameters, dealt[0].miner, messages) == 30
+    assert opens(parameters, dealt[0].aggregator, messages) == 30

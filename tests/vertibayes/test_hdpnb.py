@@ -18,7 +18,7 @@ from tests.sums import Dropping
 from tests.vertibayes.hdpnb_worlds import WAYS, join_all, parties, records, states, study
 from vertibayes.naive_bayes import aggregations
 from vertibayes.naive_bayes.accounting import Privacy
-from vertibayes.naive_bayes.aggregations import MINER
+from vertibayes.naive_bayes.aggregations import AGGREGATOR
 from vertibayes.naive_bayes.base import Schema
 from vertibayes.naive_bayes.distributed import pooled
 from vertibayes.naive_bayes.parties import Terms, count_query, take_part
@@ -173,7 +173,7 @@ def run_in(world):
                 scheduler.drop(party)
             else:
                 scheduler.start(party, program)
-        return scheduler.finish(MINER)
+        return scheduler.finish(AGGREGATOR)
 
     world._run = run
 
@@ -188,7 +188,7 @@ def test_who_fails_after_the_roll_ends_the_round_and_the_next_does_without():
         for party, program in programs.items():
             scheduler.start(party, program)
         scheduler.drop("p02")
-        return scheduler.finish(MINER)
+        return scheduler.finish(AGGREGATOR)
 
     world._run = fails
     with pytest.raises(PartyGoneError, match="p02"):
@@ -235,10 +235,10 @@ def test_a_party_refuses_a_roll_that_calls_away_the_noise():
             with pytest.raises(
                 ProtocolError, match="calls 2 absent, 1 are agreed at most"
             ) as error:
-                program.send({MINER: roll})
-            assert error.value.party == MINER
+                program.send({AGGREGATOR: roll})
+            assert error.value.party == AGGREGATOR
         else:
-            assert program.send({MINER: roll}).outbox
+            assert program.send({AGGREGATOR: roll}).outbox
 
 
 def test_times_outlive_keys_and_are_never_used_twice():
@@ -262,7 +262,7 @@ def test_a_party_without_records_sends_what_others_send(via):
 
     class Noting(ByHand):
         def pack(self, sent):
-            if sent.sender != MINER:
+            if sent.sender != AGGREGATOR:
                 sizes.setdefault(sent.sender, []).append(type(sent.message))
             return super().pack(sent)
 
@@ -291,7 +291,7 @@ def test_numbers_without_noise(via):
 
 
 def test_both_ways_run_from_the_programs_alone():
-    """What a machine of each party would run: `take_part` there, `result_dec` at the miner."""
+    """What a machine of each party would run: `take_part` there, `result_dec` at the aggregator."""
     from vertibayes.naive_bayes.parties import result_dec
 
     world = study(parties(3), "additive")
@@ -300,7 +300,9 @@ def test_both_ways_run_from_the_programs_alone():
         party: take_part(party, world.terms, [data], no_noise, opening.encryptors[party])
         for party, data in parties(3).items()
     }
-    programs[MINER] = result_dec(world.terms, world.parties, opening.opened)
+    programs[AGGREGATOR] = result_dec(world.terms, world.parties, opening.opened)
     outputs, transcript = run_all(programs)
-    assert np.array_equal(outputs[MINER].sums, pooled(world.terms, list(parties(3).values())).sums_)
+    assert np.array_equal(
+        outputs[AGGREGATOR].sums, pooled(world.terms, list(parties(3).values())).sums_
+    )
     assert len(transcript) == 6 and max(sent.depth for sent in transcript) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from mpc.additive_scheme import Parameters
 from mpc.errors import MalformedMessageError
-from mpc.membership import Miner, Roll, pair_keys
+from mpc.membership import Aggregator, Roll, pair_keys
 from mpc.noise import no_noise
 from protocols.errors import DataError
 from protocols.site.text import TextColumn
@@ -16,7 +16,7 @@ from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, records, states, study
 from vertibayes.naive_bayes.accounting import Privacy
-from vertibayes.naive_bayes.aggregations import MINER
+from vertibayes.naive_bayes.aggregations import AGGREGATOR
 from vertibayes.naive_bayes.base import NaiveBayes, Schema
 from vertibayes.naive_bayes.distributed import HDPNB, pooled
 from vertibayes.naive_bayes.parties import Terms, read_records, take_part
@@ -127,8 +127,8 @@ def test_records_of_other_states_or_too_many_are_refused_and_the_party_named(via
 def test_members_that_cannot_be(via):
     with pytest.raises(ValueError, match="1 parties: from 2 to 20"):
         study(parties(1), via)
-    with pytest.raises(ValueError, match="the miner's name"):
-        study(parties(2) | {"miner": records(2)}, via)
+    with pytest.raises(ValueError, match="the aggregator's name"):
+        study(parties(2) | {"aggregator": records(2)}, via)
     with pytest.raises(ValueError, match="additive or masked"):
         HDPNB(Terms(SCHEMA, 3, 9), parties(2), via="paillier")
     world = study(parties(3), via, most_parties=3, dropouts=0.7)
@@ -201,7 +201,7 @@ def test_without_opendp_the_extra_is_named(monkeypatch):
     assert isinstance(study(parties(3), "masked", Privacy(eps=90.0)).round(), NaiveBayes)
 
 
-# ---- a miner that tells each party of other absent -----------------------------------------------
+# ---- an aggregator that tells each party of other absent -----------------------------------------
 
 
 def called_away(world):
@@ -229,10 +229,10 @@ def trimmed_rolls(world):
         program = take_part(party, world.terms, [data], no_noise, opening.encryptors[party])
         next(program)
         told = tuple(sorted(away & groups.neighbours(party)))
-        received[party] = program.send({MINER: Roll(label, time, told)}).outbox[MINER]
-    streams = world.aggregation._streams(MINER, present)
-    miner = Miner(world.aggregation.parameters, MINER, streams)
-    return away, miner.decrypt(received, time, world.terms.counts, [])
+        received[party] = program.send({AGGREGATOR: Roll(label, time, told)}).outbox[AGGREGATOR]
+    streams = world.aggregation._streams(AGGREGATOR, present)
+    aggregator = Aggregator(world.aggregation.parameters, AGGREGATOR, streams)
+    return away, aggregator.decrypt(received, time, world.terms.counts, [])
 
 
 def ring_of_six():

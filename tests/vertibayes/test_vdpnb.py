@@ -207,7 +207,7 @@ def test_opendps_noise_is_about_as_large_as_promised():
     assert off.var() == pytest.approx(1 / (2 * math.sinh(0.05) ** 2), rel=0.25)  # eps = .1 each
 
 
-# ---- what the miner can read off scores ----------------------------------------------------------
+# ---- what the aggregator can read off scores -----------------------------------------------------
 
 
 def tables_from_scores(split, study):

@@ -22,8 +22,8 @@ from vertibayes.naive_bayes.base import Schema
 from vertibayes.naive_bayes.publication import PublishedTables, collect_tables, publish_tables
 from vertibayes.naive_bayes.scores import Logarithms, Products, Split
 from vertibayes.naive_bayes.vertical import (
-    MINER,
-    Miner,
+    AGGREGATOR,
+    Aggregator,
     RecordNoise,
     Site,
     Study,
@@ -40,8 +40,10 @@ def test_a_time_is_used_once():
     with pytest.raises(DealReusedError, match="time 4 comes after 4"):
         next(sites["site-0"].answer(data["site-0"], 4))
     programs = {site: held.answer(data[site], 5) for site, held in sites.items()}
-    outputs, _ = run_all(programs | {MINER: Miner(variant, keys.miner).classify(9, 5)})
-    assert sites["site-0"].last_time == 5 and outputs[MINER].shape == (9, 3)
+    outputs, _ = run_all(
+        programs | {AGGREGATOR: Aggregator(variant, keys.aggregator).classify(9, 5)}
+    )
+    assert sites["site-0"].last_time == 5 and outputs[AGGREGATOR].shape == (9, 3)
     assert repr(sites["site-0"]) == "Site('site-0', last_time=5)"
 
 
@@ -50,7 +52,7 @@ def messages(variant, split, pooled, time=1, records=None):
     tables, data = counted(split, pooled), apart(split, records or pooled)
     sites = {s: Site(variant, s, tables[s], k, last_time=NEVER) for s, k in keys.parties.items()}
     programs = {site: held.answer(data[site], time) for site, held in sites.items()}
-    return programs, keys.miner
+    return programs, keys.aggregator
 
 
 def test_sites_that_agreed_on_something_else_are_named():
@@ -60,7 +62,7 @@ def test_sites_that_agreed_on_something_else_are_named():
     theirs, _ = messages(other, split, pooled)
     mixed = ours | {"site-1": theirs["site-1"]}
     with pytest.raises(UnexpectedMessageError, match=r"site-1.*other parameters"):
-        run_all(mixed | {MINER: Miner(Small(split, b"test", SMALL), key).classify(9, 1)})
+        run_all(mixed | {AGGREGATOR: Aggregator(Small(split, b"test", SMALL), key).classify(9, 1)})
 
 
 def test_a_wrong_number_of_records_names_the_site():
@@ -70,7 +72,7 @@ def test_a_wrong_number_of_records_names_the_site():
     all_of_them, key = messages(variant, split, pooled)
     mixed = all_of_them | {"site-0": few["site-0"]}
     with pytest.raises(MalformedMessageError, match=r"site-0.*counts, wanted"):
-        run_all(mixed | {MINER: Miner(variant, key).classify(30, 1)})
+        run_all(mixed | {AGGREGATOR: Aggregator(variant, key).classify(30, 1)})
 
 
 def test_records_that_do_not_fit():
@@ -162,10 +164,12 @@ def too_large():
 
 def publish(split, tables, forged=None):
     """Run the publication, with one site's message replaced."""
-    programs = {site: publish_tables(split, site, held, MINER) for site, held in tables.items()}
+    programs = {
+        site: publish_tables(split, site, held, AGGREGATOR) for site, held in tables.items()
+    }
     if forged is not None:
-        programs["site-0"] = iter([Round({MINER: PublishedTables(forged)}, {})])
-    transport = LocalTransport(MINER, {s: _as_program(p) for s, p in programs.items()})
+        programs["site-0"] = iter([Round({AGGREGATOR: PublishedTables(forged)}, {})])
+    transport = LocalTransport(AGGREGATOR, {s: _as_program(p) for s, p in programs.items()})
     return transport.run(collect_tables(split))
 
 

@@ -26,7 +26,7 @@ from vertibayes.naive_bayes.parties import Terms
 from vertibayes.naive_bayes.publication import collect_tables, publish_tables
 from vertibayes.naive_bayes.scores import Logarithms, Products, Split, Tables, Variant
 from vertibayes.naive_bayes.vertical import (
-    MINER,
+    AGGREGATOR,
     RecordNoise,
     Study,
     count_tables,
@@ -204,21 +204,23 @@ def _noisy(request: Request, columns: Columns, split: Split) -> Learned:
         )
         for site in split.holders
     }
-    programs = {site: publish_tables(split, site, held, MINER) for site, held in tables.items()}
-    transport = LocalTransport(MINER, programs)
+    programs = {
+        site: publish_tables(split, site, held, AGGREGATOR) for site, held in tables.items()
+    }
+    transport = LocalTransport(AGGREGATOR, programs)
     model = model_of(split, transport.run(collect_tables(split)))
     promise, ledger = noise.promise(split.schema), Ledger()
     classes = len(split.class_counts)
     told = f"the {target} of every record, which all sites know beforehand"
     ledger.note(told, "the records", tuple(split.holders))
-    ledger.note(f"the counts of each {target}", "the records", (*split.holders, MINER))
+    ledger.note(f"the counts of each {target}", "the records", (*split.holders, AGGREGATOR))
     for site, held in tables.items():
         each = f"discrete Laplace noise, eps = {promise['eps_of_a_count']:.6g} a count"
-        ledger.note(f"counts of {', '.join(held)} by {target}, with {each}", site, (MINER,))
-        cells = [OpenedTable((n, target), t.shape[0] * classes, MINER, Rows()) for n, t in
+        ledger.note(f"counts of {', '.join(held)} by {target}, with {each}", site, (AGGREGATOR,))
+        cells = [OpenedTable((n, target), t.shape[0] * classes, AGGREGATOR, Rows()) for n, t in
                  held.items()]  # fmt: skip
         ledger.tables.extend(cells)
-    sent = {site: transport.traffic.bytes_sent[site, MINER] for site in split.holders}
+    sent = {site: transport.traffic.bytes_sent[site, AGGREGATOR] for site in split.holders}
     holders = {n: site for site, names in split.holders.items() for n in names}
     return Learned(
         model, promise, ledger, sent, transport.traffic.rounds, split.holders,
@@ -242,20 +244,20 @@ def _test(
     learned.rounds += 1
     for site, count in study.bytes.items():
         learned.bytes[site] = learned.bytes.get(site, 0) + count
-    miner = MINER
+    aggregator = AGGREGATOR
     if request.noise == "none":
-        miner = ANALYST
+        aggregator = ANALYST
         for site, held in columns.holders.items():
             told = f"counts of {', '.join(held)} by {request.target}, to predict with"
             learned.ledger.note(told, "all records", (site,))
     if request.via == "product":
         told = f"how many records have each attribute, by {request.target}"
-        learned.ledger.note(told, ", ".join(columns.holders), (*columns.holders, miner))
+        learned.ledger.note(told, ", ".join(columns.holders), (*columns.holders, aggregator))
     learned.ledger.note(
         f"log P(attributes | {request.target}) of {tested.records} tested records, for each class, "
         f"by {WAYS[request.via]}; who knows the tables may read attributes off it",
         ", ".join(columns.holders),
-        (miner,),
+        (aggregator,),
     )
 
 
@@ -302,10 +304,10 @@ def _ledger_of(request: Request, schema: Schema, study: HDPNB) -> Ledger:
     ledger = Ledger()
     promised = "" if study.promise_ is None else f". {study.promise_.sentence}"
     told = f"sums of all counts over {request.parties} parties{promised}"
-    ledger.note(told, "all parties together", (MINER,))
+    ledger.note(told, "all parties together", (AGGREGATOR,))
     for family in schema.statistics[0].families:  # type: ignore[union-attr]  # all categorical
         cells = int(np.prod([len(schema.variables[n].states) for n in family.members]))
-        ledger.tables.append(OpenedTable(family.members, cells, MINER, Rows()))
+        ledger.tables.append(OpenedTable(family.members, cells, AGGREGATOR, Rows()))
     return ledger
 
 

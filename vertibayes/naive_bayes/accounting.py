@@ -112,10 +112,10 @@ class Promise:
     noise : str
     members, present, honest, colluding : int
         Members; those whose counts were summed; how many of them must add noise and keep it secret;
-        how many at most work with the miner, or the sum over less than all others may be open.
+        how many at most work with the aggregator, or the sum over less than all others may be open.
     checked : bool
-        Whether the parties themselves see to it that so many take part; else the miner, who must
-        not call parties gone who are there, is trusted with it.
+        Whether the parties themselves see to it that so many take part; else the aggregator, who
+        must not call parties gone who are there, is trusted with it.
     copies, sd : float
         Copies of discrete Laplace noise expected in each released count; its standard deviation.
     releases : int
@@ -151,10 +151,10 @@ class Promise:
         one = {"record": "adding or removing one record", "party": "all records of one party"}
         often = "" if self.releases == 1 else f" over {self.releases} releases"
         helpers = f"with up to {self.colluding} members" if self.colluding else "alone"
-        seen = "which the parties check" if self.checked else "which the miner is trusted with"
+        seen = "which the parties check" if self.checked else "which the aggregator is trusted with"
         return (
             f"The model is ({self.eps:.4g}, {self.delta:.2g})-differentially private for "
-            f"{one[self.protects]}{often}, against the miner {helpers}, "
+            f"{one[self.protects]}{often}, against the aggregator {helpers}, "
             f"if {self.honest} of all {self.members} are honest and take part, {seen}; each count "
             f"has {self.copies:.3g} copies of noise, standard deviation {self.sd:.4g}."
         )

@@ -1,7 +1,7 @@
 """Two ways to open sums over parties that come and go: the additive scheme, or masked sums.
 
 Both keep what lasts from release to release (keys, times, names of sums) and hand out, for each
-release, how each party encrypts and how the miner opens: programs of `mpc.membership` and
+release, how each party encrypts and how the aggregator opens: programs of `mpc.membership` and
 `mpc.masked_sum`, whose heads say what they cost and whom they trust.
 """
 
@@ -28,29 +28,29 @@ from mpc.masked_sum import (
     failure_probability,
     smallest_neighbourhood,
 )
-from mpc.membership import Groups, Member, Miner, answer_roll, call_roll
+from mpc.membership import Groups, Member, Aggregator, answer_roll, call_roll
 from mpc.membership.groups import LEAST
 from mpc.randomness import KeyPair, Randomness, StreamKey, label
 from mpc.rounds import Party, Program
 from mpc.signing import SigningKey
 from vertibayes.naive_bayes.parties import DataEnc, Terms
 
-MINER = "miner"
+AGGREGATOR = "aggregator"
 STUDY_BYTES = 16
 ALL_TO_ALL = 100  # parties at most that share seeds with all others, where masks are summed
 FAILURE = 2.0**-20  # of a masked sum, by drop-outs at random as many as agreed
 
 
 class Opening(NamedTuple):
-    """One release: how each party that is there encrypts, how the miner opens.
+    """One release: how each party that is there encrypts, how the aggregator opens.
 
     Attributes
     ----------
     encryptors : dict of Party to callable
     opened : Program
     fewest : int
-        Less than so many are in no sum that the honest parties help to open, whatever the miner
-        says of who is gone.
+        Less than so many are in no sum that the honest parties help to open, whatever the
+        aggregator says of who is gone.
     """
 
     encryptors: Mapping[Party, DataEnc]
@@ -77,7 +77,7 @@ class Aggregation(Protocol):
 class CarefulMember(Member):
     """A member that answers no roll which calls more absent than the terms allow.
 
-    Else a miner could call away those whose noise the promise needs.
+    Else an aggregator could call away those whose noise the promise needs.
     """
 
     most_absent = 0
@@ -88,11 +88,11 @@ class CarefulMember(Member):
         Raises
         ------
         ProtocolError
-            If too many are called absent; it names the miner.
+            If too many are called absent; it names the aggregator.
         """
         if len(set(absent)) > self.most_absent:
             reason = f"calls {len(set(absent))} absent, {self.most_absent} are agreed at most"
-            raise ProtocolError(self.miner, reason)
+            raise ProtocolError(self.aggregator, reason)
         return super().encrypt(counts, time, absent)
 
 
@@ -124,10 +124,10 @@ class AdditiveSums:
         # So many cannot part the others, wherever they sit: fewer than two whole blocks.
         least = max(LEAST, (terms.colluding(most) + terms.absent(most)) // 2 + 1)
         self.groups = Groups(parties, randomness, least)
-        self._pairs = {p: KeyPair.generate(randomness) for p in (*self.groups.parties, MINER)}
+        self._pairs = {p: KeyPair.generate(randomness) for p in (*self.groups.parties, AGGREGATOR)}
         self._members: dict[Party, CarefulMember] = {}
         self._last_time = dict.fromkeys(self.groups.parties, NEVER)
-        self._miner: Miner | None = None
+        self._aggregator: Aggregator | None = None
 
     def join(self, party: Party) -> frozenset[Party]:
         """Take a party in, with a new key pair."""
@@ -153,15 +153,17 @@ class AdditiveSums:
             member = self._member(party)
             member.most_absent = self.terms.absent(len(members))
             encryptors[party] = partial(answer_roll, member, time=self.time)
-        if self._miner is None:
-            self._miner = Miner(self.parameters, MINER, self._streams(MINER, members))
-        rolled = call_roll(self._miner, absent, self.time, length)
+        if self._aggregator is None:
+            self._aggregator = Aggregator(
+                self.parameters, AGGREGATOR, self._streams(AGGREGATOR, members)
+            )
+        rolled = call_roll(self._aggregator, absent, self.time, length)
         fewest = len(members) - self.terms.absent(len(members))
         return Opening(encryptors, _as_sum(rolled, tuple(present)), fewest)
 
     def _renew(self, changed: frozenset[Party]) -> frozenset[Party]:
         """Forget the keys that change; they are agreed when they are used. Times outlive them."""
-        self._miner = None
+        self._aggregator = None
         for party in changed:
             if (member := self._members.pop(party, None)) is not None:
                 self._last_time[party] = member.times.last
@@ -170,9 +172,9 @@ class AdditiveSums:
     def _member(self, party: Party) -> CarefulMember:
         if party not in self._members:
             near = self.groups.neighbourhood(party)
-            streams = self._streams(party, self.groups.neighbours(party) | {MINER})
+            streams = self._streams(party, self.groups.neighbours(party) | {AGGREGATOR})
             self._members[party] = CarefulMember(
-                self.parameters, party, MINER, near, streams, last_time=self._last_time[party]
+                self.parameters, party, AGGREGATOR, near, streams, last_time=self._last_time[party]
             )
         return self._members[party]
 
@@ -226,8 +228,8 @@ class MaskedSums:
 def _neighbourhood(parties: int, corrupt: int, dropped: int, complete: int) -> Neighbourhood:
     """Return a neighbourhood, with as high a threshold as the agreed drop-outs leave.
 
-    The higher it is, the fewer can a miner call away with their noise. In the complete graph, that
-    is as few as may be missing; so it is taken up to `complete` parties, for more bytes.
+    The higher it is, the fewer can an aggregator call away with their noise. In the complete graph,
+    that is as few as may be missing; so it is taken up to `complete` parties, for more bytes.
     """
     found = Neighbourhood(parties - 1, parties - dropped)
     if parties > complete or compromise_probability(parties, found, corrupt):
@@ -245,7 +247,7 @@ def _neighbourhood(parties: int, corrupt: int, dropped: int, complete: int) -> N
 def _contribute(
     member: MaskedMember, plan: SumPlan, randomness: Randomness, values: NDArray[np.int64]
 ) -> Program[tuple[Party, ...]]:
-    return contribute(member, plan, values, MINER, randomness)
+    return contribute(member, plan, values, AGGREGATOR, randomness)
 
 
 def _as_sum(rolled: Program[NDArray[np.int64]], parties: tuple[Party, ...]) -> Program[Sum]:

@@ -1,28 +1,28 @@
-"""HDPNB: naive Bayes over parties that each hold some of the records; a miner learns the model.
+"""HDPNB: naive Bayes over parties that each hold some of the records.
 
     Terms        all            schema, most parties and records, noise: agreed before any data
     Join, leave  P_k <-> P_j    keys with new neighbours (mpc.membership); u_k of two at most
     CountQuery   P_k            n_j^k and n_ij^k of its own records
     DataPert     P_k            each plus noise: diluted by u_k, or a Polya share, drawn anew
-    DataEnc      P_k -> miner   via="additive": a roll comes, one message of ciphertexts goes
+    DataEnc      P_k -> aggregator   via="additive": a roll comes, one message of ciphertexts goes
                                 via="masked": five rounds, drop-outs between any two
-    ResultDec    miner          sums over all who are in; clamped once; class and feature shares
+    ResultDec    aggregator          sums over all who are in, clamped once; a model
 
 The scheme of Huai et al. (2015), with the modulus, the noise and the accounting mended: see
 `mpc.additive_scheme`, `mpc.noise` and `vertibayes.naive_bayes.accounting`.
 
-Security: the miner and the `dishonest` share of the parties learn the noisy sums over the others
-and nothing else; that these tell little of a record, or a party, is the `Promise` of each release.
-Parties are taken to count their own records rightly and to add their noise: one that lies can shift
-each count by what fits a slot, and nobody sees it. Called absent, and so left out with its noise,
-is at most the `dropouts` share: with the additive scheme each party refuses other rolls; with
-masked sums the miner is trusted with it where the quorum does not do (`Promise.checked`). Who
-announces joins and leaves is trusted to tell true neighbours and u_k <= n; members are public, so
-all can compare. Two of the members at least must be there.
-Leakage: the noisy sums, to the miner; members, who is absent, when, how much is sent, to all. A
-party without records sends noise as the others, and cannot be told from them.
-Cost: additive scheme, 2 rounds, 2 |N| bits and one exponentiation a packet of some 50 to 200
-counts; masked sums, 5 rounds, 2 to 8 bytes a count, and some 180 bytes a neighbour.
+Security: the aggregator and the `dishonest` share of the parties learn the noisy sums over the
+others and nothing else; that these tell little of a record, or a party, is the `Promise` of each
+release. Parties are taken to count their own records rightly and to add their noise: one that lies
+can shift each count by what fits a slot, and nobody sees it. Called absent, and so left out with
+its noise, is at most the `dropouts` share: with the additive scheme each party refuses other rolls;
+with masked sums the aggregator is trusted with it where the quorum does not do (`Promise.checked`).
+Who announces joins and leaves is trusted to tell true neighbours and u_k <= n; members are public,
+so all can compare. Two of the members at least must be there. Leakage: the noisy sums, to the
+aggregator; members, who is absent, when, how much is sent, to all. A party without records sends
+noise as the others, and cannot be told from them. Cost: additive scheme, 2 rounds, 2 |N| bits and
+one exponentiation a packet of some 50 to 200 counts; masked sums, 5 rounds, 2 to 8 bytes a count,
+and some 180 bytes a neighbour.
 
 References
 ----------
@@ -45,7 +45,7 @@ from mpc.rounds import Party, Program
 from mpc.scheduler import ByHand, Carrier, Scheduler
 from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.accounting import Promise
-from vertibayes.naive_bayes.aggregations import MINER, AdditiveSums, Aggregation, MaskedSums
+from vertibayes.naive_bayes.aggregations import AGGREGATOR, AdditiveSums, Aggregation, MaskedSums
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.parties import (
     Release,
@@ -79,7 +79,7 @@ class _Holder:
 class HDPNB:
     """A study that goes on from release to release, all parties in this process.
 
-    Between machines, each party runs `take_part` and the miner `result_dec`, as here.
+    Between machines, each party runs `take_part` and the aggregator `result_dec`, as here.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ class HDPNB:
     Raises
     ------
     ValueError
-        If the parties are too few or too many, one has the miner's name, or `gamma` of them is less
-        than one.
+        If the parties are too few or too many, one has the aggregator's name, or `gamma` of them is
+        less than one.
     DataError
         If a party's records are not as declared; it is named.
     """
@@ -280,8 +280,8 @@ class HDPNB:
         most = self.terms.most_parties
         if not 2 <= len(parties) <= most:
             raise ValueError(f"{len(parties)} parties: from 2 to {most} are wanted")
-        if MINER in parties:
-            raise ValueError(f"a party has the miner's name, {MINER!r}")
+        if AGGREGATOR in parties:
+            raise ValueError(f"a party has the aggregator's name, {AGGREGATOR!r}")
         if self.terms.accounting:
             self.terms.accounting.honest(len(parties))
 
@@ -320,7 +320,7 @@ class HDPNB:
             for party, data in records.items()
         }
         members = self.parties
-        programs[MINER] = result_dec(
+        programs[AGGREGATOR] = result_dec(
             terms, members, opening.opened, alpha=self.alpha, before=before
         )
         self._note(chosen)
@@ -343,14 +343,14 @@ class HDPNB:
                 batch.releases += 1
 
     def _run(self, programs: Mapping[Party, Program[Any]], absent: Collection[Party]) -> Release:
-        """Step all programs until the miner has the model; the absent have gone before."""
+        """Step all programs until the aggregator has the model; the absent have gone before."""
         scheduler = Scheduler(self.carrier())
         try:
             for party in absent:
                 scheduler.drop(party)
             for party, program in programs.items():
                 scheduler.start(party, program)
-            release: Release = scheduler.finish(MINER)
+            release: Release = scheduler.finish(AGGREGATOR)
         finally:
             scheduler.close()
         return release

@@ -1,10 +1,10 @@
-"""The steps of HDPNB, and the programs that take them: one a party, and the miner's.
+"""The steps of HDPNB, and the programs that take them: one a party, and the aggregator's.
 
     Terms        all            what is counted, by how many, with which noise: before any data
     CountQuery   P_k            n_j^k, n_ij^k: its own classes, and features within classes
     DataPert     P_k            n + noise, drawn anew for each release, never clamped
-    DataEnc      P_k -> miner   by the additive scheme (a roll, one message) or masked sums (five)
-    ResultDec    miner          the sums over all who take part; clamped once; a model
+    DataEnc      P_k -> aggregator   by the additive scheme (a roll, one message) or masked sums
+    ResultDec    aggregator          the sums over all who take part; clamped once; a model
 
 Security, leakage, cost: see `vertibayes.naive_bayes.distributed`.
 
@@ -57,7 +57,7 @@ class Terms:
     privacy : Privacy, optional
         None: exact counts are released.
     dishonest, dropouts : float, default=0.0
-        Shares of the members that work with the miner, and that may be missing in a release.
+        Shares of the members that work with the aggregator, and that may be missing in a release.
 
     Raises
     ------
@@ -128,12 +128,12 @@ class Terms:
         return math.floor(share_of(self.dropouts, members))
 
     def colluding(self, members: int) -> int:
-        """Return how many members may work with the miner."""
+        """Return how many members may work with the aggregator."""
         return math.floor(share_of(self.dishonest, members))
 
 
 class Release(NamedTuple):
-    """What the miner has of one release.
+    """What the aggregator has of one release.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ def result_dec(
     alpha: float = 1.0,
     before: Values | None = None,
 ) -> Program[Release]:
-    """ResultDec: decrypt the sums and fit a model to them: the miner's program.
+    """ResultDec: decrypt the sums and fit a model to them: the aggregator's program.
 
     Parameters
     ----------

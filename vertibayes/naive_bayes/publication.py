@@ -1,9 +1,9 @@
-"""Sites publish their tables, noisy or not, to a miner: where the model itself is wanted.
+"""Sites publish their tables, noisy or not, to an aggregator: where the model itself is wanted.
 
-    P_k -> miner    counts of its features by class, feature after feature, flat
+    P_k -> aggregator    counts of its features by class, feature after feature, flat
 
 Security: none; what is published is the site's own noisy release. Leakage: the tables, to the
-miner. Cost: 1 round, 8 bytes a cell.
+aggregator. Cost: 1 round, 8 bytes a cell.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class PublishedTables(Message):
     counts: NDArray[np.int64] = field(repr=False)
 
 
-def publish_tables(split: Split, site: Party, tables: Tables, miner: Party) -> Program[None]:
-    """Send a site's tables to the miner: its program."""
+def publish_tables(split: Split, site: Party, tables: Tables, aggregator: Party) -> Program[None]:
+    """Send a site's tables to the aggregator: its program."""
     flat = np.concatenate([tables[name].reshape(-1) for name in split.holders[site]])
-    yield Round({miner: PublishedTables(flat)}, {})
+    yield Round({aggregator: PublishedTables(flat)}, {})
 
 
 def collect_tables(split: Split) -> Program[dict[str, Table]]:
-    """Collect all sites' tables: the miner's program.
+    """Collect all sites' tables: the aggregator's program.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Scores in a vertical split: what a site sends of a record, and what the miner reads of all.
+"""Scores in a vertical split: what a site sends of a record, and what the aggregator reads of all.
 
     Logarithms    v_k = rint(2^b sum of ln P(a_i | c_j))     additive scheme; b = 32 by default
                   ln P(x | c_j) = (v_1 + .. + v_K) / 2^b     each site's rounding: 2^-(b+1) at most
@@ -7,7 +7,7 @@
 
 P(a_i | c_j) = (n_ij + alpha) / T_ij. The paper divides by n_j alone; T_ij is n_j + r_i alpha if the
 table has neither noise nor missing values, and is announced by its site if it has. A missing value
-of a record has ln P = 0, or the factor T_ij: the miner does not see which values are missing.
+of a record has ln P = 0, or the factor T_ij: the aggregator does not see which values are missing.
 
 Two classes can change places by the rounding of logarithms only where their scores differ by less
 than K 2^-b (`Logarithms.error` each way): 1.4e-9 nats for six sites. Products change nothing.
@@ -133,8 +133,8 @@ class Dealt(Protocol):
     """A scheme's keys."""
 
     @property
-    def miner(self) -> int:
-        """The miner's key."""
+    def aggregator(self) -> int:
+        """The aggregator's key."""
         ...
 
     @property
@@ -144,7 +144,7 @@ class Dealt(Protocol):
 
 
 class Variant(Protocol):
-    """How sites write their parts of scores, and how the miner reads all of them."""
+    """How sites write their parts of scores, and how the aggregator reads all of them."""
 
     never: ClassVar[int]
 
@@ -171,13 +171,13 @@ class Variant(Protocol):
         ...
 
     def contribute(
-        self, encryptor: Any, values: Sequence[int], time: int, miner: Party
+        self, encryptor: Any, values: Sequence[int], time: int, aggregator: Party
     ) -> Program[None]:
-        """Send values to the miner: the last step of a site's program."""
+        """Send values to the aggregator: the last step of a site's program."""
         ...
 
     def open(self, key: int, time: int, count: int) -> Program[Floats]:
-        """Return ``ln P(x | c_j)``, flat: the miner's program."""
+        """Return ``ln P(x | c_j)``, flat: the aggregator's program."""
         ...
 
 
@@ -252,10 +252,14 @@ class Logarithms:
         return rounded
 
     def contribute(
-        self, encryptor: additive_scheme.Encryptor, values: Sequence[int], time: int, miner: Party
+        self,
+        encryptor: additive_scheme.Encryptor,
+        values: Sequence[int],
+        time: int,
+        aggregator: Party,
     ) -> Program[None]:
-        """Send values to the miner."""
-        return additive_scheme.contribute(encryptor, values, time, miner)
+        """Send values to the aggregator."""
+        return additive_scheme.contribute(encryptor, values, time, aggregator)
 
     def open(self, key: int, time: int, count: int) -> Program[Floats]:
         """Return the sums of all sites, in nats."""
@@ -334,10 +338,14 @@ class Products:
         return [int(value) for value in product.ravel()]
 
     def contribute(
-        self, encryptor: product_scheme.Encryptor, values: Sequence[int], time: int, miner: Party
+        self,
+        encryptor: product_scheme.Encryptor,
+        values: Sequence[int],
+        time: int,
+        aggregator: Party,
     ) -> Program[None]:
-        """Send values to the miner."""
-        return product_scheme.contribute(encryptor, values, time, miner)
+        """Send values to the aggregator."""
+        return product_scheme.contribute(encryptor, values, time, aggregator)
 
     def open(self, key: int, time: int, count: int) -> Program[Floats]:
         """Return the logarithms of the products over those of the totals, in nats."""

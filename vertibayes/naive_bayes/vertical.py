@@ -3,9 +3,9 @@
     Public    all            schema, who holds what, n_j of each class, alpha
     Train     P_k            n_ij + noise, clipped to 0 .. n_j: once, of its own attributes i
     Set-up    dealer         keys of sum zero; products alone: P_k -> all, the totals of its tables
-    Batch t   P_k -> miner   v_k(x, j) encrypted, for each record x and class j
-              miner          opens v_1 .. v_K added up, or multiplied: ln P(x | c_j) and, with the
-                             public prior, ln P(x, c_j)
+    Batch t   P_k -> aggregator   v_k(x, j) encrypted, for each record x and class j
+              aggregator          opens v_1 .. v_K added up, or multiplied: ln P(x | c_j) and, with
+                             the public prior, ln P(x, c_j)
 
 v_k is the sum over the site's attributes of ln P(a_i | c_j), fixed-point (`Logarithms`, by the
 additive scheme: the default); or the product of its smoothed counts (`Products`, as published).
@@ -16,21 +16,21 @@ the class, `NaiveBayes.fit_counter` over a federation opens the tables to the an
 without noise; `tables_of` takes a site's part of such a model, to predict with it: which then tells
 the site how the classes lie in its own features.
 
-Security: that of the scheme: the miner and any of the sites, together, learn the sums, or products,
-over the others and no more of a batch. No site sees another's message.
-Leakage: to the miner, ln P(x | c_j) of each record and class, by either variant: not the class
-alone. To 32 bits a sum of logarithms tells a product of small counts, and often its factors; to
-fewer bits, less. Scores of chosen records open the tables: of a record, and of those that differ
-from it in one value, a feature with r states shows r ratios, which with their sum of one are the
-column of its CPT, and times the public n_j + r alpha its counts: 1 + sum of (r_i - 1) records tell
-all tables (a test does so). A miner that knows the tables, which the published noisy model also
-tells it, reads a record's values off its scores wherever no other values have them.
-Noise protects the training records, however many scores are asked: it is drawn once, scores are
-computed from the noisy tables, and chosen records open no more than these. It does nothing for
-the records that are predicted, and nothing for n_j, which is public. Neighbours differ in whether
-a training record's value is known to its site, which changes one count of a table by one; two
-different values of it are two such steps, 2 eps (see `RecordNoise`).
-Cost: 1 round a batch; records x classes values from each site.
+Security: that of the scheme: the aggregator and any of the sites, together, learn the sums, or
+products, over the others and no more of a batch. No site sees another's message. Leakage: to the
+aggregator, ln P(x | c_j) of each record and class, by either variant: not the class alone. To 32
+bits a sum of logarithms tells a product of small counts, and often its factors; to fewer bits,
+less. Scores of chosen records open the tables: of a record, and of those that differ from it in one
+value, a feature with r states shows r ratios, which with their sum of one are the column of its
+CPT, and times the public n_j + r alpha its counts: 1 + sum of (r_i - 1) records tell all tables (a
+test does so). An aggregator that knows the tables, which the published noisy model also tells it,
+reads a record's values off its scores wherever no other values have them. Noise protects the
+training records, however many scores are asked: it is drawn once, scores are computed from the
+noisy tables, and chosen records open no more than these. It does nothing for the records that are
+predicted, and nothing for n_j, which is public. Neighbours differ in whether a training record's
+value is known to its site, which changes one count of a table by one; two different values of it
+are two such steps, 2 eps (see `RecordNoise`). Cost: 1 round a batch; records x classes values from
+each site.
 
 References
 ----------
@@ -63,7 +63,7 @@ from vertibayes.naive_bayes.scores import (
     smoothed_totals,
 )
 
-MINER: Party = "miner"
+AGGREGATOR: Party = "aggregator"
 ACCOUNTINGS = ("whole", "count")
 
 
@@ -212,8 +212,10 @@ class Site:
         """The highest time used: to be stored."""
         return self._encryptor.times.last
 
-    def answer(self, records: LocalData, time: int, miner: Party = MINER) -> Program[None]:
-        """Send the miner this site's part of the scores of a batch: a site's program.
+    def answer(
+        self, records: LocalData, time: int, aggregator: Party = AGGREGATOR
+    ) -> Program[None]:
+        """Send the aggregator this site's part of the scores of a batch: a site's program.
 
         Parameters
         ----------
@@ -221,7 +223,7 @@ class Site:
             The site's features of the batch's records, in the order that all sites have.
         time : int
             Higher than all before.
-        miner : Party
+        aggregator : Party
 
         Raises
         ------
@@ -233,10 +235,10 @@ class Site:
         variables = self.variant.split.schema.variables
         check_features({name: variables[name] for name in self._tables}, records)
         values = self.variant.values(self._tables, records)
-        yield from self.variant.contribute(self._encryptor, values, time, miner)
+        yield from self.variant.contribute(self._encryptor, values, time, aggregator)
 
 
-class Miner:
+class Aggregator:
     """Who learns the scores: its key, and what all know.
 
     Parameters
@@ -250,7 +252,7 @@ class Miner:
         self.variant, self._key = variant, key
 
     def classify(self, records: int, time: int) -> Program[Floats]:
-        """Open a batch's scores: the miner's program.
+        """Open a batch's scores: the aggregator's program.
 
         Returns
         -------
@@ -271,7 +273,7 @@ class Miner:
 
 
 class Study:
-    """Sites and a miner in one process: batches of records, each at a time of its own.
+    """Sites and an aggregator in one process: batches of records, each at a time of its own.
 
     Parameters
     ----------
@@ -302,7 +304,7 @@ class Study:
         randomness: Randomness | None = None,
     ) -> None:
         dealt = variant.deal(randomness or SystemRandomness())
-        self.miner = Miner(variant, dealt.miner)
+        self.aggregator = Aggregator(variant, dealt.aggregator)
         self.sites = {
             site: Site(variant, site, tables[site], key, last_time=variant.never)
             for site, key in dealt.parties.items()
@@ -312,7 +314,7 @@ class Study:
         self.bytes = dict.fromkeys(self.sites, 0)
 
     def predict_joint_log_proba(self, records: Mapping[Party, LocalData]) -> Floats:
-        """Return ``ln P(x, y)`` of a batch: shape (n, n_classes); see `Miner.classify`.
+        """Return ``ln P(x, y)`` of a batch: shape (n, n_classes); see `Aggregator.classify`.
 
         Parameters
         ----------
@@ -334,10 +336,10 @@ class Study:
             raise ValueError(f"equally many records at each site, one at least, are wanted: {told}")
         self.time += 1
         programs = {s: self.sites[s].answer(data, self.time) for s, data in records.items()}
-        transport = LocalTransport(MINER, programs)
-        joint: Floats = transport.run(self.miner.classify(max(counts.values()), self.time))
+        transport = LocalTransport(AGGREGATOR, programs)
+        joint: Floats = transport.run(self.aggregator.classify(max(counts.values()), self.time))
         for site in self.sites:
-            self.bytes[site] += transport.traffic.bytes_sent[site, MINER]
+            self.bytes[site] += transport.traffic.bytes_sent[site, AGGREGATOR]
         return joint
 
     def predict_log_proba(self, records: Mapping[Party, LocalData]) -> Floats:
