@@ -6,7 +6,7 @@ python examples/membership.py
 from __future__ import annotations
 
 from mpc.additive_scheme import NEVER, Parameters, draw_modulus
-from mpc.membership import Estimates, Groups, Member, Aggregator, answer_roll, call_roll
+from mpc.membership import Aggregator, Estimates, Groups, Member, answer_roll, call_roll
 from mpc.randomness import KeyPair, SystemRandomness
 from mpc.scheduler import run_all
 

@@ -40,14 +40,14 @@ J. Bell, K. Bonawitz, A. Gascon, T. Lepoint, M. Raykova: Secure single-server ag
 
 from mpc.membership.estimates import Estimates, tolerable_dropouts
 from mpc.membership.groups import Groups
-from mpc.membership.pair_keys import Member, Aggregator, pair_key
+from mpc.membership.pair_keys import Aggregator, Member, pair_key
 from mpc.membership.roll import Roll, answer_roll, call_roll
 
 __all__ = [
+    "Aggregator",
     "Estimates",
     "Groups",
     "Member",
-    "Aggregator",
     "Roll",
     "answer_roll",
     "call_roll",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mpc.aggregation import OVERHEAD_CELLS, Counts, collect
 from mpc.errors import ReplayedMessageError, UnexpectedMessageError
-from mpc.membership.pair_keys import Member, Aggregator
+from mpc.membership.pair_keys import Aggregator, Member
 from mpc.rounds import Expect, Message, Party, Program, Round
 
 NAME_CELLS = 256

@@ -28,7 +28,7 @@ from mpc.masked_sum import (
     failure_probability,
     smallest_neighbourhood,
 )
-from mpc.membership import Groups, Member, Aggregator, answer_roll, call_roll
+from mpc.membership import Aggregator, Groups, Member, answer_roll, call_roll
 from mpc.membership.groups import LEAST
 from mpc.randomness import KeyPair, Randomness, StreamKey, label
 from mpc.rounds import Party, Program
