@@ -146,7 +146,7 @@ class Expected(NamedTuple):
         return (self.modulus.bit_length() + 7) // 8
 
     @property
-    def message(self) -> Expect:
+    def message(self) -> Expect[Ciphertexts]:
         """What may come on the wire."""
         return Expect(Ciphertexts, OVERHEAD_CELLS + self.packets * (self.width + 1))
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mpc.errors import UnexpectedMessageError
 
 Party: TypeAlias = str
 
@@ -35,10 +37,14 @@ class ArrayMessage(Message):
     values: NDArray[np.unsignedinteger] = field(repr=False)
 
 
-class Expect(NamedTuple):
+M = TypeVar("M", bound=Message)
+M_co = TypeVar("M_co", bound=Message, covariant=True)
+
+
+class Expect(NamedTuple, Generic[M_co]):
     """What may come from a peer: the kind, and at most `cells` array elements and characters."""
 
-    kind: type[Message]
+    kind: type[M_co]
     cells: int = 64
 
 
@@ -60,7 +66,7 @@ class Round:
     """
 
     outbox: Mapping[Party, Message]
-    expect: Mapping[Party, Expect]
+    expect: Mapping[Party, Expect[Message]]
     need: int | None = None
     idle: bool = False
 
@@ -73,3 +79,58 @@ class Round:
 R = TypeVar("R")
 Inbox: TypeAlias = Mapping[Party, Message]
 Program: TypeAlias = Generator[Round, Inbox, R]
+
+
+def exchange(
+    outbox: Mapping[Party, Message],
+    expect: Mapping[Party, Expect[M]],
+    *,
+    need: int | None = None,
+    idle: bool = False,
+) -> Program[dict[Party, M]]:
+    """Send messages, and return those that come: one `Round` whose inbox has a type.
+
+    Parameters
+    ----------
+    outbox : mapping of Party to Message
+        What to send, by receiver.
+    expect : mapping of Party to Expect
+        What may come, by sender: messages of one kind.
+    need, idle
+        As of `Round`.
+
+    Returns
+    -------
+    received : dict of Party to Message
+        What came, by sender, in the order of `expect`; without those who are gone.
+
+    Raises
+    ------
+    UnexpectedMessageError
+        If a message is of another kind; it names the sender.
+    """
+    inbox = yield Round(outbox, expect, need, idle)
+    return {
+        peer: of_kind(inbox[peer], expected.kind, peer)
+        for peer, expected in expect.items()
+        if peer in inbox
+    }
+
+
+def send(outbox: Mapping[Party, Message]) -> Program[None]:
+    """Send messages and expect none: one `Round`."""
+    yield Round(outbox, {})
+
+
+def of_kind(message: Message, kind: type[M], sender: Party) -> M:
+    """Return a message that is of a kind; blame its sender for any other.
+
+    Raises
+    ------
+    UnexpectedMessageError
+        It names the sender.
+    """
+    if isinstance(message, kind):
+        return message
+    sent, expected = type(message).__name__, kind.__name__
+    raise UnexpectedMessageError(sender, f"sent {sent} where {expected} was expected")

@@ -33,7 +33,7 @@ class Carrier(Protocol):
         """Return what lies in the receiver's mail box."""
         ...
 
-    def unpack(self, packet: Any, sender: Party, receiver: Party, expect: Expect) -> Sent:
+    def unpack(self, packet: Any, sender: Party, receiver: Party, expect: Expect[Message]) -> Sent:
         """Return the message, or blame the sender for it."""
         ...
 
@@ -53,7 +53,7 @@ class ByHand:
         self.transcript.append(sent)
         return sent
 
-    def unpack(self, packet: Sent, sender: Party, receiver: Party, expect: Expect) -> Sent:
+    def unpack(self, packet: Sent, sender: Party, receiver: Party, expect: Expect[Message]) -> Sent:
         """Return a message of the kind that its receiver expects.
 
         Raises

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
-from mpc.rounds import Expect, Message, Party
+from mpc.rounds import Expect, M, Message, Party
 
 MAGIC = b"VB1\0"
 ALIGN = 64
@@ -136,7 +136,7 @@ def _put(head: bytearray, arrays: list[Any], value: object) -> None:
 # ---- decoding ------------------------------------------------------------------------------------
 
 
-def decode(body: bytes | memoryview, sender: Party, expect: Expect) -> Message:
+def decode(body: bytes | memoryview, sender: Party, expect: Expect[M]) -> M:
     """Decode a message of the kind and size that its receiver expects.
 
     Raises
@@ -152,7 +152,7 @@ def decode(body: bytes | memoryview, sender: Party, expect: Expect) -> Message:
         raise MalformedMessageError(sender, f"a message that cannot be read: {error}") from None
 
 
-def _decode(body: memoryview, sender: Party, expect: Expect) -> Message:
+def _decode(body: memoryview, sender: Party, expect: Expect[M]) -> M:
     name_end = 1 + body[0]
     if name_end > len(body):
         raise ValueError("its kind is cut short")
@@ -230,10 +230,28 @@ class _Reader:
             raise ValueError("bytes too many or too few")
 
 
-def kinds(base: type[Message]) -> dict[str, type[Message]]:
-    """Return all kinds of messages below a class, by their names on the wire."""
-    found = {cls.kind: cls for cls in _subclasses(base) if "kind" in vars(cls)}
-    return {kind: cls for kind, cls in found.items() if kind}
+def kinds(base: type[M]) -> dict[str, type[M]]:
+    """Return all kinds of messages below a class, by their names on the wire.
+
+    Raises
+    ------
+    TypeError
+        If two classes have one name: a receiver could not tell them apart.
+    """
+    found: dict[str, type[M]] = {}
+    for cls in _subclasses(base):
+        kind = vars(cls).get("kind", "")
+        other = found.get(kind, cls)
+        if kind and _place(other) != _place(cls):
+            raise TypeError(f"{_place(other)} and {_place(cls)} are both messages of kind {kind!r}")
+        found[kind] = cls
+    found.pop("", None)
+    return found
+
+
+def _place(cls: type) -> str:
+    """Return where a class is defined: ``slots=True`` makes a second class of the same place."""
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 @cache
@@ -241,7 +259,7 @@ def _hints(cls: type) -> dict[str, Any]:
     return get_type_hints(cls)
 
 
-def _subclasses(base: type[Message]) -> Iterator[type[Message]]:
+def _subclasses(base: type[M]) -> Iterator[type[M]]:
     yield base
     for cls in base.__subclasses__():
         yield from _subclasses(cls)

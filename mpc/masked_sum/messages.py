@@ -118,10 +118,10 @@ M = TypeVar("M", bound=SumMessage)
 A = TypeVar("A", bound=NDArray[Any])
 
 
-def expected(kind: type[SumMessage], plan: SumPlan) -> Expect:
+def expected(kind: type[M], plan: SumPlan) -> Expect[M]:
     """Return what may come in a message of a sum."""
     parties, members, keys = len(plan.parties), plan.neighbourhood.degree + 1, 2 * KEY_BYTES
-    cells = {
+    cells: dict[type[SumMessage], int] = {
         Advertisement: keys + SIGNATURE_BYTES,
         Keys: parties * (1 + keys + SIGNATURE_BYTES),
         Shared: members * (SEALED_BYTES + DIGESTS_BYTES),

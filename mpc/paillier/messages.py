@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,9 @@ def to_bytes(integers: Sequence[int], width: int) -> NDArray[np.uint8]:
     return np.frombuffer(joined, np.uint8).reshape(len(integers), width)
 
 
+N = TypeVar("N", bound=Integers)
+
+
 def plaintext_width(public: PublicKey) -> int:
     """Return the bytes of an integer modulo N."""
     return -(-public.bits // 8)
@@ -69,7 +72,7 @@ def ciphertext_width(public: PublicKey) -> int:
     return 2 * plaintext_width(public)
 
 
-def expect(kind: type[Integers], count: int, width: int) -> Expect:
+def expect(kind: type[N], count: int, width: int) -> Expect[N]:
     """Return what may come: a label, and `count` integers of `width` bytes."""
     return Expect(kind, LABEL_BYTES + max(count * width, 1))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mpc.errors import DealReusedError
-from mpc.labelled import LABEL_BYTES, labelled_elements
+from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
 from mpc.randomness import Stream
 from mpc.ring import Elements
 from mpc.rounds import Expect, Message, Party, Program, Round
@@ -145,7 +145,8 @@ def _exchange(party: Party, sub: Subprotocol, masked: Elements) -> Program[list[
         message = MaskedFactor(ring.reduce(masked), sub.name)
         outbox = {peer: message for peer in sub.product.parties if peer != party}
     cells = shape[0] * shape[1]
-    expect = {peer: Expect(MaskedFactor, cells + LABEL_BYTES) for (peer,) in singles}
+    factor = Expect(MaskedFactor, cells + LABEL_BYTES)
+    expect: dict[Party, Expect[Labelled]] = {peer: factor for (peer,) in singles}
     if joint:
         expect[sub.product.dealer] = Expect(MaskedMasks, len(joint) * cells + LABEL_BYTES)
     inbox = yield Round(outbox, expect)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,13 +54,16 @@ class Codes(ArrayMessage):
     complete: NDArray[np.uint32] = field(repr=False)
 
 
+L = TypeVar("L", bound=Labelled)
+
+
 def packed(vectors: Iterable[tuple[Ring, Elements]]) -> NDArray[np.uint8]:
     """Pack vectors, each in its ring, one after the other."""
     pieces = [ring.pack(vector) for ring, vector in vectors]
     return np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
 
 
-def expected(kind: type[Labelled], rings: Sequence[Ring], records: int) -> Expect:
+def expected(kind: type[L], rings: Sequence[Ring], records: int) -> Expect[L]:
     """Return the bound of a message of one vector of `records` elements in each ring."""
     return Expect(kind, sum(ring.bytes for ring in rings) * records + LABEL_BYTES)
 

@@ -238,7 +238,7 @@ def _dealer(dealer: DealerRole, query: Commit) -> Program[None]:
     }
 
 
-def _expect(study: Study, sites: tuple[Party, ...] | list[Party]) -> dict[Party, Expect]:
+def _expect(study: Study, sites: tuple[Party, ...] | list[Party]) -> dict[Party, Expect[Joining]]:
     cells = 2 * KEY_BYTES + len(study.variables) * (ID_BYTES + 1) + 1
     return dict.fromkeys(sites, Expect(Joining, cells))
 

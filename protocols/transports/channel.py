@@ -326,7 +326,7 @@ class Channel:
         if self._over is None and (peer == self.analyst or step is None or step.need is None):
             raise error
 
-    def _take(self, sender: Party, expect: Expect) -> Message:
+    def _take(self, sender: Party, expect: Expect[Message]) -> Message:
         text = memoryview(self._mail[sender].popleft())[len(_MESSAGE) :]
         self._waiting[sender] -= len(text) + len(_MESSAGE) + A_MESSAGE
         header, body = bytes(text[: wire.ENVELOPE.size]), text[wire.ENVELOPE.size :]

@@ -55,7 +55,7 @@ class EnvelopedPackets:
         return self._last[1]
 
     def unpack(
-        self, packet: tuple[bytes, bytes], sender: Party, receiver: Party, expect: Expect
+        self, packet: tuple[bytes, bytes], sender: Party, receiver: Party, expect: Expect[Message]
     ) -> Sent:
         """Open a packet that must be the next on its link."""
         link = sender, receiver
