@@ -253,7 +253,7 @@ def queries_of(started, study):
 
 def put(role, body):
     query = wire.decode(body, "analyst", Expect(Query, QUERY_CELLS))
-    side = CONVERSATIONS[type(query)].sides.get(type(role))
+    side = CONVERSATIONS.side_of(role, query)
     if side is None:
         return "no part"
     side.consider(role, query)

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from mpc.rounds import Expect, Party, Program, Round
+from collections.abc import Callable
+from typing import TypeAlias
+
+from mpc.rounds import Expect, Party, Program, exchange
 from protocols.errors import QueryRefusedError
-from protocols.session import QUERY_CELLS, REASON_BYTES, Answer, Conversations, Go, Query, Role
+from protocols.session import (
+    QUERY_CELLS,
+    REASON_BYTES,
+    Answer,
+    AnyQuery,
+    Conversations,
+    Go,
+    P,
+    Query,
+    Side,
+)
+
+Considered: TypeAlias = Callable[[AnyQuery, Answer], None]
 
 
-def serve(role: Role, analyst: Party, conversations: Conversations) -> Program[None]:
+def unnoted(query: AnyQuery, answer: Answer) -> None:
+    """Note no answer."""
+
+
+def serve(
+    role: P, analyst: Party, conversations: Conversations, considered: Considered = unnoted
+) -> Program[None]:
     """Answer an analyst's queries, one after the other, until the transport ends the program.
 
     Parameters
@@ -15,32 +36,31 @@ def serve(role: Role, analyst: Party, conversations: Conversations) -> Program[N
     role : Role
         The party's state, which the programs read and extend.
     analyst : Party
-    conversations : mapping of query class to Conversation
+        Whose queries are answered.
+    conversations : Conversations
         The kinds of queries that are answered at all.
+    considered : callable, optional
+        Is called with each query and its answer, for a log.
     """
     try:
-        yield from _serve(role, analyst, conversations)
+        while True:
+            expect = {analyst: Expect(Query, QUERY_CELLS)}
+            query = (yield from exchange({}, expect, idle=True))[analyst]
+            side = conversations.side_of(role, query)
+            answer = _consider(role, query, side)
+            considered(query, answer)
+            verdict = (yield from exchange({analyst: answer}, {analyst: Expect(Go)}))[analyst]
+            if side is not None and answer.agreed and verdict.run:
+                yield from side.program(role, query)
     finally:
         role.leave()
 
 
-def _serve(role: Role, analyst: Party, conversations: Conversations) -> Program[None]:
-    while True:
-        query = (yield Round({}, {analyst: Expect(Query, QUERY_CELLS)}, idle=True))[analyst]
-        assert isinstance(query, Query)  # the transport has checked the kind
-        answer = _consider(role, query, conversations)
-        verdict = (yield Round({analyst: answer}, {analyst: Expect(Go)}))[analyst]
-        assert isinstance(verdict, Go)  # the transport has checked the kind
-        if answer.agreed and verdict.run:
-            yield from conversations[type(query)].sides[type(role)].program(role, query)
-
-
-def _consider(role: Role, query: Query, conversations: Conversations) -> Answer:
-    conversation = conversations.get(type(query))
-    if conversation is None or type(role) not in conversation.sides:
+def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> Answer:
+    if side is None:
         return Answer(False, f"queries of the kind {query.kind!r} are not answered")
     try:
-        conversation.sides[type(role)].consider(role, query)
+        side.consider(role, query)
     except QueryRefusedError as refusal:
         return Answer(False, refusal.reason.encode()[:REASON_BYTES].decode(errors="ignore"))
     return Answer(True, "")

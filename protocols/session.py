@@ -8,24 +8,36 @@ all                   the query's conversation, one program each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import QueryRefusedError, TransportError, printable
-
-R = TypeVar("R")
+from protocols.roles import AnalystRole
 
 QUERY_CELLS = 6_000_000
 REASON_BYTES = 2_000
 
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
 
 @dataclass(frozen=True, slots=True)
-class Query(Message):
-    """What the analyst asks of `parties`: sites, and the dealer if it is concerned."""
+class Query(Message, Generic[R_co]):
+    """What the analyst asks of `parties`, whose result is of the type `R_co`.
+
+    Parameters
+    ----------
+    parties : tuple of Party
+        Sites, and the dealer if the query concerns it.
+    """
 
     parties: tuple[str, ...]
+
+
+AnyQuery: TypeAlias = Query[object]
+Q = TypeVar("Q", bound=AnyQuery)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +67,11 @@ class Role(Protocol):
         ...
 
 
+P = TypeVar("P", bound=Role)
+
+
 @dataclass(frozen=True)
-class Side:
+class Side(Generic[P, Q]):
     """What one role does in a conversation.
 
     Parameters
@@ -68,43 +83,91 @@ class Side:
         (role, query) -> program.
     """
 
-    consider: Callable[[Any, Any], None]
-    program: Callable[[Any, Any], Program[None]]
+    consider: Callable[[P, Q], None]
+    program: Callable[[P, Q], Program[None]]
 
 
-@dataclass(frozen=True)
-class Conversation(Generic[R]):
-    """One kind of query.
+class Conversation(Generic[Q, R]):
+    """One kind of query: what the analyst does, and what each role does that answers it.
 
     Parameters
     ----------
-    sides : mapping of role class to Side
-        What sites and dealer do.
+    query : type of Query
     analyst : callable
         (analyst's role, query) -> program; its return value is the query's result.
+    need : callable, optional
+        (query) -> how many of its parties must answer, where the result does not need all of them.
     """
 
-    sides: Mapping[type[Any], Side]
-    analyst: Callable[[Any, Any], Program[R]]
+    def __init__(
+        self,
+        query: type[Q],
+        analyst: Callable[[AnalystRole, Q], Program[R]],
+        need: Callable[[Q], int] | None = None,
+    ) -> None:
+        self.query, self.analyst, self.need = query, analyst, need
+        self._sides: dict[type[Role], Side[Any, Q]] = {}  # of a class, a side for that class
+
+    def side(
+        self,
+        role: type[P],
+        consider: Callable[[P, Q], None],
+        program: Callable[[P, Q], Program[None]],
+    ) -> Self:
+        """Add what a role does; see `Side`."""
+        self._sides[role] = Side(consider, program)
+        return self
+
+    def side_of(self, role: type[P]) -> Side[P, Q] | None:
+        """Return what a role does, if it answers this kind of query."""
+        return self._sides.get(role)
 
 
-Conversations: TypeAlias = Mapping[type[Query], Conversation[Any]]
+class Conversations:
+    """The kinds of queries that a party knows.
+
+    Parameters
+    ----------
+    *conversations : Conversation
+    """
+
+    def __init__(self, *conversations: Conversation[Any, Any]) -> None:
+        self._of = {conversation.query: conversation for conversation in conversations}
+
+    def __iter__(self) -> Iterator[type[AnyQuery]]:
+        return iter(self._of)
+
+    def of(self, query: Query[R]) -> Conversation[Query[R], R] | None:
+        """Return the conversation of a query's kind."""
+        return cast("Conversation[Query[R], R] | None", self._of.get(type(query)))
+
+    def side_of(self, role: P, query: AnyQuery) -> Side[P, AnyQuery] | None:
+        """Return what a role does with a query of this kind, if it answers it."""
+        conversation = self.of(query)
+        return None if conversation is None else conversation.side_of(type(role))
 
 
-def ask(role: Any, query: Query, conversation: Conversation[R]) -> Program[R]:
+def ask(role: AnalystRole, query: Query[R], conversation: Conversation[Query[R], R]) -> Program[R]:
     """Put a query to its parties and run it: the analyst's side.
+
+    Parameters
+    ----------
+    role : AnalystRole
+    query : Query
+    conversation : Conversation
+        Of the query's kind.
 
     Raises
     ------
     QueryRefusedError
         If a party refuses; the others drop the query, and the session goes on.
     """
-    expect = {party: Expect(Answer, REASON_BYTES) for party in query.parties}
-    answers = yield Round(dict.fromkeys(query.parties, query), expect)
-    refusals = [(p, a) for p, a in answers.items() if isinstance(a, Answer) and not a.agreed]
-    yield Round(dict.fromkeys(query.parties, Go(not refusals)), {})
-    if refusals:
-        party, answer = refusals[0]
+    need = conversation.need(query) if conversation.need else None
+    expect = dict.fromkeys(query.parties, Expect(Answer, REASON_BYTES))
+    answers = yield from exchange(dict.fromkeys(query.parties, query), expect, need=need)
+    refusals = {party: answer for party, answer in answers.items() if not answer.agreed}
+    yield from send(dict.fromkeys(answers, Go(not refusals)))
+    for party, answer in refusals.items():
         raise QueryRefusedError(party, printable(answer.reason))
     return (yield from conversation.analyst(role, query))
 
@@ -154,19 +217,23 @@ class Session:
 
     Parameters
     ----------
-    role : object
+    role : AnalystRole
         The analyst's state.
     transport : Transport
-    conversations : mapping of query class to Conversation
+        Where its programs run.
+    conversations : Conversations
+        The kinds of queries that can be asked.
     """
 
-    def __init__(self, role: Any, transport: Transport, conversations: Conversations) -> None:
+    def __init__(
+        self, role: AnalystRole, transport: Transport, conversations: Conversations
+    ) -> None:
         self.role = role
         self.transport = transport
         self.conversations = conversations
         self._over = False
 
-    def ask(self, query: Query) -> Any:
+    def ask(self, query: Query[R]) -> R:
         """Ask a query and return its result.
 
         Raises
@@ -182,7 +249,7 @@ class Session:
         """
         if self._over:
             raise TransportError("the session is over")
-        conversation = self.conversations.get(type(query))
+        conversation = self.conversations.of(query)
         if conversation is None:
             raise ValueError(f"queries of the kind {query.kind!r} are not known here")
         try:

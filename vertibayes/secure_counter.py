@@ -114,7 +114,7 @@ class SecureCounter:
         sizes = block_rows, allowed if memory is None else min(memory, allowed)
         self.study = study_of(name, described, dealer, order, *sizes, variables)
         self._most_variables: int = min(found.most_variables for found in described.values())
-        session.ask(Commit.of(self.study))
+        self._joined = session.ask(Commit.of(self.study))
         self.calls = 0
         self.queries = 0
         self._opened: dict[tuple[frozenset[str], bool, Rows], _KeptTable] = {}
@@ -160,8 +160,7 @@ class SecureCounter:
     @property
     def ledger(self) -> Ledger:
         """What was revealed."""
-        ledger: Ledger = self._session.role.ledger
-        return ledger
+        return self._session.role.ledger
 
     def tables(
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
@@ -194,7 +193,7 @@ class SecureCounter:
     def _continue(self, kept: TableFile) -> None:
         """Take what earlier runs of the study have opened."""
         role = self._session.role
-        kept.join(self.study, role.joined.mark)
+        kept.join(self.study, self._joined.mark)
         for family, missing, rows, table in kept.tables:
             key = frozenset(family.members), missing, rows
             self._opened[key] = _KeptTable.of(family, table)
@@ -210,7 +209,7 @@ class SecureCounter:
         costs = Costs(self.study, rows.count(self.records), missing)
         for batch in batches(costs, families):
             self.queries += 1
-            query, places = ask_tables(self._session.role.joined, batch, missing, rows)
+            query, places = ask_tables(self._joined, batch, missing, rows)
             tables = self._session.ask(query)
             new = {
                 self._key(family, missing, rows): (family, tables[place])

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from mpc.rounds import Party
-from protocols.errors import QueryRefusedError
-from protocols.session import Conversation, Conversations, Query, Side
+from protocols.parties import Considered
+from protocols.session import Answer, AnyQuery
 
 LOG = logging.getLogger("vertibayes")
 TRANSPORT = logging.getLogger("nvflare")
@@ -83,28 +83,13 @@ def _shown(value: object) -> str:
     return text if text.replace("-", "").replace("_", "").isalnum() else json.dumps(text)
 
 
-def logged(conversations: Conversations, tell: Tell) -> Conversations:
-    """Return conversations that log which queries were agreed to and which refused, and why."""
-    return {kind: _logged(kind, talk, tell) for kind, talk in conversations.items()}
+def considered(tell: Tell) -> Considered:
+    """Return what logs which queries were agreed to and which were refused, and why."""
 
+    def note(query: AnyQuery, answer: Answer) -> None:
+        if answer.agreed:
+            tell("agreed", query=query.kind)
+        else:
+            tell("refused", query=query.kind, reason=answer.reason)
 
-def _logged(
-    kind: type[Query], conversation: Conversation[object], tell: Tell
-) -> Conversation[object]:
-    sides = {
-        role: Side(_considering(kind.kind, side, tell), side.program)
-        for role, side in conversation.sides.items()
-    }
-    return Conversation(sides, conversation.analyst)
-
-
-def _considering(kind: str, side: Side, tell: Tell) -> Callable[[object, object], None]:
-    def consider(role: object, query: object) -> None:
-        try:
-            side.consider(role, query)
-        except QueryRefusedError as refusal:
-            tell("refused", query=kind, reason=refusal.reason)
-            raise
-        tell("agreed", query=kind)
-
-    return consider
+    return note

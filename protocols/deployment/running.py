@@ -24,7 +24,7 @@ from protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from protocols.deployment.log import Tell, logged
+from protocols.deployment.log import Tell, considered
 from protocols.errors import words
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -110,7 +110,7 @@ def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell)
 
     with _mailbox(file, role.keys, refused) as mailbox:
         tell("connected", relay=file.relay.address)
-        answer(mailbox, role, file.analyst, logged(CONVERSATIONS, tell), ended=ended)
+        answer(mailbox, role, file.analyst, CONVERSATIONS, considered=considered(tell), ended=ended)
 
 
 def _reason(error: Exception) -> str:

@@ -6,11 +6,6 @@ from protocols.queries.meet import MEET, Meet
 from protocols.queries.tables import TABLES, Tables
 from protocols.session import Conversations
 
-CONVERSATIONS: Conversations = {
-    Meet: MEET,
-    Describe: DESCRIBE,
-    Commit: COMMIT,
-    Tables: TABLES,
-}
+CONVERSATIONS = Conversations(MEET, DESCRIBE, COMMIT, TABLES)
 
 __all__ = ["CONVERSATIONS", "Commit", "Describe", "Description", "Meet", "Tables"]

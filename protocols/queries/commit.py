@@ -29,7 +29,7 @@ from mpc.errors import MalformedMessageError, UnexpectedMessageError
 from mpc.labelled import LABEL_BYTES
 from mpc.randomness import KEY_BYTES, StreamKey, label
 from mpc.ring import Ring
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import DataError, QueryRefusedError
 from protocols.policy import Policy
 from protocols.roles import (
@@ -41,7 +41,7 @@ from protocols.roles import (
     SiteRole,
     Study,
 )
-from protocols.session import Conversation, Query, Side
+from protocols.session import Conversation, Query
 from protocols.site.storage import BlockFile
 from protocols.variables import Variable
 
@@ -50,7 +50,7 @@ MOST_BLOCK_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Commit(Query):
+class Commit(Query[Joined]):
     """Ask sites to commit the variables of a study: for each its name, states, gaps, holders."""
 
     kind: ClassVar[str] = "commit"
@@ -196,17 +196,16 @@ def _site(site: SiteRole, query: Commit) -> Program[None]:
     ids = tuple(site.randomness.bytes(ID_BYTES) for _ in mine)  # new ones, so that masks are new
     ours = Joining(ids, site.memory.seed(study.id), site.randomness.bytes(KEY_BYTES))
     others = [party for party in study.sites if party != site.party]
-    to_sites: dict[Party, Message] = dict.fromkeys(others, ours)
-    inbox = yield Round(
-        {**to_sites, study.dealer: replace(ours, order=b"")}, _expect(study, others)
-    )
-    joinings = _joinings(study, {**inbox, site.party: ours}, KEY_BYTES)
+    outbox = {**dict.fromkeys(others, ours), study.dealer: replace(ours, order=b"")}
+    joinings = yield from exchange(outbox, _expect(study, others))
+    joinings[site.party] = ours
+    _check(study, joinings, KEY_BYTES)
     site.leave_study()
     site.joined = _join(study, joinings)
     sites_key = StreamKey(label("order", *(joinings[party].order for party in study.sites)))
     site.holder = _holder(site, site.joined, sites_key)
     yield from commit(site.holder)
-    yield Round({site.analyst: Committed(label("mark", site.joined.commitments.study))}, {})
+    yield from send({site.analyst: Committed(label("mark", site.joined.commitments.study))})
 
 
 def _holder(site: SiteRole, joined: Joined, sites_key: StreamKey) -> Holder:
@@ -230,9 +229,10 @@ def _holder(site: SiteRole, joined: Joined, sites_key: StreamKey) -> Holder:
 
 def _dealer(dealer: DealerRole, query: Commit) -> Program[None]:
     study = query.as_study()
-    inbox = yield Round({}, _expect(study, study.sites))
+    joinings = yield from exchange({}, _expect(study, study.sites))
+    _check(study, joinings, 0)
     dealer.leave()
-    dealer.joined = _join(study, _joinings(study, inbox, 0))
+    dealer.joined = _join(study, joinings)
     dealer.mask_keys = {
         site: dealer.keys.agree(dealer.public_keys[site], MASKS) for site in study.sites
     }
@@ -243,26 +243,19 @@ def _expect(study: Study, sites: tuple[Party, ...] | list[Party]) -> dict[Party,
     return dict.fromkeys(sites, Expect(Joining, cells))
 
 
-def _joinings(
-    study: Study, inbox: Mapping[Party, Message], order_bytes: int
-) -> dict[Party, Joining]:
-    """Return what the sites sent to join.
+def _check(study: Study, joinings: Mapping[Party, Joining], order_bytes: int) -> None:
+    """Refuse what a site sent to join if it does not fit the study.
 
     Raises
     ------
     MalformedMessageError
         If a site's ids or its parts of the secrets have a wrong number or length.
     """
-    joinings: dict[Party, Joining] = {}
-    for site in study.sites:
-        joining = inbox[site]
-        assert isinstance(joining, Joining)  # the transport has checked the kind
+    for site, joining in joinings.items():
         columns = sum(site in holders for holders in study.holders.values())
         lengths = [*map(len, joining.ids), len(joining.seed), len(joining.order)]
         if lengths != [ID_BYTES] * columns + [KEY_BYTES, order_bytes]:
             raise MalformedMessageError(site, "ids or secrets of a wrong number or length")
-        joinings[site] = joining
-    return joinings
 
 
 def _join(study: Study, joinings: Mapping[Party, Joining]) -> Joined:
@@ -276,11 +269,9 @@ def _join(study: Study, joinings: Mapping[Party, Joining]) -> Joined:
     return Joined(study, commitments_of(study, ids, seed), StreamKey(seed))
 
 
-def _mark(inbox: Mapping[Party, Message]) -> bytes:
+def _mark(committed: Mapping[Party, Committed]) -> bytes:
     """Return the mark of all sites; they have joined one study."""
-    marks = {
-        site: message.mark for site, message in inbox.items() if isinstance(message, Committed)
-    }
+    marks = {site: message.mark for site, message in committed.items()}
     first, mark = next(iter(marks.items()))
     for site, other in marks.items():
         if len(other) != LABEL_BYTES:
@@ -309,23 +300,21 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
     return Commitments(name, ring, study.records, tuple(operands), study.dealer, study.block_rows)
 
 
-def _analyst(analyst: AnalystRole, query: Commit) -> Program[Study]:
+def _analyst(analyst: AnalystRole, query: Commit) -> Program[Joined]:
     study = query.as_study()
-    inbox = yield Round({}, dict.fromkeys(study.sites, Expect(Committed)))
-    mark = _mark(inbox)
+    committed = yield from exchange({}, dict.fromkeys(study.sites, Expect(Committed)))
+    mark = _mark(committed)
     # The analyst opens sums; the ids, which only masks need, stay with sites and dealer.
     ids = {name: [name.encode()] for name in study.variables}
     analyst.joined = Joined(study, commitments_of(study, ids, b""), None, mark)
     for site in study.sites:
         others = tuple(party for party in query.parties if party != site)
         analyst.ledger.note("record count, names and states of variables", site, others)
-    return study
+    return analyst.joined
 
 
-COMMIT: Conversation[Study] = Conversation(
-    {
-        SiteRole: Side(_consider_at_site, _site),
-        DealerRole: Side(_consider_at_dealer, _dealer),
-    },
-    _analyst,
+COMMIT = (
+    Conversation(Commit, _analyst)
+    .side(SiteRole, _consider_at_site, _site)
+    .side(DealerRole, _consider_at_dealer, _dealer)
 )

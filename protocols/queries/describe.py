@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mpc.errors import MalformedMessageError
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.roles import AnalystRole, SiteRole
-from protocols.session import Conversation, Query, Side
+from protocols.session import Conversation, Query
 from protocols.variables import Variable
 
 DESCRIPTION_CELLS = 4_000_000
@@ -22,7 +22,7 @@ REVEALED = "record count, names and states of variables"
 
 
 @dataclass(frozen=True, slots=True)
-class Describe(Query):
+class Describe(Query[dict[Party, "Description"]]):
     """Ask sites for what they show."""
 
     kind: ClassVar[str] = "describe"
@@ -66,24 +66,20 @@ def _site(site: SiteRole, query: Describe) -> Program[None]:
     del query
     variables = tuple((v.name, v.states, v.missing) for v in site.shown.values())
     limits = site.policy.most_variables, site.policy.most_memory
-    yield Round({site.analyst: Description(site.data.records, *limits, variables)}, {})
+    description = Description(site.data.records, *limits, variables)
+    yield from send({site.analyst: description})
 
 
 def _analyst(analyst: AnalystRole, query: Describe) -> Program[dict[Party, Description]]:
-    expect = {party: Expect(Description, DESCRIPTION_CELLS) for party in query.parties}
-    inbox = yield Round({}, expect)
-    found: dict[Party, Description] = {}
-    for party, message in inbox.items():
-        assert isinstance(message, Description)  # the transport has checked the kind
+    expect = dict.fromkeys(query.parties, Expect(Description, DESCRIPTION_CELLS))
+    described = yield from exchange({}, expect)
+    for party, description in described.items():
         try:
-            message.named()
+            description.named()
         except ValueError as error:
             raise MalformedMessageError(party, str(error)) from None
         analyst.ledger.note(REVEALED, party, (analyst.party,))
-        found[party] = message
-    return found
+    return described
 
 
-DESCRIBE: Conversation[dict[Party, Description]] = Conversation(
-    {SiteRole: Side(_consider, _site)}, _analyst
-)
+DESCRIBE = Conversation(Describe, _analyst).side(SiteRole, _consider, _site)

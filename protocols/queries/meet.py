@@ -33,11 +33,11 @@ from typing import ClassVar
 from mpc.cpace import prefixed, same_secret
 from mpc.errors import MalformedMessageError
 from mpc.randomness import KeyPair, label
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import QueryRefusedError, RecordsDifferError
 from protocols.public_keys import encode_public
 from protocols.roles import AnalystRole, DealerRole, SiteRole
-from protocols.session import Conversation, Query, Side
+from protocols.session import Conversation, Query
 from protocols.site.data import SiteData
 
 SAME_RECORDS = "records of two sites, compared"
@@ -52,7 +52,7 @@ NAME_CELLS = 256  # characters of a name, at most
 
 
 @dataclass(frozen=True, slots=True)
-class Meet(Query):
+class Meet(Query[None]):
     """Ask parties to agree on who they are: the sites and, last of `parties`, the dealer.
 
     `keys` are the parties' public keys, in their order; `session` is drawn anew for each run;
@@ -137,7 +137,7 @@ def _site(site: SiteRole, query: Meet) -> Program[None]:
     site.memory.met([peer for peer in others if same[peer]])
     site.met = frozenset(peer for peer in others if same[peer])
     different = tuple(peer for peer in others if not same[peer])
-    yield Round({site.analyst: Met(different, site.data.records)}, {})
+    yield from send({site.analyst: Met(different, site.data.records)})
 
 
 def _secret(site: SiteRole, peer: Party, lists: bytes) -> bytes:
@@ -169,11 +169,10 @@ def _dealer(dealer: DealerRole, query: Meet) -> Program[None]:
 def _analyst(analyst: AnalystRole, query: Meet) -> Program[None]:
     sites = query.parties[:-1]
     expect = Expect(Met, NAME_CELLS * len(query.parties))
-    inbox = yield Round({}, dict.fromkeys(sites, expect))
+    met = yield from exchange({}, dict.fromkeys(sites, expect))
     pairs: set[frozenset[Party]] = set()
     counts: dict[Party, int] = {}
-    for site, message in inbox.items():
-        assert isinstance(message, Met)  # the transport has checked the kind
+    for site, message in met.items():
         if not set(message.different) <= set(sites) - {site}:
             raise MalformedMessageError(site, "names a party that is not another site")
         pairs |= {frozenset((site, other)) for other in message.different}
@@ -196,10 +195,8 @@ def _told(sites: Sequence[Party], pairs: set[frozenset[Party]], counts: Mapping[
     return f"{told}. {AS_WRITTEN}"
 
 
-MEET: Conversation[None] = Conversation(
-    {
-        SiteRole: Side(_consider_at_site, _site),
-        DealerRole: Side(_consider_at_dealer, _dealer),
-    },
-    _analyst,
+MEET = (
+    Conversation(Meet, _analyst)
+    .side(SiteRole, _consider_at_site, _site)
+    .side(DealerRole, _consider_at_dealer, _dealer)
 )

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from operator import index
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from protocols.policy import Policy
 from protocols.queries.counting import TablePlan, count, deal, open_, plan_tables
 from protocols.queries.ways import Group, grouped
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
-from protocols.session import Conversation, Query, Side
+from protocols.session import Conversation, Query
 from protocols.site.memory import Digests
 from protocols.variables import Family, Rows
 
@@ -36,7 +36,7 @@ COMPLETE = "how many records are complete in the columns of tables that miss val
 
 
 @dataclass(frozen=True, slots=True)
-class Tables(Query):
+class Tables(Query[list[NDArray[np.int64]]]):
     """Ask for tables.
 
     Parameters
@@ -294,10 +294,8 @@ def note_asked(analyst: AnalystRole, parties: Sequence[Party]) -> None:
         analyst.ledger.note("which tables are asked, over which records", analyst.party, (party,))
 
 
-TABLES: Conversation[Any] = Conversation(
-    {
-        SiteRole: Side(_consider_at_site, _site),
-        DealerRole: Side(_consider_at_dealer, _dealer),
-    },
-    _analyst,
+TABLES = (
+    Conversation(Tables, _analyst)
+    .side(SiteRole, _consider_at_site, _site)
+    .side(DealerRole, _consider_at_dealer, _dealer)
 )

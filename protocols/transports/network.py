@@ -11,13 +11,13 @@ committed outlives it in the sites' memories: a column that has changed since is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.randomness import KEY_BYTES
 from mpc.rounds import Party, Program
 from protocols.errors import PeerGoneError, SessionOverError
-from protocols.parties import serve
+from protocols.parties import Considered, serve, unnoted
 from protocols.seal import SESSION_BYTES, Seal, read_header
 from protocols.session import Conversations, Role, Traffic
 from protocols.transports.channel import Channel, drive
@@ -141,6 +141,7 @@ def answer(
     analyst: Party,
     conversations: Conversations,
     *,
+    considered: Considered = unnoted,
     ended: Callable[[Exception | None], None] = lambda _: None,
     sessions: int | None = None,
 ) -> None:
@@ -151,7 +152,9 @@ def answer(
     mailbox : Mailbox
     role : Role
     analyst : Party
-    conversations : mapping of query class to Conversation
+    conversations : Conversations
+    considered : callable
+        As of `serve`.
     ended : callable
         Is told how each session ended: None, or the error.
     sessions : int, optional
@@ -161,12 +164,11 @@ def answer(
     while sessions is None or served < sessions:
         channel = accept(mailbox, analyst)
         served += 1
-        ended(_serve(channel, role, conversations))
+        ended(_serve(channel, serve(role, channel.analyst, conversations, considered)))
 
 
-def _serve(channel: Channel, role: Role, conversations: Conversations) -> Exception | None:
+def _serve(channel: Channel, program: Program[None]) -> Exception | None:
     """Serve one session; return what ended it, if that was a failure."""
-    program: Program[Any] = serve(role, channel.analyst, conversations)
     try:
         drive(program, channel)
     except SessionOverError:

@@ -6,7 +6,7 @@ import logging
 from contextlib import ExitStack, contextmanager
 
 from protocols.deployment.files import DealerFile, SiteFile
-from protocols.deployment.log import logged, teller
+from protocols.deployment.log import considered, teller
 from protocols.deployment.running import dealer_role, site_role
 from protocols.parties import serve
 from protocols.queries import CONVERSATIONS
@@ -29,7 +29,7 @@ def run_in_one_process(monkeypatch, folder):
                 found = SiteFile.read(folder / site / "site.toml")
                 roles[site] = held.enter_context(site_role(found))
             programs = {
-                party: serve(found, file.party, logged(CONVERSATIONS, teller(party)))
+                party: serve(found, file.party, CONVERSATIONS, considered(teller(party)))
                 for party, found in roles.items()
             }
             transport = LocalTransport(file.party, programs)

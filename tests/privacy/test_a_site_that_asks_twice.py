@@ -106,7 +106,7 @@ def test_a_study_that_is_gone_on_with(monkeypatch, new_ids):
             federation = seeded(DATA, memories=kept)
             for role in federation.roles.values():
                 role.randomness = SeededRandomness(f"{role.party} {run * new_ids}".encode())
-            study = federation.session.ask(Commit.of(STUDY))
+            study = federation.session.ask(Commit.of(STUDY)).study
             columns.append(sent_by_a(seen, Columns))
             with suppress(ImpossibleTablesError):
                 count(federation, study, ("x", "y", "z"))

@@ -55,7 +55,7 @@ def committed(data, study=None, **options):
     federation = seeded(data, **options)
     if any(site.ids is not None for site in data.values()):
         meet(federation)
-    return federation, federation.session.ask(Commit.of(study or study_of(data)))
+    return federation, federation.session.ask(Commit.of(study or study_of(data))).study
 
 
 def meet(federation):

@@ -7,8 +7,8 @@ from mpc.errors import MalformedMessageError, UnexpectedMessageError
 from mpc.randomness import KeyPair
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
-from protocols.queries import CONVERSATIONS, Commit
-from protocols.queries.commit import Committed, Joining, commitments_of
+from protocols.queries import Commit
+from protocols.queries.commit import COMMIT, Committed, Joining, commitments_of
 from protocols.roles import DealerRole, SiteRole
 from protocols.site.data import SiteData
 from protocols.variables import Variable
@@ -44,7 +44,7 @@ def test_a_dealer_deals_for_no_more_records_than_it_can_believe():
     """It holds none: a site and an analyst could name billions, to make it expand their places."""
     keys = KeyPair.generate(SeededRandomness())
     dealer = DealerRole("dealer", keys, dict.fromkeys(STUDY.sites, keys.public), most_records=40)
-    consider = CONVERSATIONS[Commit].sides[DealerRole].consider
+    consider = COMMIT.side_of(DealerRole).consider
     consider(dealer, Commit.of(STUDY))
     with pytest.raises(QueryRefusedError, match="a study of 41 records, at most 40 are dealt for"):
         consider(dealer, Commit.of(replace(STUDY, records=41)))
@@ -53,7 +53,7 @@ def test_a_dealer_deals_for_no_more_records_than_it_can_believe():
 def test_a_dealer_refuses_a_study_of_another_dealer_and_sites_that_it_has_no_key_of():
     keys = KeyPair.generate(SeededRandomness())
     dealer = DealerRole("dealer", keys, dict.fromkeys(STUDY.sites[1:], keys.public))
-    consider = CONVERSATIONS[Commit].sides[DealerRole].consider
+    consider = COMMIT.side_of(DealerRole).consider
     with pytest.raises(QueryRefusedError, match=r"not the dealer of the study, which names zoe$"):
         consider(dealer, Commit.of(replace(STUDY, dealer="zoe")))
     with pytest.raises(QueryRefusedError, match=f"no public key of the sites {STUDY.sites[0]}$"):
@@ -82,7 +82,7 @@ def test_a_dealer_refuses_a_study_of_another_dealer_and_sites_that_it_has_no_key
 def test_a_study_that_a_site_cannot_join_is_refused(changes, reason):
     site = seeded(DATA).roles["a"]
     with pytest.raises(QueryRefusedError) as caught:
-        CONVERSATIONS[Commit].sides[SiteRole].consider(site, Commit.of(replace(STUDY, **changes)))
+        COMMIT.side_of(SiteRole).consider(site, Commit.of(replace(STUDY, **changes)))
     assert caught.value.site == "a" and reason in caught.value.reason
     assert not site.ledger.facts
 
@@ -90,7 +90,7 @@ def test_a_study_that_a_site_cannot_join_is_refused(changes, reason):
 def test_a_refused_study_can_be_put_right():
     federation = seeded(DATA)
     assert "39" in refusal(federation, Commit.of(replace(STUDY, records=39)))
-    assert federation.session.ask(Commit.of(STUDY)) == STUDY
+    assert federation.session.ask(Commit.of(STUDY)).study == STUDY
 
 
 def test_a_variable_that_is_not_shown_is_not_committed():

@@ -10,8 +10,8 @@ from protocols.errors import QueryRefusedError, RecordsDifferError, TransportErr
 from protocols.federation import DEALER
 from protocols.policy import Policy
 from protocols.public_keys import encode_public
-from protocols.queries import CONVERSATIONS, Commit, Meet
-from protocols.queries.meet import Met, list_digest
+from protocols.queries import Commit, Meet
+from protocols.queries.meet import MEET, Met, list_digest
 from protocols.roles import SiteRole
 from protocols.session import ask
 from protocols.site.text import TextColumn
@@ -180,7 +180,7 @@ def test_another_dealer_is_refused_by_each_site_naming_the_mismatch():
     reasons = set()
     for role in federation.roles.values():
         with pytest.raises(QueryRefusedError) as caught:
-            CONVERSATIONS[Meet].sides[SiteRole].consider(role, query)
+            MEET.side_of(SiteRole).consider(role, query)
         reasons.add(caught.value.reason)
     (reason,) = reasons
     assert reason == "the study names 'zoe' as the dealer, the dealer pinned here is 'dealer'"
@@ -210,7 +210,7 @@ def test_another_key_of_the_dealer_or_of_a_site_is_refused_naming_the_mismatch()
 )
 def test_parties_that_are_not_those_pinned_are_refused(changes, reason):
     federation = seeded(with_ids())
-    side = CONVERSATIONS[Meet].sides[SiteRole]
+    side = MEET.side_of(SiteRole)
     with pytest.raises(QueryRefusedError) as caught:
         side.consider(federation.roles["a"], query_of(federation, **changes))
     assert reason in caught.value.reason
@@ -222,7 +222,7 @@ def test_a_site_that_is_not_among_the_parties_refuses():
     parties = ("b", "c", DEALER)
     query = query_of(federation, parties=parties, keys=tuple(known[p] for p in parties))
     with pytest.raises(QueryRefusedError, match="not among the parties"):
-        CONVERSATIONS[Meet].sides[SiteRole].consider(federation.roles["a"], query)
+        MEET.side_of(SiteRole).consider(federation.roles["a"], query)
 
 
 # ---- guesses -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Expect, Message, Round
 from protocols.errors import QueryRefusedError, TransportError
 from protocols.parties import serve
-from protocols.session import REASON_BYTES, Answer, Conversation, Go, Query, Session, Side
+from protocols.session import REASON_BYTES, Answer, Conversation, Conversations, Go, Query, Session
 from protocols.transports.local import LocalTransport
 from tests.protocols.small import packets
 from tests.randomness import SeededRandomness
@@ -65,14 +65,16 @@ def collect(_, query):
     return {party: message.text for party, message in inbox.items()}
 
 
-GREET = Conversation({Greeter: Side(consider, reply)}, collect)
+GREET = Conversation(Greet, collect).side(Greeter, consider, reply)
+
+UNHEARD = Conversation(Unheard, collect)
 
 
 def session_of(*roles):
     """Return a session with sites that answer `Greet` alone; the analyst knows one kind more."""
-    programs = {role.party: serve(role, "analyst", {Greet: GREET}) for role in roles}
+    programs = {role.party: serve(role, "analyst", Conversations(GREET)) for role in roles}
     transport = LocalTransport("analyst", programs, SeededRandomness())
-    return Session(Greeter("analyst"), transport, {Greet: GREET, Unheard: GREET})
+    return Session(Greeter("analyst"), transport, Conversations(GREET, UNHEARD))
 
 
 def three(**refuses):
@@ -169,7 +171,7 @@ def test_a_party_that_answers_with_another_kind_is_named(wrong):
         yield Round({"analyst": wrong}, {})
 
     transport = LocalTransport("analyst", {"a": serves_wrong()}, SeededRandomness())
-    session = Session(Greeter("analyst"), transport, {Greet: GREET})
+    session = Session(Greeter("analyst"), transport, Conversations(GREET))
     with pytest.raises(UnexpectedMessageError, match="wanted answer") as caught:
         session.ask(Greet(("a",), "hi"))
     assert caught.value.party == "a" and is_over(session)

@@ -37,7 +37,7 @@ def test_tables_are_those_of_the_sites_data(rows, column_memory):
     with seeded(DATA) as federation:
         for role in federation.roles.values():
             role.column_memory = column_memory
-        study = federation.session.ask(Commit.of(STUDY))
+        study = federation.session.ask(Commit.of(STUDY)).study
         families = ["xz", "w", "xyzw", "xyw", "z"]
         tables = count(federation, study, *families, rows=rows)
         chosen = federation.roles["b"].joined.selection(rows).indices
@@ -122,7 +122,7 @@ def test_too_many_record_sets_are_refused_in_all_studies_together():
     federation, study = committed(DATA, policy=Policy(most_row_sets=2, fewest_records=1))
     for rows in (Rows(), Rows(1, 0, 20), Rows(1, 0, 20), Rows(0, 0, 40)):
         count(federation, study, "xz", rows=rows)
-    another = federation.session.ask(Commit.of(replace(STUDY, id=b"another")))
+    another = federation.session.ask(Commit.of(replace(STUDY, id=b"another"))).study
     query = query_of("xz", rows=Rows(2, 0, 20), study=another)
     assert "2 record sets were answered for, no more" in refusal(federation, query)
     assert count(federation, another, "xw")[0].sum() == 40
