@@ -144,7 +144,7 @@ def test_a_changed_packet_is_an_error_that_names_its_sender(monkeypatch, change,
     with packets(monkeypatch, second_from_a_to_b):
         federation = seeded(DATA)
     with pytest.raises(error, match=reason) as caught:
-        federation.session.ask(Commit.of(study_of(DATA))).study
+        federation.session.ask(Commit.of(study_of(DATA)))
     assert type(caught.value) is error and caught.value.party == "a"
     with pytest.raises(TransportError, match="the session is over"):
         federation.session.ask(Describe(("a",)))
@@ -162,7 +162,7 @@ def test_a_packet_delivered_twice_is_a_replay(monkeypatch):
     with packets(monkeypatch, deliver_the_first_again):
         federation = seeded(DATA)
     with pytest.raises(ReplayedMessageError) as caught:
-        federation.session.ask(Commit.of(study_of(DATA))).study
+        federation.session.ask(Commit.of(study_of(DATA)))
     assert caught.value.party == "a"
 
 

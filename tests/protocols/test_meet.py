@@ -1,3 +1,4 @@
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -240,8 +241,8 @@ def guess(federation, monkeypatch, people):
     with monkeypatch.context() as patch:
         lists = lambda data: claimed if data is held else list_digest(data)  # noqa: E731
         patch.setattr("protocols.queries.meet.list_digest", lists)
-        conversations = federation.session.conversations
-        quiet = replace(conversations[Meet], analyst=going_on)
+        quiet = copy(MEET)
+        quiet.analyst = going_on
         query = query_of(federation)
         federation.session.transport.run(ask(federation.session.role, query, quiet))
 
