@@ -39,10 +39,10 @@ from protocols.public_keys import encode_public
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query
 from protocols.site.data import SiteData
+from protocols.wire import VERSION
 
 SAME_RECORDS = "records of two sites, compared"
 SESSION_BYTES = 16
-VERSION = 1  # raised whenever a message changes
 REVEALED = "whether its records are the same, in the same order"
 AS_WRITTEN = (
     "Identifiers are compared as they are written: outer spaces, upper and lower case and leading "

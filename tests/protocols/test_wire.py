@@ -220,6 +220,28 @@ def test_kinds_are_those_of_the_class_and_below_that_have_a_name_of_their_own():
     assert {"test: array", "test: everything"} < set(wire.kinds(Message))
 
 
+def small_kinds(*kinds):
+    """Return a base class of its own with a class for each kind: other tests do not see these."""
+    base = type("Base", (), {"kind": ""})
+    return base, [type(f"Kind{at}", (base,), {"kind": kind}) for at, kind in enumerate(kinds)]
+
+
+def test_two_classes_of_one_kind_are_refused_and_named():
+    base, classes = small_kinds("a", "b")
+    assert wire.kinds(base) == dict(zip("ab", classes, strict=True))
+    base, classes = small_kinds("a", "b", "a")
+    named = r"Kind0 and .*\.Kind2 are both messages of kind 'a'"
+    with pytest.raises(TypeError, match=named):
+        wire.kinds(base)
+
+
+def test_a_dataclass_with_slots_counts_as_one_class_of_its_kind():
+    base, (first,) = small_kinds("a")
+    second = dataclass(frozen=True, slots=True)(first)
+    assert second is not first and base.__subclasses__() == [first, second]
+    assert wire.kinds(base) == {"a": second}
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
