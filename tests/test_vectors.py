@@ -44,7 +44,7 @@ def test_every_kind_has_a_vector_and_a_session_sends_many_of_them():
     assert set(made("wire")["kinds"]) == set(message_classes())
     lines = [line for link in made("session")["messages"].values() for line in link]
     sent = {line.split(": ")[1].split(",")[0] for line in lines}
-    assert sent > {"meet", "point", "describe", "joining", "columns", "tables", "part", "shuffled"}
+    assert sent > {"meet", "point", "joining", "columns", "tables", "part", "shuffled", "tags"}
 
 
 # ---- negative controls ---------------------------------------------------------------------------

@@ -1,9 +1,7 @@
-import importlib
-import pkgutil
 import struct
 import tracemalloc
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, get_args, get_origin, get_type_hints
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,8 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-import mpc
-import protocols
 from mpc.errors import (
     MalformedMessageError,
     ProtocolError,
@@ -22,6 +18,7 @@ from mpc.errors import (
 from mpc.rounds import Expect, Message
 from protocols import wire
 from protocols.wire import ALIGN, DTYPES, decode, encode
+from tests.vectors.messages import example, message_classes
 
 ANY = Expect(Message, 10_000)
 
@@ -268,34 +265,12 @@ def test_a_field_of_a_wrong_type_is_malformed(name, value):
     assert caught.value.party == "liar"
 
 
-def message_classes():
-    """Return every kind of message that the packages send."""
-    for package in (mpc, protocols):
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
-    packages = {mpc.__name__, protocols.__name__}  # other tests have kinds of their own
-    kinds = sorted(wire.kinds(Message).items())
-    return [cls for _, cls in kinds if cls.__module__.partition(".")[0] in packages]
-
-
-def example(hint):
-    """Return a value of a field's declared type, however numpy spells that of arrays."""
-    if get_origin(hint) is tuple:
-        return tuple(example(part) for part in get_args(hint) if part is not Ellipsis)
-    if hint in (int, bool, str, bytes):
-        return {int: 7, bool: True, str: "ü", bytes: b"\0\1"}[hint]
-    assert "ndarray" in str(hint).lower()
-    return np.arange(3, dtype=np.uint32)
-
-
-@pytest.mark.parametrize("cls", message_classes(), ids=lambda cls: cls.kind)
+@pytest.mark.parametrize("cls", message_classes().values(), ids=lambda cls: cls.kind)
 def test_every_message_is_read_by_its_declared_types_and_no_others(cls):
-    hints = get_type_hints(cls)
-    names = [item.name for item in fields(cls)]
-    message = cls(*(example(hints[name]) for name in names))
+    message = example(cls)
     found = decode(encode(message), "p", Expect(cls, 1000))
     assert type(found) is cls and same(values(found), values(message))
-    for name in names:
+    for name in (item.name for item in fields(cls)):
         other = (b"",) if isinstance(getattr(message, name), bool | int) else True
         changed = encode(replace(message, **{name: other}))
         with pytest.raises(MalformedMessageError, match=f"{name} is no"):

@@ -110,7 +110,7 @@ QUESTIONS = [
     ("all records", [NARROW, Family("z", ("y", "u")), Family("u")], {}),
     ("wide", [WIDE], {}),
     ("missing values", [INCOMPLETE, Family("v", ("w",))], {"missing": True}),
-    ("chosen records", [INCOMPLETE, WIDE], {"rows": Rows(5, 3, 25)}),
+    ("chosen records", [INCOMPLETE, WIDE, Family("w", ("v",))], {"rows": Rows(5, 3, 25)}),
 ]
 
 
