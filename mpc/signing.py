@@ -8,7 +8,7 @@ from functools import cached_property
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from mpc.randomness import KEY_BYTES, Randomness
+from mpc.randomness import KEY_BYTES, KeyPair, Randomness, label
 
 SIGNATURE_BYTES = 64
 
@@ -28,6 +28,11 @@ class SigningKey:
     def generate(cls, randomness: Randomness) -> SigningKey:
         """Draw a key."""
         return cls(randomness.bytes(KEY_BYTES))
+
+    @classmethod
+    def of(cls, keys: KeyPair) -> SigningKey:
+        """Return the signing key that goes with a key pair: one secret to keep for both."""
+        return cls(label("signing key", keys.private))
 
     @cached_property
     def _own(self) -> Ed25519PrivateKey:

@@ -1,11 +1,14 @@
-"""A whole federation in one process: sites, a dealer and a session for the analyst."""
+"""Federations in one process: sites that hold columns or records, and the analyst's sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
+from mpc.additive_scheme.parameters import RSA_2048
 from mpc.randomness import KeyPair, Randomness, SystemRandomness
 from mpc.rounds import Party
 from protocols.parties import serve
@@ -15,6 +18,7 @@ from protocols.roles import AnalystRole, DealerRole, SiteRole, check_apart
 from protocols.session import Session, Traffic
 from protocols.site.data import SiteData
 from protocols.site.memory import SiteMemory
+from protocols.site.statistics import LocalData
 from protocols.transports.local import LocalTransport
 
 ANALYST: Party = "analyst"
@@ -109,3 +113,92 @@ def federate(
     role = AnalystRole(ANALYST, source, public_keys=public)
     session = Session(role, transport, CONVERSATIONS)
     return Federation(session, tuple(data), DEALER, transport.traffic, roles)
+
+
+class RecordFederation:
+    """Sites that hold different records of the same columns, in this process; they come and go.
+
+    Parameters
+    ----------
+    parties : mapping of Party to LocalData
+        Their records at first; a party may have none.
+    policy : Policy, optional
+        Of all sites; the default one if None.
+    modulus : int, optional
+        N of the additive scheme; `RSA_2048` if None.
+    randomness : Randomness, optional
+        The operating system's if None; a test may inject another.
+
+    Attributes
+    ----------
+    roles : dict of Party to SiteRole
+    analyst : AnalystRole
+    traffic : Traffic
+        Of all sessions.
+
+    Raises
+    ------
+    ValueError
+        If a party has the analyst's name.
+    """
+
+    def __init__(
+        self,
+        parties: Mapping[Party, LocalData],
+        *,
+        policy: Policy | None = None,
+        modulus: int | None = None,
+        randomness: Randomness | None = None,
+    ) -> None:
+        self.randomness = randomness or SystemRandomness()
+        self.policy, self.modulus = policy or Policy(), modulus or RSA_2048
+        self.roles: dict[Party, SiteRole] = {}
+        self.traffic = Traffic()
+        keys = KeyPair.generate(self.randomness)
+        self.analyst = AnalystRole(ANALYST, self.randomness, keys=keys, modulus=self.modulus)
+        for party, data in parties.items():
+            self.join(party, data)
+
+    def join(self, party: Party, data: LocalData) -> None:
+        """Start a site, with a new key that all others pin.
+
+        Raises
+        ------
+        ValueError
+            If it has the analyst's name, or that of a site that is there.
+        """
+        if party == ANALYST or party in self.roles:
+            raise ValueError(f"{party!r} is the name of another party")
+        columns = {n: codes.astype(np.uint16) for n, codes in data.codes.items()}
+        role = SiteRole(
+            party=party,
+            data=SiteData(data.variables, columns),
+            keys=KeyPair.generate(self.randomness),
+            public_keys=self.analyst.public_keys,  # one mapping for all: who joins is in it
+            analyst=ANALYST,
+            policy=self.policy,
+            memory=SiteMemory(randomness=self.randomness),
+            randomness=self.randomness,
+            analyst_key=self.analyst.keys.public,
+            signing_keys=self.analyst.signing_keys,
+            modulus=self.modulus,
+            batches=[data],
+        )
+        self.roles[party] = role
+        self.analyst.public_keys[party] = role.keys.public
+        self.analyst.signing_keys[party] = role.signing.public
+
+    def leave(self, party: Party) -> None:
+        """End a site; the others forget its key."""
+        for known in (self.roles, self.analyst.public_keys, self.analyst.signing_keys):
+            del known[party]
+
+    def session(self, absent: Collection[Party] = ()) -> Session:
+        """Begin a session with all sites but the absent."""
+        programs = {
+            party: serve(role, ANALYST, CONVERSATIONS)
+            for party, role in self.roles.items()
+            if party not in absent
+        }
+        transport = LocalTransport(ANALYST, programs, self.randomness, self.traffic)
+        return Session(self.analyst, transport, CONVERSATIONS)

@@ -9,6 +9,7 @@ from protocols.errors import QueryRefusedError
 from protocols.variables import Rows
 
 GIBIBYTE = 1 << 30
+ROUNDING = 1e-9  # of the sum of what was spent
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,14 @@ class Policy:
         Comparisons of its list of people with another site's since the last that ended in their
         being equal, in all sessions together: each may have been a guess.
 
+    exact_sums : bool, default=False
+        Whether it takes part in sums without noise over sites that hold other records.
+    most_epsilon, most_delta : float, default=1.0 and 1e-5
+        The privacy budget of its records for sums and tables with noise, over all sessions: the sum
+        of the eps, and of the delta, of all releases that it has taken part in.
+    most_scores : int, default=0
+        Records whose scores are sent to the analyst, in all sessions together.
+
     Raises
     ------
     ValueError, TypeError
@@ -47,6 +56,10 @@ class Policy:
     most_cells: int = 20_000_000
     most_memory: int = GIBIBYTE
     most_failed_meets: int = 100
+    exact_sums: bool = False
+    most_epsilon: float = 1.0
+    most_delta: float = 1e-5
+    most_scores: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, str):
@@ -61,6 +74,8 @@ class Policy:
         )
         if min(numbers) < 1:
             raise ValueError("a policy's numbers are at least 1")
+        if not min(self.most_epsilon, self.most_delta, self.most_scores) >= 0:
+            raise ValueError("a policy's privacy budget and scores are at least 0")
 
     def shows(self, variable: str) -> bool:
         """Whether a variable is shown."""
@@ -79,6 +94,33 @@ class Policy:
         if total > self.most_cells:
             reason = f"tables of {total} cells, at most {self.most_cells} are allowed in a query"
             raise QueryRefusedError(site, reason)
+
+    def check_exact(self, site: str) -> None:
+        """Refuse what has no noise, unless exact sums are allowed."""
+        if not self.exact_sums:
+            reason = "sums without noise are not allowed: its policy does not set exact_sums"
+            raise QueryRefusedError(site, reason)
+
+    def check_budget(
+        self, site: str, spent: tuple[float, float], cost: tuple[float, float]
+    ) -> None:
+        """Refuse a release that would overspend the budget; say how much of it is left.
+
+        Parameters
+        ----------
+        site : str
+            Who refuses.
+        spent, cost : (float, float)
+            The eps and delta of all releases so far, and of this one.
+        """
+        names, limits = ("epsilon", "delta"), (self.most_epsilon, self.most_delta)
+        for name, limit, before, more in zip(names, limits, spent, cost, strict=True):
+            if before + more > limit * (1 + ROUNDING):
+                reason = (
+                    f"the release costs {name} {more:.4g}: {max(limit - before, 0.0):.4g} is left "
+                    f"of most_{name} = {limit:g}"
+                )
+                raise QueryRefusedError(site, reason)
 
     def check_records(self, site: str, rows: Rows, records: int) -> None:
         """Refuse tables over too few records, or over all but too few."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import time_ns
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mpc.additive_scheme.parameters import RSA_2048
 from mpc.commitments import Commitments, Holder, Selection
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party
+from mpc.signing import SigningKey
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy
 from protocols.site.data import SiteData
 from protocols.site.memory import Digests, SiteMemory
+from protocols.site.statistics import LocalData
 from protocols.site.storage import BlockFile
 from protocols.variables import Rows, Variable
 
@@ -146,6 +151,14 @@ class SiteRole:
         Bytes of the sites' masked columns that are kept in memory; more are kept in a file.
     met : frozenset of Party
         The sites that were found, in this session, to hold the same records in the same order.
+    analyst_key : bytes
+        The analyst's public key, as it is pinned; sums need it.
+    signing_keys : mapping of Party to bytes
+        The public signing keys of the other sites; masked sums need them.
+    modulus : int
+        N of the additive and product schemes' sums, whose factors nobody knows.
+    batches : sequence of LocalData
+        The records that sums are of; those of `data` by default.
     """
 
     party: Party
@@ -162,11 +175,23 @@ class SiteRole:
     joined: Joined | None = field(default=None, repr=False)
     holder: Holder | None = field(default=None, repr=False)
     met: frozenset[Party] = frozenset()
+    analyst_key: bytes = b""
+    signing_keys: Mapping[Party, bytes] = field(default_factory=dict, repr=False)
+    modulus: int = field(default=RSA_2048, repr=False)
+    batches: Sequence[LocalData] = field(default=(), repr=False)
+    pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
     _digests: Digests | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         others = set(self.public_keys) - {self.dealer}
         check_apart(self.dealer, self.analyst, {self.party, *others})
+        if not self.batches:
+            self.batches = [LocalData(self.data.variables, self.data.codes)]
+
+    @cached_property
+    def signing(self) -> SigningKey:
+        """Its signing key, which follows from its private key."""
+        return SigningKey.of(self.keys)
 
     def leave(self) -> None:
         """Let go of the study that it has joined, and of whom it has met: a session is over."""
@@ -206,6 +231,12 @@ class DealerRole:
         How large the tables are that it deals for.
     most_records : int, default=10,000,000
         Of a study: the dealer holds no records, and must believe how many there are.
+    analyst : Party
+        Who opens scores.
+    randomness : Randomness
+        Draws the keys that it deals.
+    modulus : int
+        As of `SiteRole`.
     """
 
     party: Party
@@ -213,6 +244,9 @@ class DealerRole:
     public_keys: Mapping[Party, bytes]
     policy: Policy = field(default_factory=Policy)
     most_records: int = 10_000_000
+    analyst: Party = "analyst"
+    randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
+    modulus: int = field(default=RSA_2048, repr=False)
     joined: Joined | None = field(default=None, repr=False)
     mask_keys: Mapping[Party, StreamKey] = field(default_factory=dict, repr=False)
 
@@ -225,15 +259,47 @@ class DealerRole:
 class AnalystRole:
     """The analyst: what was described, committed and opened.
 
-    `public_keys` are those of sites and dealer as its study has them; the sites compare them with
-    what they have pinned.
+    Parameters
+    ----------
+    party : Party
+        Its name.
+    randomness : Randomness
+        Draws its keys, and the names of its studies.
+    ledger : Ledger
+        What was revealed to it.
+    joined : Joined, optional
+        The study that it has opened.
+    public_keys : mapping of Party to bytes
+        Of sites and dealer as its study has them; the sites compare them with what they have
+        pinned.
+    signing_keys : mapping of Party to bytes
+        The sites' public signing keys.
+    keys : KeyPair
+        Its own: each member of a sum agrees a key with it.
+    modulus : int
+        As of `SiteRole`.
+    last_sum : int
+        The number of its last sum; the next has the time, in microseconds, or one more.
+    tables : mapping of str to ndarray of shape (states, classes), dtype int64
+        Of a naive Bayes model, by feature: what it has the sites predict with.
     """
 
     party: Party = "analyst"
     randomness: Randomness = field(default_factory=SystemRandomness, repr=False)
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     joined: Joined | None = field(default=None, repr=False)
-    public_keys: Mapping[Party, bytes] = field(default_factory=dict)
+    public_keys: dict[Party, bytes] = field(default_factory=dict)
+    signing_keys: dict[Party, bytes] = field(default_factory=dict, repr=False)
+    keys: KeyPair = field(default_factory=lambda: KeyPair.generate(SystemRandomness()))
+    modulus: int = field(default=RSA_2048, repr=False)
+    last_sum: int = -1
+    tables: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
+
+    def next_number(self) -> int:
+        """Return the number of its next sum: above all before, in any of its processes."""
+        self.last_sum = max(self.last_sum + 1, time_ns() // 1000)
+        return self.last_sum
 
 
 def check_apart(dealer: Party, analyst: Party, sites: Collection[Party]) -> None:
@@ -252,3 +318,26 @@ def check_apart(dealer: Party, analyst: Party, sites: Collection[Party]) -> None
     for party, role in ((dealer, "dealer"), (analyst, "analyst")):
         if party in sites:
             raise ValueError(f"{party!r} is the {role}: no site can have that name")
+
+
+def agree_pairs(
+    role: SiteRole | AnalystRole, peers: Iterable[Party], purpose: str
+) -> dict[Party, StreamKey]:
+    """Return the keys that a party agrees with peers whose public keys it has pinned.
+
+    Parameters
+    ----------
+    role : SiteRole or AnalystRole
+        The party; it keeps what it has agreed, as an agreement takes 50 microseconds.
+    peers : iterable of Party
+        Whom to agree with.
+    purpose : str
+        What the keys are for: keys of two purposes differ.
+    """
+    streams: dict[Party, StreamKey] = {}
+    for peer in peers:
+        place = purpose, role.public_keys[peer]
+        if place not in role.pairs:
+            role.pairs[place] = role.keys.agree(role.public_keys[peer], purpose)
+        streams[peer] = role.pairs[place]
+    return streams

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -58,12 +58,14 @@ class Sum(NamedTuple):
     parties: tuple[Party, ...]
 
 
-def collect(plan: SumPlan) -> Program[Sum]:
+def collect(plan: SumPlan, present: Iterable[Party] | None = None) -> Program[Sum]:
     """Open the sum of the vectors of all whose masked vectors arrive: 5 rounds.
 
     Parameters
     ----------
     plan : SumPlan
+    present : iterable of Party, optional
+        Who is asked at first: those of the plan that have not gone before; all by default.
 
     Returns
     -------
@@ -76,7 +78,7 @@ def collect(plan: SumPlan) -> Program[Sum]:
     ProtocolError
         If a party does not follow the protocol; it is named.
     """
-    return (yield from Collection(plan).converse())
+    return (yield from Collection(plan, present).converse())
 
 
 class Collection:
@@ -85,10 +87,13 @@ class Collection:
     Parameters
     ----------
     plan : SumPlan
+    present : iterable of Party, optional
+        As of `collect`.
     """
 
-    def __init__(self, plan: SumPlan) -> None:
+    def __init__(self, plan: SumPlan, present: Iterable[Party] | None = None) -> None:
         self.plan = plan
+        self.asked = plan.parties if present is None else tuple(present)
         self.roster: Roster
         self.shared: dict[int, Shared]
         self.total: Elements
@@ -108,7 +113,7 @@ class Collection:
 
     def _ask(self, told: Mapping[Party, SumMessage], kind: type[M]) -> Program[dict[int, M]]:
         """Tell parties something (all are asked at first), and hear those that are left of them."""
-        expect = dict.fromkeys(told or self.plan.parties, expected(kind, self.plan))
+        expect = dict.fromkeys(told or self.asked, expected(kind, self.plan))
         inbox = yield Round(told, expect, need=self.plan.quorum)
         heard = sorted(inbox)
         return {self.plan.place(p): of_sum(inbox[p], kind, p, self.plan) for p in heard}

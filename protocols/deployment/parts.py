@@ -240,7 +240,7 @@ def _certificates(table: Table) -> Certificates | None:
 def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
     """Return a policy over variables, from its table."""
     table, known = file.table("policy"), Policy()
-    numbers = {
+    numbers: dict[str, int] = {
         name: table.whole(name, getattr(known, name), least=1)
         for name in (
             "most_variables",
@@ -251,8 +251,20 @@ def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
         )
     }
     memory = table.made("most_memory", parse_size) if "most_memory" in table else known.most_memory
+    exact = table.flag("exact_sums", known.exact_sums)
+    epsilon = table.number("most_epsilon", known.most_epsilon)
+    delta = table.number("most_delta", known.most_delta)
+    scores = table.whole("most_scores", known.most_scores)
     table.end()
-    return Policy(variables, **numbers, most_memory=memory)
+    return Policy(
+        variables,
+        **numbers,
+        most_memory=memory,
+        exact_sums=exact,
+        most_epsilon=epsilon,
+        most_delta=delta,
+        most_scores=scores,
+    )
 
 
 def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource:

@@ -130,7 +130,7 @@ def study_session(file: StudyFile, waiting: Waiting = unsaid) -> Iterator[Sessio
     keys = own_keys(file)
     with _mailbox(file, keys) as mailbox:
         transport = NetworkTransport(mailbox, (*file.sites, file.dealer), waiting)
-        role = AnalystRole(file.party, public_keys=file.pinned)
+        role = AnalystRole(file.party, public_keys=dict(file.pinned), keys=keys)
         with Session(role, transport, CONVERSATIONS) as session:
             yield session
 

@@ -3,9 +3,23 @@
 from protocols.queries.commit import COMMIT, Commit
 from protocols.queries.describe import DESCRIBE, Describe, Description
 from protocols.queries.meet import MEET, Meet
+from protocols.queries.publish import PUBLISH, Publish
+from protocols.queries.scores import SCORES, Scores
+from protocols.queries.sums import SUMS, Released, Sums
 from protocols.queries.tables import TABLES, Tables
 from protocols.session import Conversations
 
-CONVERSATIONS = Conversations(MEET, DESCRIBE, COMMIT, TABLES)
+CONVERSATIONS = Conversations(MEET, DESCRIBE, COMMIT, TABLES, SUMS, PUBLISH, SCORES)
 
-__all__ = ["CONVERSATIONS", "Commit", "Describe", "Description", "Meet", "Tables"]
+__all__ = [
+    "CONVERSATIONS",
+    "Commit",
+    "Describe",
+    "Description",
+    "Meet",
+    "Publish",
+    "Released",
+    "Scores",
+    "Sums",
+    "Tables",
+]

@@ -59,6 +59,9 @@ class SiteMemory:
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
         self._failed: dict[str, int] = {}  # site -> comparisons that did not end in equal lists
+        self.last_sum = -1  # the number of the last sum that it took part in
+        self.spent = 0.0, 0.0  # eps and delta of all sums so far
+        self.scored = 0  # records whose scores were sent
         self._sets: list[str] = []  # digests of the record sets answered for
         self._records: Digests = np.zeros(0, np.uint32)  # all records in them, ascending
         self._atoms = np.zeros(0, np.uint32)  # of each, which of the sets it is in: a number
@@ -143,6 +146,32 @@ class SiteMemory:
         for peer in known:
             del self._failed[peer]
         self._keep(bool(known))
+
+    # ---- sums and scores ---------------------------------------------------------------------
+
+    def sum(self, number: int, eps: float, delta: float) -> None:
+        """Remember a sum, and what it costs, before its first byte leaves.
+
+        Raises
+        ------
+        ValueError
+            If a sum of this number, or of a higher one, was taken part in before.
+        """
+        if number <= self.last_sum:
+            raise ValueError(f"sum number {number} does not come after {self.last_sum}")
+        self.last_sum = number
+        self.spent = self.spent[0] + eps, self.spent[1] + delta
+        self._keep(True)
+
+    def publish(self, eps: float) -> None:
+        """Remember what tables that are published cost, before they leave."""
+        self.spent = self.spent[0] + eps, self.spent[1]
+        self._keep(True)
+
+    def score(self, records: int) -> None:
+        """Remember how many records were scored, before their scores leave."""
+        self.scored += records
+        self._keep(True)
 
     # ---- record sets -------------------------------------------------------------------------
 
@@ -238,6 +267,7 @@ class SiteMemory:
             "frame": self._frame,
             "sets": self._sets,
             "failed": self._failed,
+            "sums": [self.last_sum, *self.spent, self.scored],
         }
         buffer = io.BytesIO()
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
@@ -253,6 +283,8 @@ class SiteMemory:
         self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
         self._failed = {peer: int(count) for peer, count in notes["failed"].items()}
         self._sets = list(map(str, notes["sets"]))
+        last, eps, delta, self.scored = notes.get("sums", [-1, 0.0, 0.0, 0])
+        self.last_sum, self.spent = int(last), (float(eps), float(delta))
         arrays = self._records, self._atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
             raise ValueError("a key or arrays of other sizes")

@@ -80,8 +80,10 @@ class LocalTransport:
     analyst : Party
     programs : mapping of Party to Program
         What the other parties run for as long as the session lasts.
-    randomness : Randomness
+    randomness : Randomness, optional
         Draws the session's name.
+    traffic : Traffic, optional
+        What earlier sessions sent, to go on counting.
     """
 
     def __init__(
@@ -89,9 +91,10 @@ class LocalTransport:
         analyst: Party,
         programs: Mapping[Party, Program[Any]],
         randomness: Randomness | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
         self.analyst = analyst
-        self.traffic = Traffic()
+        self.traffic = traffic or Traffic()
         session = (randomness or SystemRandomness()).bytes(16)
         self._scheduler = Scheduler(EnvelopedPackets(session, self.traffic))
         for party, program in programs.items():
@@ -100,6 +103,10 @@ class LocalTransport:
     def run(self, program: Program[R]) -> R:
         """Run an analyst's program to its end."""
         return self._scheduler.run(self.analyst, program)
+
+    def drop(self, party: Party) -> None:
+        """End a party's program where it waits, as if its process were gone."""
+        self._scheduler.drop(party)
 
     def close(self) -> None:
         """End all programs."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from protocols.federation import RecordFederation
+from protocols.queries.terms import Terms
 from protocols.site.statistics import LocalData
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from vertibayes.naive_bayes.base import Schema
-from vertibayes.naive_bayes.distributed import HDPNB
-from vertibayes.naive_bayes.parties import Terms
+from vertibayes.naive_bayes.distributed import HDPNB, OWN_RULES
 
 WAYS = ("additive", "masked")
 
@@ -41,10 +42,14 @@ def join_all(found):
     return LocalData(names, {n: np.concatenate([d.codes[n] for d in found]) for n in names})
 
 
+def federation_of(held, randomness=None, policy=OWN_RULES):
+    """Start parties with a short modulus, which nobody may use."""
+    source = randomness or SeededRandomness(b"hdpnb")
+    return RecordFederation(held, policy=policy, modulus=SMALL, randomness=source)
+
+
 def study(held, via, privacy=None, most_parties=20, most_records=100, **given):
     terms = {"dishonest": given.pop("dishonest", 0.0), "dropouts": given.pop("dropouts", 0.0)}
-    schema = given.pop("schema", SCHEMA)
-    agreed = Terms(schema, most_parties, most_records, privacy, **terms)
-    modulus = SMALL if via == "additive" else None
-    given.setdefault("randomness", SeededRandomness(b"hdpnb"))
-    return HDPNB(agreed, held, via=via, modulus=modulus, **given)
+    agreed = Terms(given.pop("schema", SCHEMA), most_parties, most_records, privacy, **terms)
+    federation = federation_of(held, given.pop("randomness", None), given.pop("policy", OWN_RULES))
+    return HDPNB(agreed, held, via=via, federation=federation, **given)

@@ -11,17 +11,16 @@ from mpc.errors import DealReusedError, PartyGoneError, ProtocolError
 from mpc.membership import Roll
 from mpc.noise import no_noise
 from mpc.scheduler import ByHand, Scheduler, run_all
+from protocols.accounting import Privacy
+from protocols.queries import aggregations
+from protocols.queries.terms import Terms, count_query, take_part
 from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.sums import Dropping
 from tests.vertibayes.hdpnb_worlds import WAYS, join_all, parties, records, states, study
-from vertibayes.naive_bayes import aggregations
-from vertibayes.naive_bayes.accounting import Privacy
-from vertibayes.naive_bayes.aggregations import AGGREGATOR
 from vertibayes.naive_bayes.base import Schema
 from vertibayes.naive_bayes.distributed import pooled
-from vertibayes.naive_bayes.parties import Terms, count_query, take_part
 
 
 @pytest.fixture(autouse=True)
@@ -292,7 +291,7 @@ def test_numbers_without_noise(via):
 
 def test_both_ways_run_from_the_programs_alone():
     """What a machine of each party would run: `take_part` there, `result_dec` at the aggregator."""
-    from vertibayes.naive_bayes.parties import result_dec
+    from protocols.queries.terms import result_dec
 
     world = study(parties(3), "additive")
     opening = world.aggregation.release([])

@@ -11,15 +11,15 @@ from scipy.stats import chisquare
 
 from mpc.additive_scheme import Parameters
 from mpc.noise import DilutedGeometric, PolyaShare
+from protocols.accounting import SAMPLER, TAIL, Accounting, Privacy
+from protocols.queries import aggregations
+from protocols.queries.terms import Terms, data_pert
 from protocols.site.statistics import LocalData
 from tests.noise_law import diluted_law, fit, polya_law
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, records, study
-from vertibayes.naive_bayes import aggregations
-from vertibayes.naive_bayes.accounting import SAMPLER, TAIL, Accounting, Privacy
 from vertibayes.naive_bayes.distributed import pooled
-from vertibayes.naive_bayes.parties import Terms, data_pert
 
 
 @pytest.fixture(autouse=True)

@@ -9,17 +9,16 @@ from mpc.additive_scheme import Parameters
 from mpc.errors import MalformedMessageError
 from mpc.membership import Aggregator, Roll, pair_keys
 from mpc.noise import no_noise
+from protocols.accounting import Privacy
 from protocols.errors import DataError
+from protocols.queries.terms import Terms, read_records, take_part
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, records, states, study
-from vertibayes.naive_bayes.accounting import Privacy
-from vertibayes.naive_bayes.aggregations import AGGREGATOR
 from vertibayes.naive_bayes.base import NaiveBayes, Schema
 from vertibayes.naive_bayes.distributed import HDPNB, pooled
-from vertibayes.naive_bayes.parties import Terms, read_records, take_part
 
 
 @pytest.fixture(autouse=True)

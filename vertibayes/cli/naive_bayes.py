@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from protocols.accounting import Privacy
+from protocols.schema import Schema
 from protocols.site.binning import bins_of
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
@@ -32,7 +34,6 @@ from vertibayes.cli.outputs import (
     write_model,
     write_text,
 )
-from vertibayes.naive_bayes.base import Schema
 from vertibayes.records import read_records
 from vertibayes.report.drawing import draw
 from vertibayes.validation.auc import auc
@@ -87,6 +88,19 @@ class Request:
         if self.holdout is not None and not 0 < self.holdout < 1:
             raise ValueError(f"--holdout {self.holdout}: a share between 0 and 1 is wanted")
         return replace(self, noise=noise)
+
+    def privacy(self) -> Privacy | None:
+        """Return the noise of hdpnb; None for exact sums."""
+        if self.epsilon is None:
+            return None
+        return Privacy(
+            eps=self.epsilon,
+            accounting=self.accounting,
+            protects=self.protect,
+            noise=self.noise or "polya",
+            delta=self.delta,
+            gamma=self.gamma,
+        )
 
     def _check_noise(self, noise: str) -> None:
         if self.method == "vdpnb" and (self.delta, self.gamma) != (Request.delta, Request.gamma):

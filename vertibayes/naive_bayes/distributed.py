@@ -1,28 +1,12 @@
 """HDPNB: naive Bayes over parties that each hold some of the records.
 
     Terms        all            schema, most parties and records, noise: agreed before any data
-    Join, leave  P_k <-> P_j    keys with new neighbours (mpc.membership); u_k of two at most
-    CountQuery   P_k            n_j^k and n_ij^k of its own records
-    DataPert     P_k            each plus noise: diluted by u_k, or a Polya share, drawn anew
-    DataEnc      P_k -> aggregator   via="additive": a roll comes, one message of ciphertexts goes
-                                via="masked": five rounds, drop-outs between any two
-    ResultDec    aggregator          sums over all who are in, clamped once; a model
+    Join, leave  analyst        members, their groups and u_k (`protocols.queries.members`)
+    Release      analyst <-> P_k    `Sums`: n_j^k and n_ij^k of each, plus noise, added up
+    ResultDec    analyst        clamped once; class and feature shares: a model
 
-The scheme of Huai et al. (2015), with the modulus, the noise and the accounting mended: see
-`mpc.additive_scheme`, `mpc.noise` and `vertibayes.naive_bayes.accounting`.
-
-Security: the aggregator and the `dishonest` share of the parties learn the noisy sums over the
-others and nothing else; that these tell little of a record, or a party, is the `Promise` of each
-release. Parties are taken to count their own records rightly and to add their noise: one that lies
-can shift each count by what fits a slot, and nobody sees it. Called absent, and so left out with
-its noise, is at most the `dropouts` share: with the additive scheme each party refuses other rolls;
-with masked sums the aggregator is trusted with it where the quorum does not do (`Promise.checked`).
-Who announces joins and leaves is trusted to tell true neighbours and u_k <= n; members are public,
-so all can compare. Two of the members at least must be there. Leakage: the noisy sums, to the
-aggregator; members, who is absent, when, how much is sent, to all. A party without records sends
-noise as the others, and cannot be told from them. Cost: additive scheme, 2 rounds, 2 |N| bits and
-one exponentiation a packet of some 50 to 200 counts; masked sums, 5 rounds, 2 to 8 bytes a count,
-and some 180 bytes a neighbour.
+`learn_sums` asks one release of any session; `HDPNB` keeps a study in one process that goes on from
+release to release. Security, leakage and cost are those of `protocols.queries.sums`.
 
 References
 ----------
@@ -32,31 +16,93 @@ sections 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import NamedTuple
 
 import numpy as np
 
-from mpc.membership import Estimates
-from mpc.noise import IntegerNoise, no_noise
-from mpc.randomness import Randomness, SystemRandomness
-from mpc.rounds import Party, Program
-from mpc.scheduler import ByHand, Carrier, Scheduler
+from protocols.accounting import Promise
+from protocols.errors import QueryRefusedError
+from protocols.federation import RecordFederation
+from protocols.policy import Policy
+from protocols.queries.members import Members
+from protocols.queries.sums import Released, Sums
+from protocols.queries.terms import Terms, Values, check_records
+from protocols.schema import Schema
+from protocols.session import Session
 from protocols.site.statistics import LocalData
-from vertibayes.naive_bayes.accounting import Promise
-from vertibayes.naive_bayes.aggregations import AGGREGATOR, AdditiveSums, Aggregation, MaskedSums
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.naive_bayes.parties import (
-    Release,
-    Terms,
-    Values,
-    check_records,
-    result_dec,
-    take_part,
-)
 
-Via = Literal["additive", "masked"]
+
+class Release(NamedTuple):
+    """What the analyst has of one release.
+
+    Attributes
+    ----------
+    model : NaiveBayes
+    sums : ndarray of shape (terms.counts,), dtype int64
+        Of this release, as they were decrypted: not clamped.
+    parties : tuple of str
+        Whose counts are in them.
+    promise : Promise or None
+        Of the noise; None without.
+    """
+
+    model: NaiveBayes
+    sums: Values
+    parties: tuple[str, ...]
+    promise: Promise | None
+
+
+def learn_sums(
+    session: Session,
+    terms: Terms,
+    members: Members,
+    absent: Collection[str] = (),
+    *,
+    alpha: float = 1.0,
+    before: Values | None = None,
+) -> Release:
+    """Ask for one release, and fit a model to its sums.
+
+    Parameters
+    ----------
+    session : Session
+        With all members but the absent.
+    terms : Terms
+        Their schema is a `Schema`.
+    members : Members
+        Over whom to sum.
+    absent : collection of str, default=()
+        The members that are not there.
+    alpha : float, default=1.0
+        As of `NaiveBayes`.
+    before : ndarray of shape (terms.counts,), dtype int64, optional
+        Sums of other records, which these are added to.
+
+    Raises
+    ------
+    QueryRefusedError
+        If a site refuses: it names the site.
+    ProtocolError, TransportError
+        If a party fails on the way, or so many are missing that the promise does not hold.
+    ValueError
+        If no class has a record left.
+    """
+    released = session.ask(Sums.of(session.role, terms, members, absent))
+    return release_of(terms, released, alpha=alpha, before=before)
+
+
+def release_of(
+    terms: Terms, released: Released, *, alpha: float = 1.0, before: Values | None = None
+) -> Release:
+    """Fit a model to released sums; see `learn_sums`."""
+    assert isinstance(terms.schema, Schema)  # naive Bayes is of a class and features
+    sums = released.sums if before is None else before + released.sums
+    model = NaiveBayes(terms.schema, alpha=alpha).fit_sums(sums)
+    return Release(model, *released)
 
 
 @dataclass
@@ -79,22 +125,20 @@ class _Holder:
 class HDPNB:
     """A study that goes on from release to release, all parties in this process.
 
-    Between machines, each party runs `take_part` and the aggregator `result_dec`, as here.
+    Between machines, the analyst asks `learn_sums` of a session; the sites answer as here.
 
     Parameters
     ----------
     terms : Terms
-    parties : mapping of Party to LocalData
+        What is counted, over how many, with which noise.
+    parties : mapping of str to LocalData
         Who is there at first: two at least. A party may have no records.
     via : {"additive", "masked"}, default="additive"
+        How sums are taken.
     alpha : float, default=1.0
         As of `NaiveBayes`.
-    modulus : int, optional
-        Of the additive scheme; drawn, and its factors forgotten, if None.
-    randomness : Randomness, optional
-        Of keys, masks, coins and Polya shares; whole copies of noise are OpenDP's.
-    carrier : callable, optional
-        Makes the carrier of each release's messages.
+    federation : RecordFederation, optional
+        The parties; one whose sites allow all that is asked, if None.
 
     Attributes
     ----------
@@ -108,7 +152,7 @@ class HDPNB:
     Raises
     ------
     ValueError
-        If the parties are too few or too many, one has the aggregator's name, or `gamma` of them is
+        If the parties are too few or too many, one has the analyst's name, or `gamma` of them is
         less than one.
     DataError
         If a party's records are not as declared; it is named.
@@ -120,44 +164,34 @@ class HDPNB:
     def __init__(
         self,
         terms: Terms,
-        parties: Mapping[Party, LocalData],
+        parties: Mapping[str, LocalData],
         *,
-        via: Via = "additive",
+        via: str = "additive",
         alpha: float = 1.0,
-        modulus: int | None = None,
-        randomness: Randomness | None = None,
-        carrier: Callable[[], Carrier] = ByHand,
+        federation: RecordFederation | None = None,
     ) -> None:
-        if via not in ("additive", "masked"):
-            raise ValueError(f"via = {via!r}: additive or masked")
-        self.terms, self.alpha, self.carrier = terms, alpha, carrier
+        self.terms, self.alpha = terms, alpha
         self.promise_: Promise | None = None
         self._all_checked = True
-        self.randomness = randomness or SystemRandomness()
-        self._check_members(parties)
         for party, data in parties.items():
             check_records(party, terms, [data])
+        self.federation = federation or RecordFederation(parties, policy=OWN_RULES)
+        self.members = Members(terms, parties, via, self.federation.randomness)
         self._holders = {party: _Holder([_Batch(data)]) for party, data in parties.items()}
-        self._left: dict[Party, _Holder] = {}
-        self.estimates = Estimates(parties)
-        self.aggregation: Aggregation = (
-            MaskedSums(terms, parties, self.randomness)
-            if via == "masked"
-            else AdditiveSums(terms, parties, self.randomness, modulus)
-        )
+        self._left: dict[str, _Holder] = {}
 
     @property
-    def parties(self) -> tuple[Party, ...]:
+    def parties(self) -> tuple[str, ...]:
         """The members, sorted."""
-        return tuple(sorted(self._holders))
+        return self.members.parties
 
-    def join(self, party: Party, data: LocalData) -> frozenset[Party]:
+    def join(self, party: str, data: LocalData) -> frozenset[str]:
         """Take a party in; who comes back brings its records, as a newcomer would.
 
         Returns
         -------
-        changed : frozenset of Party
-            Whose keys change.
+        changed : frozenset of str
+            Whose neighbours change.
 
         Raises
         ------
@@ -166,50 +200,46 @@ class HDPNB:
         DataError
             If its records are not as declared.
         """
-        if party in self._holders:
-            raise ValueError(f"{party} is a member already")
-        self._check_members([*self._holders, party])
         check_records(party, self.terms, [data])
+        changed = self.members.join(party)
+        self.federation.join(party, data)
         self._holders[party] = self._comes(party, data)
-        self.estimates.join(party)
-        return self.aggregation.join(party)
+        return changed
 
-    def leave(self, party: Party) -> frozenset[Party]:
+    def leave(self, party: str) -> frozenset[str]:
         """Let a party go; the last model stays of its records, the next `round` is not.
 
         Returns
         -------
-        changed : frozenset of Party
-            Whose keys change.
+        changed : frozenset of str
+            Whose neighbours change.
 
         Raises
         ------
         ValueError
-            If it is no member, or too few would be left.
+            If it is not a member, or too few would be left.
         """
-        if party not in self._holders:
-            raise ValueError(f"{party} is no member")
-        self._check_members([p for p in self._holders if p != party])
+        changed = self.members.leave(party)
+        self.federation.leave(party)
         self._left[party] = self._holders.pop(party)
-        self.estimates.leave(party)
-        return self.aggregation.leave(party)
+        return changed
 
-    def add(self, party: Party, data: LocalData) -> None:
+    def add(self, party: str, data: LocalData) -> None:
         """Give a member new records, for the next `increment` or `round`.
 
         Raises
         ------
         ValueError
-            If it is no member.
+            If it is not a member.
         DataError
             If they are not as declared.
         """
         if party not in self._holders:
-            raise ValueError(f"{party} is no member")
+            raise ValueError(f"{party} is not a member")
         check_records(party, self.terms, [data])
         self._holders[party].batches.append(_Batch(data))
 
-    def round(self, absent: Collection[Party] = ()) -> NaiveBayes:
+    def round(self, absent: Collection[str] = ()) -> NaiveBayes:
         """Learn from all records of all members but the absent: a new model.
 
         Each round is a release of its own: the same records are released again.
@@ -217,10 +247,12 @@ class HDPNB:
         Raises
         ------
         ValueError
-            If one of the absent is no member, too many are absent or fewer than two left, or no
+            If one of the absent is not a member, too many are absent or fewer than two left, or no
             class has a record left under the noise.
         DataError
             If a party has more records than agreed; it is named, and nothing was sent.
+        QueryRefusedError
+            If a site refuses, as its budget is spent.
         ProtocolError
             If a party fails on the way; it is named, and another round can do without it. What was
             sent counts as released.
@@ -231,7 +263,7 @@ class HDPNB:
             batch.learned = False
         return self._learned(release, chosen)
 
-    def increment(self, absent: Collection[Party] = ()) -> NaiveBayes:
+    def increment(self, absent: Collection[str] = ()) -> NaiveBayes:
         """Add the records that the model is not of: those of new batches, members, returners.
 
         All members but the absent take part, with noise, whether they have any. No record is
@@ -241,7 +273,7 @@ class HDPNB:
 
         Raises
         ------
-        ValueError, DataError, ProtocolError
+        ValueError, DataError, QueryRefusedError, ProtocolError
             As `round`.
         """
         before = self.model_.sums_ if hasattr(self, "model_") else None
@@ -270,92 +302,45 @@ class HDPNB:
         for holder in (*self._holders.values(), *self._left.values()):
             yield from holder.batches
 
-    def _comes(self, party: Party, data: LocalData) -> _Holder:
+    def _comes(self, party: str, data: LocalData) -> _Holder:
         """Take a party's records; who comes back may bring the same, released before."""
         old = self._left.pop(party, _Holder([]))
         releases = max((batch.releases for batch in old.batches), default=0)
         return _Holder([_Batch(data, releases)], old.releases)
 
-    def _check_members(self, parties: Collection[Party]) -> None:
-        most = self.terms.most_parties
-        if not 2 <= len(parties) <= most:
-            raise ValueError(f"{len(parties)} parties: from 2 to {most} are wanted")
-        if AGGREGATOR in parties:
-            raise ValueError(f"a party has the aggregator's name, {AGGREGATOR!r}")
-        if self.terms.accounting:
-            self.terms.accounting.honest(len(parties))
-
-    def _present(self, absent: Collection[Party]) -> list[Party]:
-        gone, n = set(absent), len(self._holders)
-        if strangers := sorted(gone - set(self._holders)):
-            raise ValueError(f"{strangers[0]} is no member, and cannot be absent")
-        if n - len(gone) < 2:
-            raise ValueError(f"{n - len(gone)} of {n} parties are there: two at least are wanted")
-        if len(gone) > self.terms.absent(n):
-            raise ValueError(
-                f"{len(gone)} of {n} parties are absent, {self.terms.absent(n)} may be at most "
-                f"(dropouts = {self.terms.dropouts})"
-            )
-        return [party for party in self.parties if party not in gone]
-
-    def _noises(self, present: Sequence[Party]) -> dict[Party, IntegerNoise]:
-        accounting, u = self.terms.accounting, self.estimates.values
-        if accounting is None:
-            return {}
-        return {party: accounting.noise(u[party], self.randomness) for party in present}
+    def _present(self, absent: Collection[str]) -> list[str]:
+        self.members.check_absent(absent)
+        return [party for party in self.parties if party not in absent]
 
     def _release(
-        self, chosen: Mapping[Party, list[_Batch]], absent: Collection[Party], before: Values | None
+        self, chosen: Mapping[str, list[_Batch]], absent: Collection[str], before: Values | None
     ) -> Release:
-        """Run the programs of all; note what is sent before it is."""
-        terms, noises = self.terms, self._noises(list(chosen))
-        records = {party: [batch.data for batch in found] for party, found in chosen.items()}
-        for party, data in records.items():
-            check_records(party, terms, data)
-        opening = self.aggregation.release(frozenset(absent))
-        programs: dict[Party, Program[Any]] = {
-            party: take_part(
-                party, terms, data, noises.get(party, no_noise), opening.encryptors[party]
-            )
-            for party, data in records.items()
-        }
-        members = self.parties
-        programs[AGGREGATOR] = result_dec(
-            terms, members, opening.opened, alpha=self.alpha, before=before
-        )
-        self._note(chosen)
-        if terms.accounting:
-            safe = opening.fewest - terms.colluding(len(members))
-            checked = safe >= terms.accounting.honest(len(members))
-            self._all_checked &= checked
-            self.promise_ = terms.accounting.promise(
-                list(noises.values()),
-                len(members),
-                terms.colluding(len(members)),
-                checked=checked,
-            )
-        return self._run(programs, absent)
+        """Have the sites bring the chosen batches, and ask; note what was sent, come what may."""
+        for party, batches in chosen.items():
+            records = [batch.data for batch in batches]
+            check_records(party, self.terms, records)
+            self.federation.roles[party].batches = records
+        query = Sums.of(self.federation.analyst, self.terms, self.members, absent)
+        with self.federation.session(absent) as session:
+            try:
+                released = session.ask(query)
+            except QueryRefusedError:
+                raise  # nothing was sent
+            except BaseException:
+                self._note(chosen, query.promise())
+                raise
+        self._note(chosen, released.promise)
+        return release_of(self.terms, released, alpha=self.alpha, before=before)
 
-    def _note(self, chosen: Mapping[Party, list[_Batch]]) -> None:
-        for party, found in chosen.items():
+    def _note(self, chosen: Mapping[str, list[_Batch]], promise: Promise | None) -> None:
+        self.promise_ = promise
+        self._all_checked &= promise is None or promise.checked
+        for party, batches in chosen.items():
             self._holders[party].releases += 1
-            for batch in found:
+            for batch in batches:
                 batch.releases += 1
 
-    def _run(self, programs: Mapping[Party, Program[Any]], absent: Collection[Party]) -> Release:
-        """Step all programs until the aggregator has the model; the absent have gone before."""
-        scheduler = Scheduler(self.carrier())
-        try:
-            for party in absent:
-                scheduler.drop(party)
-            for party, program in programs.items():
-                scheduler.start(party, program)
-            release: Release = scheduler.finish(AGGREGATOR)
-        finally:
-            scheduler.close()
-        return release
-
-    def _learned(self, release: Release, chosen: Mapping[Party, list[_Batch]]) -> NaiveBayes:
+    def _learned(self, release: Release, chosen: Mapping[str, list[_Batch]]) -> NaiveBayes:
         for party in release.parties:
             for batch in chosen[party]:
                 batch.learned = True
@@ -363,7 +348,20 @@ class HDPNB:
         return release.model
 
 
+# Whoever runs all parties in one process decides for all: each site takes part in what is asked.
+OWN_RULES = Policy(
+    fewest_records=1,
+    most_cells=1 << 40,
+    most_variables=1 << 20,
+    exact_sums=True,
+    most_epsilon=math.inf,
+    most_delta=math.inf,
+    most_scores=1 << 62,
+)
+
+
 def pooled(terms: Terms, records: Sequence[LocalData], *, alpha: float = 1.0) -> NaiveBayes:
     """Return the model of all records in one place: what releases without noise equal."""
+    assert isinstance(terms.schema, Schema)  # naive Bayes is of a class and features
     sums = sum((terms.schema.measure(data) for data in records), np.zeros(terms.counts, np.int64))
     return NaiveBayes(terms.schema, alpha=alpha).fit_sums(sums)

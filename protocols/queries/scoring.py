@@ -25,22 +25,25 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc import additive_scheme, product_scheme
-from mpc.aggregation import NEVER, Times
+from mpc.aggregation import NEVER
 from mpc.randomness import Randomness, label
 from mpc.rounds import Party, Program
+from protocols.errors import DataError
+from protocols.schema import Schema
 from protocols.site.statistics import LocalData
 from protocols.variables import Variable
-from vertibayes.naive_bayes.base import Floats, Schema
 
+Floats: TypeAlias = NDArray[np.float64]
 Table: TypeAlias = NDArray[np.int64]
 Tables: TypeAlias = Mapping[str, Table]
 
+TIME = 0  # each batch has keys of its own
 FRACTION_BITS = 32
 MOST_FRACTION_BITS = 40  # beyond, the rounding of floats would be as large
 
@@ -123,14 +126,8 @@ class Split:
         return label("vertical naive Bayes", study, told, *more)
 
 
-class Encryptor(Protocol):
-    """A scheme's encryptor, as far as times go."""
-
-    times: Times
-
-
 class Dealt(Protocol):
-    """A scheme's keys."""
+    """A scheme's keys, for one batch."""
 
     @property
     def aggregator(self) -> int:
@@ -146,8 +143,6 @@ class Dealt(Protocol):
 class Variant(Protocol):
     """How sites write their parts of scores, and how the aggregator reads all of them."""
 
-    never: ClassVar[int]
-
     @property
     def split(self) -> Split:
         """What all know."""
@@ -159,11 +154,7 @@ class Variant(Protocol):
         ...
 
     def deal(self, randomness: Randomness) -> Dealt:
-        """Deal the keys: the dealer's part."""
-        ...
-
-    def encryptor(self, site: Party, key: int, last_time: int) -> Encryptor:
-        """Return what a site encrypts with."""
+        """Deal the keys of one batch: the dealer's part."""
         ...
 
     def values(self, tables: Tables, records: LocalData) -> list[int]:
@@ -171,12 +162,12 @@ class Variant(Protocol):
         ...
 
     def contribute(
-        self, encryptor: Any, values: Sequence[int], time: int, aggregator: Party
+        self, site: Party, key: int, values: Sequence[int], aggregator: Party
     ) -> Program[None]:
-        """Send values to the aggregator: the last step of a site's program."""
+        """Send a site's values to the aggregator, encrypted: the last step of its program."""
         ...
 
-    def open(self, key: int, time: int, count: int) -> Program[Floats]:
+    def open(self, key: int, count: int) -> Program[Floats]:
         """Return ``ln P(x | c_j)``, flat: the aggregator's program."""
         ...
 
@@ -206,7 +197,6 @@ class Logarithms:
     modulus: int = field(repr=False)
     fraction_bits: int = FRACTION_BITS
 
-    never: ClassVar[int] = NEVER
     scheme: ClassVar[type[additive_scheme.Parameters]] = additive_scheme.Parameters
 
     def __post_init__(self) -> None:
@@ -236,10 +226,6 @@ class Logarithms:
         """Deal the keys."""
         return additive_scheme.deal_keys(self.parameters, self.split.sites, randomness)
 
-    def encryptor(self, site: Party, key: int, last_time: int) -> additive_scheme.Encryptor:
-        """Return what a site encrypts with."""
-        return additive_scheme.Encryptor(self.parameters, site, key, last_time=last_time)
-
     def values(self, tables: Tables, records: LocalData) -> list[int]:
         """Return a site's rounded sums of logarithms."""
         total = np.zeros((records.records, len(self.split.class_counts)))
@@ -252,18 +238,15 @@ class Logarithms:
         return rounded
 
     def contribute(
-        self,
-        encryptor: additive_scheme.Encryptor,
-        values: Sequence[int],
-        time: int,
-        aggregator: Party,
+        self, site: Party, key: int, values: Sequence[int], aggregator: Party
     ) -> Program[None]:
-        """Send values to the aggregator."""
-        return additive_scheme.contribute(encryptor, values, time, aggregator)
+        """Send a site's values to the aggregator, encrypted."""
+        encryptor = additive_scheme.Encryptor(self.parameters, site, key, last_time=NEVER)
+        return additive_scheme.contribute(encryptor, values, TIME, aggregator)
 
-    def open(self, key: int, time: int, count: int) -> Program[Floats]:
+    def open(self, key: int, count: int) -> Program[Floats]:
         """Return the sums of all sites, in nats."""
-        opened = additive_scheme.open_sums(self.parameters, key, self.split.sites, time, count)
+        opened = additive_scheme.open_sums(self.parameters, key, self.split.sites, TIME, count)
         return np.asarray((yield from opened) / 2.0**self.fraction_bits)
 
 
@@ -294,7 +277,6 @@ class Products:
     totals: Mapping[str, Sequence[int]]
     bits: int = 2048
 
-    never: ClassVar[int] = NEVER
     scheme: ClassVar[type[product_scheme.Parameters]] = product_scheme.Parameters
     error: ClassVar[float] = 0.0
 
@@ -323,10 +305,6 @@ class Products:
         """Deal the keys."""
         return product_scheme.deal_keys(self.parameters, self.split.sites, randomness)
 
-    def encryptor(self, site: Party, key: int, last_time: int) -> product_scheme.Encryptor:
-        """Return what a site encrypts with."""
-        return product_scheme.Encryptor(self.parameters, site, key, last_time=last_time)
-
     def values(self, tables: Tables, records: LocalData) -> list[int]:
         """Return a site's products of smoothed counts."""
         shape = records.records, len(self.split.class_counts)
@@ -338,19 +316,16 @@ class Products:
         return [int(value) for value in product.ravel()]
 
     def contribute(
-        self,
-        encryptor: product_scheme.Encryptor,
-        values: Sequence[int],
-        time: int,
-        aggregator: Party,
+        self, site: Party, key: int, values: Sequence[int], aggregator: Party
     ) -> Program[None]:
-        """Send values to the aggregator."""
-        return product_scheme.contribute(encryptor, values, time, aggregator)
+        """Send a site's values to the aggregator, encrypted."""
+        encryptor = product_scheme.Encryptor(self.parameters, site, key, last_time=NEVER)
+        return product_scheme.contribute(encryptor, values, TIME, aggregator)
 
-    def open(self, key: int, time: int, count: int) -> Program[Floats]:
+    def open(self, key: int, count: int) -> Program[Floats]:
         """Return the logarithms of the products over those of the totals, in nats."""
         opened = yield from product_scheme.open_products(
-            self.parameters, key, self.split.sites, time, count
+            self.parameters, key, self.split.sites, TIME, count
         )
         every = range(len(self.split.class_counts))
         totals = [math.prod(int(self.totals[name][j]) for name in self.totals) for j in every]
@@ -377,15 +352,28 @@ def smoothed_totals(split: Split, table: Table) -> tuple[int, ...]:
     return tuple((table + int(split.alpha)).sum(axis=0).tolist())
 
 
-def check_features(wanted: Mapping[str, Variable], records: LocalData) -> None:
+def check_features(expected: Mapping[str, Variable], records: LocalData) -> None:
     """Refuse records that lack a feature, or have it in other states.
 
     Raises
     ------
-    ValueError
+    DataError
         It names the feature.
     """
-    for name, variable in wanted.items():
-        have = records.variables.get(name)
-        if have is None or have.states != variable.states:
-            raise ValueError(f"the records have no {name!r} in the declared states")
+    for name, variable in expected.items():
+        own = records.variables.get(name)
+        if own is None or own.states != variable.states:
+            raise DataError(f"the records have no {name!r} in the declared states")
+
+
+def check_products(split: Split) -> None:
+    """Refuse products that cannot fit, whatever the tables.
+
+    Raises
+    ------
+    ValueError
+        It says how large they can be.
+    """
+    classes = len(split.class_counts)
+    largest = {name: (int(split.most_total(name)),) * classes for name in split.schema.features}
+    _ = Products(split, b"", largest)

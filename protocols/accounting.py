@@ -1,6 +1,7 @@
-"""What noise on the counts of naive Bayes promises, to whom, and how large it is.
+"""What noise on counts promises, to whom, and how large it is.
 
-A record is in m + 1 counts: its class, and each of m features within it. Noise of the rate
+A record is in one count of each table that is summed: in m + 1 for naive Bayes, its class and each
+of m features within it. Noise of the rate
 eps_c / Delta on each count is (eps_c, delta_c)-private for a neighbour that changes the count by
 Delta; so the model as a whole, with c the number of counts that a neighbour can change, is
 
@@ -33,12 +34,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from mpc.noise import DilutedGeometric, DiscreteLaplace, IntegerNoise, PolyaShare
-from mpc.randomness import Randomness
-from protocols.site.statistics import shapes
-from vertibayes.naive_bayes.base import Schema
+from mpc.randomness import Randomness, SystemRandomness
+from protocols.schema import Declared
+from protocols.site.statistics import Counts, shapes
 
 TAIL = 2.0**-64  # what noise that leaves its slot adds to delta
 ROUNDED = Fraction(1, 2**50)  # what a share like 1/3 may lack of itself
@@ -74,23 +75,25 @@ class Privacy:
     """
 
     eps: float
-    accounting: Literal["whole", "count"] = "whole"
-    protects: Literal["record", "party"] = "record"
-    noise: Literal["polya", "diluted"] = "polya"
+    accounting: str = "whole"
+    protects: str = "record"
+    noise: str = "polya"
     delta: float = 1e-5
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.eps < math.inf:
-            raise ValueError(f"eps = {self.eps}: a finite number above 0 is wanted")
+            raise ValueError(f"eps = {self.eps}: it must be a finite number above 0")
         if not 0 < self.delta < 1:
-            raise ValueError(f"delta = {self.delta}: a number between 0 and 1 is wanted")
+            raise ValueError(f"delta = {self.delta}: it must be between 0 and 1")
         if not 0 < self.gamma <= 1:
-            raise ValueError(f"gamma = {self.gamma}: above 0 and at most 1 is wanted")
+            raise ValueError(f"gamma = {self.gamma}: it must be above 0 and at most 1")
         choices = {"accounting": ("whole", "count"), "protects": ("record", "party")}
         for name, known in (choices | {"noise": ("polya", "diluted")}).items():
             if getattr(self, name) not in known:
-                raise ValueError(f"{name} = {getattr(self, name)!r}: {' or '.join(known)}")
+                raise ValueError(
+                    f"{name} = {getattr(self, name)!r}: it must be {' or '.join(known)}"
+                )
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class Accounting:
 
     Parameters
     ----------
-    schema : Schema
+    schema : Declared
     privacy : Privacy
     most_records : int
         L: how many records a party has at most in a release; declared, as the records' own largest
@@ -182,13 +185,13 @@ class Accounting:
         If a feature is a number, or eps so small or large that no such noise is drawn.
     """
 
-    schema: Schema
+    schema: Declared
     privacy: Privacy
     most_records: int
 
     def __post_init__(self) -> None:
-        if self.schema.numeric:
-            raise ValueError(f"{self.schema.numeric[0]} is a number: this noise is for counts")
+        for name in self.schema.numerics:
+            raise ValueError(f"{name} is a number: this noise is for counts")
         assert self.copy.rate  # an eps that is out of range is refused here
 
     @property
@@ -198,14 +201,17 @@ class Accounting:
 
     @property
     def tables(self) -> int:
-        """In how many tables a record is, in one count of each: m + 1."""
-        return self.schema.counts_of_a_record
+        """In how many tables a record is, in one count of each."""
+        return sum(len(s.families) for s in self.schema.statistics if isinstance(s, Counts))
 
     @property
     def counts(self) -> int:
         """How many counts neighbours differ in at most."""
-        (statistic,) = self.schema.statistics
-        cells = [math.prod(shape) for shape in shapes(statistic, self.schema.variables)]
+        cells = [
+            math.prod(shape)
+            for statistic in self.schema.statistics
+            for shape in shapes(statistic, self.schema.variables)
+        ]
         return sum(min(self.sensitivity, count) for count in cells)
 
     @property
@@ -238,7 +244,7 @@ class Accounting:
         needed = share_of(self.privacy.gamma, members)
         if needed * (1 + ROUNDED) < 1:
             raise ValueError(
-                f"gamma n = {self.privacy.gamma} * {members}: an honest party at least"
+                f"gamma n = {self.privacy.gamma} * {members}: it must be at least one honest party"
             )
         return math.ceil(needed)
 
@@ -262,6 +268,11 @@ class Accounting:
             eps=eps, Delta=Delta, delta=delta, gamma=gamma, n=n, randomness=randomness
         )
 
+    def noises(self, estimates: Sequence[int]) -> list[IntegerNoise]:
+        """Return the noise of parties with these estimates of the number of members."""
+        source = SystemRandomness()
+        return [self.noise(estimate, source) for estimate in estimates]
+
     @property
     def eps(self) -> float:
         """The eps of a release: of all counts together."""
@@ -272,10 +283,16 @@ class Accounting:
         """What turns a chance of failure into delta: 1 + e^eps."""
         return 1 + math.exp(min(self.eps, 600.0))
 
+    def delta(self, members: int) -> float:
+        """Return the delta of a release over so many members: of all counts together."""
+        polya = self.privacy.noise == "polya"
+        beyond = TAIL + polya * members * self._both_ways * SAMPLER
+        return min(self.counts * self.delta_of_a_count + beyond, 1.0)
+
     def reach(self, parties: int, counts: int) -> int:
         """Return what the noise of each party stays within, for all counts of a release.
 
-        But for a chance of 2^-64 / (1 + e^eps).
+        It exceeds this with a chance of 2^-64 / (1 + e^eps).
         """
         return self.copy.bound(1, TAIL / self._both_ways / (parties * counts))
 
@@ -298,11 +315,9 @@ class Accounting:
         checked : bool, default=True
             See `Promise`.
         """
-        polya = self.privacy.noise == "polya"
-        beyond = TAIL + polya * members * self._both_ways * SAMPLER
         return Promise(
             eps=self.eps,
-            delta=min(self.counts * self.delta_of_a_count + beyond, 1.0),
+            delta=self.delta(members),
             protects=self.privacy.protects,
             eps_of_a_count=self.eps_of_a_count,
             delta_of_a_count=self.delta_of_a_count,

@@ -1,0 +1,352 @@
+"""Noisy tables that sites publish: where attributes lie at several sites that all know the class.
+
+    analyst -> P_k    Publish: the schema, who holds what, n_j of each class, eps
+    P_k               n_ij + noise, clipped to 0 .. n_j, of its own attributes i; charges its budget
+    P_k -> analyst    its tables, one after the other, flat
+
+Security: none beyond the noise; what is published is the site's own noisy release. Noise protects
+the training records. It does nothing for n_j, which is public. Neighbours differ in whether a
+training record's value is known to its site, which changes one count of a table by one; two
+different values of it are two such steps, 2 eps (see `RecordNoise`).
+Leakage: the noisy tables, to the analyst. Cost: 1 round after the query's, 8 bytes a cell.
+
+References
+----------
+M. Huai, L. Huang, W. Yang, L. Li, M. Qi: Privacy-preserving naive Bayes classification (2015),
+section 5.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.errors import MalformedMessageError
+from mpc.noise import DiscreteLaplace, Noise, no_noise
+from mpc.rounds import Expect, Message, Party, Program, exchange, send
+from protocols.errors import QueryRefusedError
+from protocols.ledger import Ledger, OpenedTable
+from protocols.queries.scoring import Split, Table, check_features
+from protocols.roles import AnalystRole, SiteRole
+from protocols.schema import Schema
+from protocols.session import Conversation, Query
+from protocols.site.statistics import LocalData, apart, measure
+from protocols.variables import Rows, Variable
+
+ACCOUNTINGS = ("whole", "count")
+Described: TypeAlias = tuple[tuple[str, tuple[str, ...], str], ...]
+
+
+@dataclass(frozen=True)
+class RecordNoise:
+    """What noise protects of a training record, and how much of it a site adds.
+
+    A record is in one count of each feature's table, at the sites that hold them: by basic
+    composition its eps is that of all tables together.
+
+    Parameters
+    ----------
+    eps : float
+        Of a whole record (accounting "whole"), or of each of its counts ("count", as published).
+    accounting : {"whole", "count"}, default="whole"
+        What `eps` is of.
+
+    Raises
+    ------
+    ValueError
+        If `eps` is not a finite number above 0, or there is no such accounting.
+    """
+
+    eps: float
+    accounting: str = "whole"
+
+    def __post_init__(self) -> None:
+        if self.accounting not in ACCOUNTINGS:
+            expected = " or ".join(ACCOUNTINGS)
+            raise ValueError(f"accounting {self.accounting}: it must be {expected}")
+        _ = DiscreteLaplace(eps=self.eps)  # an eps out of range is refused here
+
+    def of_a_table(self, schema: Schema) -> DiscreteLaplace:
+        """Return the noise of each count of each table."""
+        parts = len(schema.features) if self.accounting == "whole" else 1
+        return DiscreteLaplace(eps=self.eps / parts)
+
+    def promise(self, schema: Schema) -> dict[str, Any]:
+        """Return what is promised, as JSON data."""
+        each = self.of_a_table(schema).eps
+        return {
+            "protects": "the attributes of one training record; not its class, nor the counts of "
+            "classes, which are public",
+            "neighbours": "data sets that differ in whether one record's attributes are known; "
+            "two different values of an attribute are twice as far apart",
+            "accounting": self.accounting,
+            "eps_of_a_count": each,
+            "eps_of_a_record": each * len(schema.features),
+            "delta": 0.0,
+            "noise": "discrete Laplace of sensitivity 1, a whole copy by each site alone",
+            "sentence": f"The model is ({each * len(schema.features):.4g}, 0)-differentially "
+            "private for the attributes of one training record, known or not (twice that for "
+            "other values of them); classes are public.",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTables(Message):
+    """One site's tables, flat: int64 of shape (cells,)."""
+
+    kind: ClassVar[str] = "published tables"
+    counts: NDArray[np.int64] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Publish(Query[dict[str, Table]]):
+    """Ask sites for noisy tables of their features by class.
+
+    Parameters
+    ----------
+    target : str
+        The class, which all sites hold.
+    classes : tuple of str
+        Its states.
+    class_counts : ndarray, dtype int64
+        n_j of each class: public.
+    features : tuple
+        Name, states and site of each feature.
+    eps : ndarray of shape (1,), dtype float64
+        Of each count.
+    first, last : int
+        The records that are counted, by their places; last = -1 for all from the first on.
+    """
+
+    kind: ClassVar[str] = "publish"
+    target: str
+    classes: tuple[str, ...]
+    class_counts: NDArray[np.int64]
+    features: Described
+    eps: NDArray[np.float64]
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, split: Split, noise: RecordNoise, first: int = 0, last: int = -1) -> Publish:
+        """Return the query.
+
+        Parameters
+        ----------
+        split : Split
+            The schema, who holds what, and the counts of the classes.
+        noise : RecordNoise
+            How much noise each site adds.
+        first, last : int
+            As above.
+        """
+        eps = np.array([noise.of_a_table(split.schema).eps])
+        counts = np.array(split.class_counts, np.int64)
+        target = split.schema.target
+        described = describe(split)
+        parties = tuple(split.sites)
+        return cls(parties, target.name, target.states, counts, described, eps, first, last)
+
+    def split(self) -> Split:
+        """Return what the query says all sites know; ValueError if it is not a split."""
+        return split_of(self.target, self.classes, self.class_counts, self.features)
+
+    def noise(self) -> DiscreteLaplace:
+        """Return the noise of each count; ValueError if there is no such noise."""
+        if self.eps.shape != (1,):
+            raise ValueError("eps must be one number")
+        return DiscreteLaplace(eps=float(self.eps[0]))
+
+
+def describe(split: Split) -> Described:
+    """Return the name, states and site of each feature."""
+    states = {name: v.states for name, v in split.schema.variables.items()}
+    return tuple((n, states[n], site) for site in split.sites for n in split.holders[site])
+
+
+def split_of(
+    target: str,
+    classes: tuple[str, ...],
+    counts: NDArray[np.int64],
+    features: Described,
+    alpha: float = 1.0,
+) -> Split:
+    """Take `describe` back.
+
+    Parameters
+    ----------
+    target : str
+        The class's name.
+    classes : tuple of str
+        Its states.
+    counts : ndarray, dtype int64
+        n_j of each.
+    features : tuple
+        As `describe` returns.
+    alpha : float, default=1.0
+        As of `Split`.
+
+    Raises
+    ------
+    ValueError
+        If it is not a split.
+    """
+    if counts.ndim != 1 or len({name for name, *_ in features}) < len(features):
+        raise ValueError("class counts of one axis, and each feature once, are expected")
+    schema = Schema(Variable(target, classes), {n: Variable(n, s) for n, s, _ in features})
+    holders: dict[Party, list[str]] = {}
+    for name, _, site in features:
+        holders.setdefault(site, []).append(name)
+    return Split(schema, holders, counts.tolist(), alpha)
+
+
+def count_tables(
+    split: Split, site: Party, data: LocalData, noise: Noise = no_noise
+) -> dict[str, Table]:
+    """Count a site's features by class.
+
+    Parameters
+    ----------
+    split : Split
+        The schema, who holds what, and the counts of the classes.
+    site : Party
+        Whose features are counted.
+    data : LocalData
+        The site's features and the class column.
+    noise : callable, default=no_noise
+        Added to each count: see `RecordNoise.of_a_table`.
+
+    Returns
+    -------
+    tables : dict of str to ndarray of shape (states, classes), dtype int64
+        From 0 to n_j, which is public: noise beyond tells nothing.
+
+    Raises
+    ------
+    ValueError
+        If the data miss a feature or the class, have other states, or other counts of classes than
+        the public ones.
+    """
+    part = Schema(split.schema.target, {n: split.schema.features[n] for n in split.holders[site]})
+    check_features(part.variables, data)
+    arrays = apart(part.statistics, part.variables, measure(part.statistics, data))
+    classes, *tables = arrays[0]
+    if tuple(classes.tolist()) != tuple(split.class_counts):
+        raise ValueError(f"{site}: its records have other counts of classes than the public ones")
+    drawn = noise(sum(table.size for table in tables))
+    ends = np.cumsum([table.size for table in tables])[:-1]
+    pairs = zip(part.categorical, tables, np.split(drawn, ends), strict=True)
+    most = np.array(split.class_counts)
+    return {n: np.clip(table + extra.reshape(table.shape), 0, most) for n, table, extra in pairs}
+
+
+# ---- the site ------------------------------------------------------------------------------------
+
+
+def chosen(site: SiteRole, first: int, last: int) -> LocalData:
+    """Return the site's records at some places.
+
+    Raises
+    ------
+    ValueError
+        If there are no such records.
+    """
+    count = site.data.records
+    end = count if last < 0 else last
+    if not 0 <= first < end <= count:
+        raise ValueError(f"records {first} to {last} of {count}: there are no such records")
+    return LocalData(site.data.variables, site.data.codes).rows(np.arange(first, end))
+
+
+def check_site(site: SiteRole, split: Split) -> None:
+    """Refuse a split that does not name this site, or names what it does not show.
+
+    Raises
+    ------
+    QueryRefusedError
+        If so, or if another site is not found to hold the same records in the same order.
+    """
+    if site.party not in split.holders:
+        raise QueryRefusedError(site.party, "it holds none of the features")
+    names = split.holders[site.party]
+    if hidden := [name for name in names if not site.policy.shows(name)]:
+        raise QueryRefusedError(site.party, f"it does not show {', '.join(hidden)}")
+    strange = sorted(set(split.sites) - site.met - {site.party})
+    if strange and site.data.ids is not None:
+        reason = f"its records are not compared with those of {', '.join(strange)} in this session"
+        raise QueryRefusedError(site.party, reason)
+
+
+def _consider(site: SiteRole, query: Publish) -> None:
+    try:
+        split, noise = query.split(), query.noise()
+        check_site(site, split)
+        _ = count_tables(split, site.party, chosen(site, query.first, query.last))
+    except ValueError as error:
+        raise QueryRefusedError(site.party, str(error)) from None
+    if not site.policy.shows(query.target):
+        raise QueryRefusedError(site.party, f"it does not show {query.target}")
+    if find_spec("opendp") is None:
+        raise QueryRefusedError(site.party, "the noise needs OpenDP, which is not installed")
+    cost = noise.eps * len(split.holders[site.party]), 0.0
+    site.policy.check_budget(site.party, site.memory.spent, cost)
+
+
+def _site(site: SiteRole, query: Publish) -> Program[None]:
+    split, noise = query.split(), query.noise()
+    data = chosen(site, query.first, query.last)
+    site.memory.publish(noise.eps * len(split.holders[site.party]))
+    _note(site.ledger, query, split, site.party, site.analyst)
+    tables = count_tables(split, site.party, data, noise)
+    flat = np.concatenate([tables[name].reshape(-1) for name in split.holders[site.party]])
+    yield from send({site.analyst: PublishedTables(flat)})
+
+
+def _note(ledger: Ledger, query: Publish, split: Split, site: Party, analyst: Party) -> None:
+    held, classes = split.holders[site], len(query.classes)
+    noise = f"discrete Laplace noise, eps = {float(query.eps[0]):.6g} a count"
+    ledger.note(f"counts of {', '.join(held)} by {query.target}, with {noise}", site, (analyst,))
+    names = [(name, query.target) for name in held]
+    states = {name: len(v.states) for name, v in split.schema.variables.items()}
+    ledger.open(OpenedTable(pair, states[pair[0]] * classes, analyst, Rows()) for pair in names)
+
+
+# ---- the analyst ---------------------------------------------------------------------------------
+
+
+def _analyst(analyst: AnalystRole, query: Publish) -> Program[dict[str, Table]]:
+    split = query.split()
+    cells = {site: sum(_cells(split, n) for n in held) for site, held in split.holders.items()}
+    expect = {site: Expect(PublishedTables, n + 64) for site, n in cells.items()}
+    messages = yield from exchange({}, expect)
+    tables: dict[str, Table] = {}
+    for site, message in messages.items():
+        _note(analyst.ledger, query, split, site, analyst.party)
+        if message.counts.shape != (cells[site],) or message.counts.dtype != np.int64:
+            raise MalformedMessageError(site, f"sent other than tables of {cells[site]} counts")
+        tables |= dict(_apart(split, site, message.counts))
+    return tables
+
+
+def _apart(split: Split, site: Party, counts: NDArray[np.int64]) -> Iterator[tuple[str, Table]]:
+    """Return the tables of a site from its flat counts, or blame it for counts that cannot be."""
+    start = 0
+    for name in split.holders[site]:
+        end = start + _cells(split, name)
+        table = counts[start:end].reshape(-1, len(split.class_counts))
+        start = end
+        if (table < 0).any() or (table > np.array(split.class_counts)).any():
+            raise MalformedMessageError(site, f"a count of {name} beyond that of its class")
+        yield name, table
+
+
+def _cells(split: Split, name: str) -> int:
+    return len(split.schema.variables[name].states) * len(split.class_counts)
+
+
+PUBLISH = Conversation(Publish, _analyst).side(SiteRole, _consider, _site)
