@@ -12,58 +12,59 @@ from protocols.site.data import SiteData
 from protocols.variables import Family, Rows
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.cpt import PSEUDO_COUNT, Scores, check_pseudo_count, fit_cpts, scores
+from vertibayes.parameters.cpt import PSEUDO_COUNT, Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
+from vertibayes.settings import LEARNING, Missing
 from vertibayes.structure.k2 import check_max_parents, check_ordering, k2, widest_families
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # stage, steps done, steps at most
 
-MISSING = ("em", "synthetic", "available", "state")
-
 
 @dataclass(frozen=True)
 class Options:
-    """What to learn.
+    """What to learn; `vertibayes.settings.LEARNING` has the bounds of each option.
 
     Parameters
     ----------
     ordering : sequence of str, optional
-        For K2; the study's order if None.
+        All variables, causes before effects, for K2; the study's order if None.
     structure : Structure, optional
-        Learn its CPTs only.
+        If given, only the CPTs of this structure are learned.
     max_parents : int, default=3
+        Maximum number of parents of a node.
     missing : {"em", "synthetic", "available", "state"}, optional
-        Whether missing cells are filled by EM on the families' tables or by the three steps of
-        VertiBayes (the structure is that of available cases), leave their record out of a family's
-        counts, or are a state of their own. "em" if cells are missing and "available" if not, when
-        None.
+        How missing values are treated. "em" fills them by EM on the families' tables, "synthetic"
+        by the three steps of VertiBayes; both learn the structure from available cases.
+        "available" leaves a record out of the counts of a family if a value is missing. "state"
+        counts missing values as a state. None means "em" if values are missing, "available" if not.
     pseudo_count : float, default=0.5
-        Added to each cell of the CPTs; 0 for maximum likelihood.
+        Count added to each cell of the CPTs; 0 gives the maximum likelihood.
     structure_records : int, optional
-        Learn the structure on a common random sample of so many records; CPTs are learned on all.
+        Number of records in a common random sample on which the structure is learned; the CPTs are
+        learned on all records.
     wider_cells : int, default=0
-        How many cells "em" may open beyond those of the families, in wider tables.
+        Number of cells that "em" may reveal in wider tables, beyond those of the families.
     synthetic_records : int, optional
-        How many synthetic records are drawn; as many as there are records if None.
+        Number of synthetic records to draw; as many as there are records if None.
     em_restarts : int, default=0
-        Further random starts of the EM of the three steps.
+        Number of further random starts of the EM of the three steps.
     write_synthetic : bool, default=False
-        Whether synthetic records, missing cells included, are drawn whatever the way, and kept.
-        They are those of the three steps' intermediate network, which opens the families' tables
-        with missing as a state.
+        Whether synthetic records, with missing values, are drawn and kept for any `missing`. The
+        intermediate network of the three steps draws them, which reveals the families' tables with
+        missing values as a state.
 
     Raises
     ------
     ValueError
-        If an option is out of range, or belongs to another way with missing cells.
+        If an option is out of bounds, or does not fit another option; the message names it.
     """
 
     ordering: Sequence[str] | None = None
     structure: Structure | None = None
     max_parents: int = 3
-    missing: str | None = None
+    missing: Missing | None = None
     pseudo_count: float = PSEUDO_COUNT
     structure_records: int | None = None
     wider_cells: int = 0
@@ -72,38 +73,39 @@ class Options:
     write_synthetic: bool = False
 
     def __post_init__(self) -> None:
-        if self.missing is not None and self.missing not in MISSING:
-            raise ValueError(f"missing {self.missing}: one of {', '.join(MISSING)} is wanted")
+        for setting in LEARNING:
+            if setting.name not in ("ordering", "structure"):
+                try:
+                    setting.checked(getattr(self, setting.name))
+                except ValueError as error:
+                    raise ValueError(f"`{setting.name}` {error}") from None
         if self.ordering is not None and self.structure is not None:
-            raise ValueError("a structure needs no ordering: its CPTs only are learned")
-        check_pseudo_count(self.pseudo_count)
-        if self.wider_cells < 0:
-            raise ValueError(f"wider cells of {self.wider_cells}: a number from 0 on is wanted")
-        if self.em_restarts < 0:
-            raise ValueError(f"EM restarts of {self.em_restarts}: a number from 0 on is wanted")
-        if self.synthetic_records is not None and self.synthetic_records < 1:
-            raise ValueError(f"{self.synthetic_records} synthetic records: one at least is wanted")
-        if self.wider_cells and self.missing not in (None, "em"):
-            raise ValueError(f"wider cells are for missing em, not {self.missing}")
+            raise ValueError("`structure` excludes `ordering`: only the CPTs are learned")
+        missing = self.missing or "em"
+        if self.wider_cells and missing != "em":
+            raise ValueError(f"`wider_cells` needs `missing` em, got {missing}")
         if self.em_restarts and self.missing != "synthetic":
-            raise ValueError("EM restarts are for missing synthetic: EM on tables has one start")
-        if self.synthetic_records is not None and not (
-            self.write_synthetic or self.missing == "synthetic"
-        ):
-            raise ValueError("synthetic records are for missing synthetic, or to be kept")
+            raise ValueError(
+                f"`em_restarts` needs `missing` synthetic, got {missing}: EM on tables has one "
+                "start"
+            )
+        draws = self.write_synthetic or self.missing == "synthetic"
+        if self.synthetic_records is not None and not draws:
+            raise ValueError("`synthetic_records` needs `missing` synthetic or `write_synthetic`")
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A network's CPTs, and what came with them.
+    """A network with fitted CPTs, and what else the fit returned.
 
     Attributes
     ----------
     network : Network
+        The structure with its CPTs.
     widenings : tuple of Widening
-        By which neighbours tables were widened, in the order of their choice.
+        The variables by which tables were widened, in the order of their choice.
     synthetic : SiteData, optional
-        The records of the three steps.
+        The synthetic records of the three steps.
     """
 
     network: Network
@@ -118,12 +120,15 @@ class Learned:
     Attributes
     ----------
     network : Network
+        The structure with its CPTs.
     scores : Scores
+        The scores of the structure on the records.
     structure_seconds, parameters_seconds : float
+        Time that the structure and the CPTs took, in seconds.
     pseudo_count : float
-        Added to each cell of the CPTs.
+        Count added to each cell of the CPTs.
     widenings : tuple of Widening
-        By which neighbours tables were widened, in the order of their choice.
+        The variables by which tables were widened, in the order of their choice.
     synthetic : SiteData, optional
         The synthetic records, if they are to be kept.
     """
@@ -143,13 +148,16 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     Parameters
     ----------
     counter : Counter
+        The source of all counts.
     options : Options
+        What to learn.
     progress : callable, optional
         Called with (stage, steps done, steps at most).
 
     Returns
     -------
     learned : Learned
+        The network, its scores and the time that they took.
 
     Raises
     ------
@@ -176,14 +184,14 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     synthetic = fitted.synthetic
     if options.write_synthetic and synthetic is None:
         synthetic = draw_synthetic(counter, structure, records=options.synthetic_records)
-    found = scores(counter, structure, missing=missing == "state")
+    measured = scores(counter, structure, missing=missing == "state")
     seconds = learned - start, perf_counter() - learned
     kept = synthetic if options.write_synthetic else None
-    return Learned(fitted.network, found, *seconds, options.pseudo_count, fitted.widenings, kept)
+    return Learned(fitted.network, measured, *seconds, options.pseudo_count, fitted.widenings, kept)
 
 
 def families_of(counter: Counter, options: Options) -> list[Family]:
-    """Return the widest families whose tables a run may ask for, beside wider tables for EM."""
+    """Return the widest families whose tables a run may ask for, wider tables for EM excepted."""
     if options.structure is not None:
         return list(options.structure.families)
     order = list(counter.variables) if options.ordering is None else options.ordering
@@ -195,35 +203,46 @@ def _silent(stage: str, done: int, steps: int) -> None:
     del stage, done, steps
 
 
-def how_missing(counter: Counter, options: Options) -> str:
-    """Return what is done with missing cells."""
+def how_missing(counter: Counter, options: Options) -> Missing:
+    """Return how missing values are treated."""
     if options.missing is not None:
         return options.missing
-    gaps = any(variable.missing for variable in counter.variables.values())
-    return "em" if gaps else "available"
+    missing = any(variable.missing for variable in counter.variables.values())
+    return "em" if missing else "available"
 
 
 def fit(
     counter: Counter, structure: Structure, options: Options, progress: Progress | None = None
 ) -> Fitted:
-    """Fit the CPTs of a structure, with missing cells as the options say.
+    """Fit the CPTs of a structure.
+
+    Parameters
+    ----------
+    counter : Counter
+        The source of all counts.
+    structure : Structure
+        The structure, over the counter's variables.
+    options : Options
+        How missing values are treated, and the pseudo-count.
+    progress : callable, optional
+        Called with (stage, steps done, steps at most).
 
     Raises
     ------
     ValueError
-        As the fit that is chosen.
+        If the options do not fit the variables or the records.
     """
     missing, pseudo_count = how_missing(counter, options), options.pseudo_count
     tell = partial(progress or _silent, "EM")
     if missing == "em":
-        found = fit_em_from_tables(
+        fitted = fit_em_from_tables(
             counter,
             structure,
             pseudo_count=pseudo_count,
             wider_cells=options.wider_cells,
             progress=tell,
         )
-        return Fitted(found.network, found.widenings)
+        return Fitted(fitted.network, fitted.widenings)
     if missing == "synthetic":
         final, synthetic = fit_three_steps(
             counter,
@@ -239,7 +258,7 @@ def fit(
 
 
 def checks(counter: Counter, options: Options) -> dict[str, Callable[[], object]]:
-    """Return, by option, the checks that it fits the variables and records; they open nothing."""
+    """Return, by option, the checks that it fits variables and records; they reveal no table."""
     if options.structure is not None:
         return {"structure": partial(_check_structure, counter, options.structure)}
     return {
@@ -250,31 +269,34 @@ def checks(counter: Counter, options: Options) -> dict[str, Callable[[], object]
 
 
 def _check_structure(counter: Counter, structure: Structure) -> None:
-    """Refuse a structure over other nodes than the variables, or of wider tables than allowed."""
+    """Refuse a structure whose nodes are not the variables, or with wider tables than allowed."""
     unknown = [node for node in structure.nodes if node not in counter.variables]
-    lacking = [name for name in counter.variables if name not in structure.nodes]
-    for what, names in (("unknown", unknown), ("lacking", lacking)):
+    missing = [name for name in counter.variables if name not in structure.nodes]
+    for what, names in (("has nodes that are no variables", unknown), ("lacks variables", missing)):
         if names:
-            raise ValueError(f"the structure has nodes {what}: {', '.join(names)}")
+            raise ValueError(f"the structure {what}: {', '.join(names)}")
     widest = max(structure.nodes, key=lambda node: len(structure.parents[node]))
     parents, most = len(structure.parents[widest]), counter.most_variables
     if most is not None and parents >= most:
         raise ValueError(
-            f"the structure has a node of too many parents: {widest} has {parents}; the sites "
+            f"the structure has a node with too many parents: {widest} has {parents}; the sites "
             f"allow tables of {most} variables, so at most {most - 1} parents"
         )
 
 
 def sample_rows(counter: Counter, records: int | None) -> Rows:
-    """Return the rows of a sample, all of them if none is wanted.
+    """Return the rows of a random sample of records; all rows if `records` is None.
 
     Raises
     ------
     ValueError
-        If there are not so many records.
+        If there are fewer records.
     """
     if records is None or records == counter.records:
         return Rows()
     if not 1 <= records <= counter.records:
-        raise ValueError(f"a structure sample of {records} of {counter.records} records")
+        raise ValueError(
+            f"the sample for the structure must have between 1 and {counter.records} records, got "
+            f"{records}"
+        )
     return Rows(0, 0, records)

@@ -14,10 +14,10 @@ ADVICE = Advice(
     exclude="removing {names} from [variables]",
     categorical="{names} = { categorical = true }",
     ignore_case="{names} = { ignore_case = true }",
-    more_states="most_states = {count}",
-    cut="COLUMN = { edges = [...] }",
-    edges="edges",
-    identifies="record_key = {names}",
+    more_states="max_states = {count}",
+    cut="COLUMN = { cut = [...] }",
+    edges="cut",
+    identifies="id_column = {names}",
     missing="missing_codes = [{code}]",
     for_shell=False,
 )
@@ -36,14 +36,14 @@ def read_data(site: SiteFile) -> SiteData:
     """
     source = site.data
     columns = read_columns(source.file, keep_spaces=source.keep_spaces)
-    if source.record_key not in columns:
-        raise DataError(f"{source.file}: no column {source.record_key!r} (record_key)")
+    if source.id_column not in columns:
+        raise DataError(f"{source.file}: no column {source.id_column!r} (id_column)")
     unknown = [name for name in site.variables if name not in columns]
     if unknown:
         there = f"no column {', '.join(unknown)} ([variables]); there are {', '.join(columns)}"
         raise DataError(f"{source.file}: {there}")
-    ids = columns[source.record_key]
-    check_ids(str(source.file), f"record_key {source.record_key!r}", ids)
+    ids = columns[source.id_column]
+    check_ids(str(source.file), f"id_column {source.id_column!r}", ids)
     offered = {name: columns[name] for name in site.variables}
     data = SiteData.from_text(str(source.file), offered, _encoding(site), ids, strict=source.strict)
     for variable in data.variables.values():
@@ -61,8 +61,8 @@ def _encoding(site: SiteFile) -> Encoding:
         states={name: spec.states for name, spec in specs.items() if spec.states},
         categorical=[name for name, spec in specs.items() if spec.categorical],
         bins=source.bins,
-        most_states=source.most_states,
-        cuts={name: spec.edges for name, spec in specs.items() if spec.edges},
+        max_states=source.max_states,
+        cuts={name: spec.cut for name, spec in specs.items() if spec.cut},
         binning=source.binning,
         ignore_case=[name for name, spec in specs.items() if spec.ignore_case],
         own_bins={name: spec.bins for name, spec in specs.items() if spec.bins is not None},

@@ -31,8 +31,14 @@ from protocols.deployment.parts import (
 )
 from protocols.deployment.tables import TomlFile
 from protocols.policy import Policy
-from protocols.sizes import parse_size
+from protocols.settings import Setting
 from protocols.transports.mailbox import RELAY
+
+STUDY = (
+    Setting("variables", "texts", "Variables of the study; all that the sites offer if empty.", ()),
+    Setting("memory", "size", "Memory that one query may take at a party; as much as the sites "
+            "allow if not given."),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,8 +158,7 @@ class StudyFile:
         known = "study", "analyst", "dealer", "sites", "learning", "validation", "relay"
         file.check(known)
         study = file.table("study")
-        folder, variables = study.path("folder", "study"), study.names("variables", ())
-        memory = study.made("memory", parse_size) if "memory" in study else None
+        folder, values = study.path("folder", "study"), study.take_all(STUDY)
         study.end()
         own = file.table("analyst")
         party, key = own_party(own)
@@ -170,9 +175,8 @@ class StudyFile:
             sites=tuple(sites),
             dealer=dealer[0],
             pinned=dict([*sites.items(), dealer]),
-            variables=variables,
-            memory=memory,
             relay=relay,
+            **values,
         )
 
     @property

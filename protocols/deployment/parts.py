@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,12 +14,35 @@ from mpc.rounds import Party
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
 from protocols.public_keys import decode_public
-from protocols.site.binning import METHODS
-from protocols.sizes import parse_size
+from protocols.settings import SITE_DATA, VARIABLE, Setting
 from protocols.transports.cells import Certificates
 from protocols.transports.nvflare import NAME, RESERVED
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")  # the transport takes no IPv6
+
+POLICY = (
+    Setting("most_variables", "whole", "Maximum number of variables in one table.",
+            Policy.most_variables, least=1),
+    Setting("fewest_records", "whole", "Minimum number of records that a table counts, leaves out, "
+            "or differs in from others.", Policy.fewest_records, least=1),
+    Setting("most_row_sets", "whole", "Maximum number of different record sets, in all studies.",
+            Policy.most_row_sets, least=1),
+    Setting("most_cells", "whole", "Maximum number of cells in the tables of one query.",
+            Policy.most_cells, least=1),
+    Setting("most_failed_meets", "whole", "Maximum number of lists of people from another site "
+            "that differ from this site's, since the last equal list.",
+            Policy.most_failed_meets, least=1),
+    Setting("most_memory", "size", "Memory that one query may take at this party.",
+            Policy.most_memory, least=1),
+    Setting("exact_sums", "flag", "Take part in sums without noise over sites with other records.",
+            Policy.exact_sums),
+    Setting("most_epsilon", "number", "Privacy budget: the sum of the epsilon of all releases with "
+            "noise that this site takes part in.", Policy.most_epsilon, least=0),
+    Setting("most_delta", "number", "Privacy budget: the sum of the delta of all releases.",
+            Policy.most_delta, least=0),
+    Setting("most_scores", "whole", "Maximum number of records whose scores leave, in all studies.",
+            Policy.most_scores, least=0),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,8 +71,8 @@ class VariableSpec:
     ----------
     states : tuple of str
         Declared, in order; found in the data if empty.
-    edges : tuple of Decimal
-        Inner edges of bins, ascending; bins are found if empty.
+    cut : tuple of Decimal
+        Inner edges of bins, ascending; taken from the data if empty.
     categorical : bool
         Whether its numbers are names.
     bins : float, optional
@@ -60,7 +82,7 @@ class VariableSpec:
     """
 
     states: tuple[str, ...] = ()
-    edges: tuple[Decimal, ...] = ()
+    cut: tuple[Decimal, ...] = ()
     categorical: bool = False
     bins: float | None = None
     ignore_case: bool = False
@@ -71,10 +93,10 @@ class DataSource:
     """A site's data file, and how it is read; see `protocols.site.encoding.Encoding`."""
 
     file: Path
-    record_key: str
+    id_column: str
     missing_codes: tuple[str, ...]
     bins: float
-    most_states: int
+    max_states: int
     binning: str
     keep_spaces: bool
     strict: bool
@@ -239,92 +261,35 @@ def _certificates(table: Table) -> Certificates | None:
 
 def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
     """Return a policy over variables, from its table."""
-    table, known = file.table("policy"), Policy()
-    numbers: dict[str, int] = {
-        name: table.whole(name, getattr(known, name), least=1)
-        for name in (
-            "most_variables",
-            "fewest_records",
-            "most_row_sets",
-            "most_cells",
-            "most_failed_meets",
-        )
-    }
-    memory = table.made("most_memory", parse_size) if "most_memory" in table else known.most_memory
-    exact = table.flag("exact_sums", known.exact_sums)
-    epsilon = table.number("most_epsilon", known.most_epsilon)
-    delta = table.number("most_delta", known.most_delta)
-    scores = table.whole("most_scores", known.most_scores)
+    table = file.table("policy")
+    values = table.take_all(POLICY)
     table.end()
-    return Policy(
-        variables,
-        **numbers,
-        most_memory=memory,
-        exact_sums=exact,
-        most_epsilon=epsilon,
-        most_delta=delta,
-        most_scores=scores,
-    )
+    return Policy(variables, **values)
 
 
 def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource:
     """Return where a site's data are, from its table."""
     table = file.table("data")
-    found = DataSource(
-        table.path("file"),
-        table.text("record_key"),
-        table.names("missing_codes", ()),
-        _share(table, 0.1),
-        table.whole("most_states", 100, least=2),
-        table.text("binning", "equal-frequency"),
-        table.flag("keep_spaces", False),
-        table.flag("strict", False),
-    )
+    source = DataSource(**table.take_all(SITE_DATA))
     table.end()
-    if found.binning not in METHODS:
-        raise table.error("binning", f"must be {' or '.join(METHODS)}, got {found.binning!r}")
-    if found.record_key in variables:
-        reason = f"{found.record_key!r} is a variable; identifiers never leave a site"
-        raise table.error("record_key", reason)
-    return found
+    if source.id_column in variables:
+        reason = f"{source.id_column!r} is also in [variables]; identifiers never leave a site"
+        raise table.error("id_column", reason)
+    return source
 
 
 def variables_of(file: TomlFile) -> dict[str, VariableSpec]:
     """Return how each offered column becomes a variable, from its table."""
-    found = {name: _variable(table) for name, table in file.table("variables").tables()}
-    if not found:
-        raise file.error(("variables",), "at least one variable is wanted")
-    return found
+    specs = {name: _variable(table) for name, table in file.table("variables").tables()}
+    if not specs:
+        raise file.error(("variables",), "it is empty; name at least one variable")
+    return specs
 
 
 def _variable(table: Table) -> VariableSpec:
-    spec = VariableSpec(
-        table.names("states", ()),
-        _edges(table),
-        table.flag("categorical", False),
-        _share(table) if "bins" in table else None,
-        table.flag("ignore_case", False),
-    )
+    spec = VariableSpec(**table.take_all(VARIABLE))
     table.end()
-    ways = [name for name in ("states", "edges", "categorical", "bins") if name in table]
+    ways = [name for name in ("states", "cut", "categorical", "bins") if name in table]
     if len(ways) > 1:
-        raise table.error(ways[1], f"one of {', '.join(ways)} is wanted, not several")
-    if "states" in table and len(spec.states) < 2:
-        raise table.error("states", "two states at least are wanted")
+        raise table.error(ways[1], f"{' and '.join(ways)} exclude each other: give one of them")
     return spec
-
-
-def _share(table: Table, default: float | None = None) -> float:
-    found = table.number("bins", default)
-    if not 0 < found <= 0.5:
-        raise table.error("bins", "a share of the records is wanted: above 0, at most 0.5")
-    return found
-
-
-def _edges(table: Table) -> tuple[Decimal, ...]:
-    found = table.numbers("edges", [])
-    if any(a >= b for a, b in pairwise(found)):
-        raise table.error("edges", "the edges are not ascending")
-    if "edges" in table and not found:
-        raise table.error("edges", "one edge at least is wanted")
-    return tuple(Decimal(str(edge)) for edge in found)

@@ -1,23 +1,25 @@
-"""Configuration files: TOML whose every key is looked at, and errors that name file, key and line.
+"""Configuration files: TOML of which every key is checked; errors name the file, key and line.
 
-The parser of the standard library keeps no positions. A key's line is found when an error needs it:
-it is where the shortest beginning of the file ends that parses and has the key.
+The standard library's parser keeps no positions. The line of a key is computed when an error needs
+it: the shortest beginning of the file that parses and has the key ends on that line.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+
+from protocols.settings import REQUIRED, Setting
 
 T = TypeVar("T")
 
 Keys = tuple[str, ...]
 
-QUOTES = "a path with \\ stands in single quotes: 'C:\\new\\table.csv'"
+QUOTES = "put a path with \\ in single quotes: 'C:\\new\\table.csv'"
 
 _POSITION = re.compile(r"(.*?) \(at (?:line (\d+), column \d+|(end of document))\)")
 
@@ -37,7 +39,7 @@ class TomlFile:
         Raises
         ------
         ValueError
-            If there is none, or it is no TOML: it names the file and the line.
+            If there is no such file, or it is not TOML; the message names the file and the line.
         """
         try:
             text = _text(path)
@@ -45,16 +47,16 @@ class TomlFile:
         except FileNotFoundError:
             raise ValueError(f"{path}: no such file") from None
         except IsADirectoryError:
-            raise ValueError(f"{path}: a folder, a file is wanted") from None
+            raise ValueError(f"{path}: it is a folder; expected a file") from None
         except tomllib.TOMLDecodeError as error:
             raise ValueError(_placed(path, text, str(error))) from None
         except RecursionError:
-            raise ValueError(f"{path}: tables or arrays too deep within each other") from None
+            raise ValueError(f"{path}: tables or arrays are nested too deeply") from None
         except OSError as error:
             raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
 
     def error(self, keys: Keys, reason: str) -> ValueError:
-        """Return the error about a key; that of the next table above it that is there."""
+        """Return the error about a key, with the line of the key or of the table that it is in."""
         name = ".".join(keys)
         while keys:
             line = self.line(keys)
@@ -64,11 +66,11 @@ class TomlFile:
         return ValueError(f"{self.path}: {name}: {reason}")
 
     def line(self, keys: Keys) -> int | None:
-        """Return the line on which a key stands; None if there is none."""
+        """Return the line of a key; None if the file does not have the key."""
         if not _has(self.values, keys):
             return None
         lines = self.text.splitlines(keepends=True)
-        whole = 0  # lines of the longest beginning that parses and lacks the key
+        whole = 0  # lines of the longest beginning that parses and does not have the key
         for end in range(1, len(lines) + 1):
             try:
                 values = tomllib.loads("".join(lines[:end]))
@@ -80,20 +82,20 @@ class TomlFile:
         return whole + 1
 
     def table(self, name: str) -> Table:
-        """Return a table of the file; an empty one if it is not there."""
+        """Return a table of the file; an empty table if the file does not have it."""
         return Table(self, (), self.values).table(name)
 
     def check(self, known: Collection[str]) -> None:
-        """Refuse tables that are unknown here.
+        """Refuse tables that this kind of file does not have.
 
         Raises
         ------
         ValueError
-            It names them.
+            If there is one; the message names it.
         """
         for name in self.values:
             if name not in known:
-                raise self.error((name,), f"unknown here; known are {', '.join(known)}")
+                raise self.error((name,), f"unknown table; expected {', '.join(known)}")
 
 
 def _text(path: Path) -> str:
@@ -102,38 +104,38 @@ def _text(path: Path) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{path}, line {line}: not in UTF-8: save it as UTF-8") from None
+        raise ValueError(f"{path}, line {line}: not UTF-8 text; save it as UTF-8") from None
 
 
 def _placed(path: Path, text: str, error: str) -> str:
     """Return a parser's error with its line in front."""
-    found = _POSITION.fullmatch(error)
-    if found is None:
-        return f"{path}: no TOML ({error})"
-    line = found[2] or str(len(text.splitlines()))
-    advice = f"; {QUOTES}" if "escape" in found[1] or "hex value" in found[1] else ""
-    return f"{path}, line {line}: no TOML ({found[1]}){advice}"
+    match = _POSITION.fullmatch(error)
+    if match is None:
+        return f"{path}: not TOML ({error})"
+    line = match[2] or str(len(text.splitlines()))
+    advice = f"; {QUOTES}" if "escape" in match[1] or "hex value" in match[1] else ""
+    return f"{path}, line {line}: not TOML ({match[1]}){advice}"
 
 
 def _has(values: Mapping[str, Any], keys: Keys) -> bool:
-    found: Any = values
+    value: Any = values
     for key in keys:
-        if not isinstance(found, dict) or key not in found:
+        if not isinstance(value, dict) or key not in value:
             return False
-        found = found[key]
+        value = value[key]
     return True
 
 
 class Table:
-    """A table of a file, from which keys are taken; those left over in the end are errors.
+    """A table of a file. Readers take its keys; `end` refuses the keys that nobody has taken.
 
-    Each method that takes a key raises ValueError if its value is not of the kind wanted, or if it
-    is not there and no default is given: it names file, line and key.
+    Each method that takes a key raises ValueError if the value is not as expected, or if the key is
+    missing and has no default. The message names the file, the line and the key.
     """
 
     def __init__(self, file: TomlFile, keys: Keys, values: Mapping[str, Any]) -> None:
         self.file, self.keys, self.values = file, keys, values
-        self._asked: dict[str, None] = {}  # which keys are known here
+        self._asked: dict[str, None] = {}  # the known keys
 
     def __contains__(self, key: str) -> bool:
         self._asked[key] = None
@@ -144,76 +146,55 @@ class Table:
         return self.file.error((*self.keys, key), reason)
 
     def table(self, key: str) -> Table:
-        """Take a table; an empty one if it is not there."""
+        """Take a table; an empty table if the key is missing."""
         self._asked[key] = None
-        found = self.values.get(key, {})
-        if not isinstance(found, dict):
-            raise self.error(key, "a table is wanted")
-        return Table(self.file, (*self.keys, key), found)
+        values = self.values.get(key, {})
+        if not isinstance(values, dict):
+            raise self.error(key, f"must be a table, got {values!r}")
+        return Table(self.file, (*self.keys, key), values)
 
     def tables(self) -> Iterator[tuple[str, Table]]:
-        """Take all that is in it, tables by name."""
+        """Take all its tables, with their names."""
         for key in self.values:
             yield key, self.table(key)
-
-    def texts(self) -> dict[str, str]:
-        """Take all that is in it, texts by name."""
-        return {key: self.text(key) for key in self.values}
 
     def text(self, key: str, default: str | None = None) -> str:
         """Take a text."""
         found: str = self._take(key, default, str, "a text")
         if not found.strip():
-            raise self.error(key, "empty")
+            raise self.error(key, "it is empty; expected a text")
         return found
 
-    def flag(self, key: str, default: bool) -> bool:
-        """Take true or false."""
-        return bool(self._take(key, default, bool, "true or false"))
+    def take(self, setting: Setting) -> Any:
+        """Take the value of a setting; its default if the table does not have it.
 
-    def whole(
-        self, key: str, default: int | None = None, *, least: int = 0, most: int | None = None
-    ) -> int:
-        """Take a whole number."""
-        found: int = self._take(key, default, int, "a whole number")
-        if isinstance(found, bool) or found < least:
-            raise self.error(key, f"a whole number from {least} on is wanted")
-        if most is not None and found > most:
-            raise self.error(key, f"a whole number from {least} to {most} is wanted")
-        return found
+        A path is relative to the file's folder.
+        """
+        if setting.old in self.values:
+            raise self.error(setting.old, f"{setting.old} is now called {setting.name}")
+        if setting.name not in self and setting.default is not REQUIRED:
+            return setting.default
+        found = self._take(setting.name, None, object, setting.expected)
+        try:
+            value = setting.checked(found)
+        except ValueError as error:
+            raise self.error(setting.name, str(error)) from None
+        is_path = setting.kind in ("path", "names or file") and isinstance(value, str)
+        return self.path(setting.name) if is_path else value
 
-    def number(self, key: str, default: float | None = None) -> float:
-        """Take a number."""
-        found = self._take(key, default, (int, float), "a number")
-        if isinstance(found, bool):
-            raise self.error(key, "a number is wanted")
-        return float(found)
-
-    def names(self, key: str, default: Collection[str] | None = None) -> tuple[str, ...]:
-        """Take a list of texts."""
-        found = self._take(key, default, (list, tuple), "a list of texts")
-        if not all(isinstance(text, str) for text in found):
-            raise self.error(key, "a list of texts is wanted")
-        if len(set(found)) < len(found):
-            raise self.error(key, "a text stands twice")
-        return tuple(found)
-
-    def numbers(self, key: str, default: Collection[float] | None = None) -> list[float]:
-        """Take a list of numbers."""
-        found = self._take(key, default, list, "a list of numbers")
-        if any(isinstance(item, bool) or not isinstance(item, int | float) for item in found):
-            raise self.error(key, "a list of numbers is wanted")
-        return list(found)
+    def take_all(self, settings: Iterable[Setting]) -> dict[str, Any]:
+        """Take the values of several settings, by name."""
+        return {setting.name: self.take(setting) for setting in settings}
 
     def path(self, key: str, default: str | None = None) -> Path:
-        """Take a path: relative to the file's folder."""
+        """Take a path, which is relative to the file's folder."""
         text = self.text(key, default)
         if not text.isprintable():  # "C:\\new" has a new line
             raise self.error(key, f"{text!r} has control characters; {QUOTES}")
         return self.file.path.parent / text
 
     def made(self, key: str, make: Callable[[str], T], default: str | None = None) -> T:
-        """Take a text and make something of it; its ValueErrors get a place."""
+        """Take a text and return what `make` makes of it; its ValueErrors get the key's line."""
         text = self.text(key, default)
         try:
             return make(text)
@@ -226,17 +207,17 @@ class Table:
         Raises
         ------
         ValueError
-            It names the first, and those that are known.
+            If there is one; the message names it and the known keys.
         """
         for key in self.values:
             if key not in self._asked:
-                raise self.error(key, f"unknown here; known are {', '.join(self._asked)}")
+                raise self.error(key, f"unknown key; expected one of {', '.join(self._asked)}")
 
-    def _take(self, key: str, default: Any, kind: Any, wanted: str) -> Any:
+    def _take(self, key: str, default: Any, kind: Any, expected: str) -> Any:
         self._asked[key] = None
-        found = self.values.get(key, default)
-        if found is None:
-            raise self.error(key, f"lacking; {wanted} is wanted")
-        if not isinstance(found, kind):
-            raise self.error(key, f"{wanted} is wanted")
-        return found
+        value = self.values.get(key, default)
+        if value is None:
+            raise self.error(key, f"missing; expected {expected}")
+        if not isinstance(value, kind):
+            raise self.error(key, f"must be {expected}, got {value!r}")
+        return value

@@ -51,22 +51,22 @@ folder = "memory"                # what this site has promised and revealed: bac
 
 [data]
 file = "records.csv"             # never leaves this machine; with \\ in it, as 'C:\\data\\x.csv'
-record_key = "id"                # the column that identifies people: the same people at all sites
+id_column = "id"                 # identifies people: all sites must hold the same people
 # missing_codes = ["NA"]         # what says missing, beside the empty field; in one: "age=999"
 # bins = 0.1                     # share of the records in a bin of numbers
 # binning = "equal-frequency"    # or "equal-width"
-# most_states = 100              # a variable with more is left out
+# max_states = 100               # a variable with more is left out
 # keep_spaces = false            # spaces around names and values
 # strict = false                 # whether variables that would be left out are errors
 
 # The variables that are offered, one a line; a column that is not named here is never looked at.
 #   {{}}                           its states as found in the data; more than 16 numbers are binned
 #   {{ states = ["no", "yes"] }}   these states, in this order; another value is an error
-#   {{ edges = [18, 65] }}         numbers in these bins: up to 18, up to 65, above
+#   {{ cut = [18, 65] }}           numbers in these bins: up to 18, up to 65, above
 #   {{ bins = 0.2 }}               numbers in bins of a fifth of the records
 #   {{ categorical = true }}       numbers or dates that are names
 #   {{ ignore_case = true }}       "yes" and "YES" are one state
-# A name with a space stands in quotes: "blood pressure" = {{ edges = [120, 140] }}
+# A name with a space stands in quotes: "blood pressure" = {{ cut = [120, 140] }}
 [variables]
 {variables}
 
@@ -97,12 +97,12 @@ max_parents = 3
 # ordering = ["a", "b"]          # for K2; as in the study if not given
 # structure = "structure.json"   # learn the CPTs of this structure only
 # missing = "em"                 # em, synthetic, available or state
-# pseudo_count = 0.5            # added to each cell of the CPTs; 0: maximum likelihood
+# pseudo_count = 0.5             # added to each cell of the CPTs; 0: maximum likelihood
 # structure_records = 10_000     # learn the structure on a sample of so many
 
 # [validation]
 # target = "a"
-# methods = ["scv"]              # scv, svdg, public
+# validate = ["scv"]             # scv, svdg, public
 # folds = 10
 """
 

@@ -34,7 +34,7 @@ class Encoding:
         Columns whose texts are names, numbers and dates too: never binned.
     bins : float, default=0.1
         The share of the records in a bin of a numeric column.
-    most_states : int, default=100
+    max_states : int, default=100
     cuts : mapping of str to sequence of Decimal
         The inner edges of the bins of some columns, ascending.
     binning : str, default="equal-frequency"
@@ -56,7 +56,7 @@ class Encoding:
     states: Mapping[str, Sequence[str]] = field(default_factory=dict)
     categorical: Collection[str] = ()
     bins: float = 0.1
-    most_states: int = 100
+    max_states: int = 100
     cuts: Mapping[str, Sequence[Decimal]] = field(default_factory=dict)
     binning: str = "equal-frequency"
     ignore_case: Collection[str] = ()
@@ -72,8 +72,8 @@ class Encoding:
                 raise ValueError(
                     f"bins must be above 0 and at most 0.5 of the records, got {share}"
                 )
-        if not 2 <= self.most_states <= 65_000:
-            raise ValueError(f"most states must be from 2 to 65000, got {self.most_states}")
+        if not 2 <= self.max_states <= 65_000:
+            raise ValueError(f"max_states must be from 2 to 65000, got {self.max_states}")
         if self.binning not in METHODS:
             raise ValueError(f"binning must be {' or '.join(METHODS)}, got {self.binning!r}")
         for name, edges in self.cuts.items():
@@ -124,10 +124,10 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
     states = found.states
     if len(states) < 2:
         raise given.unsuitable("constant", f"one value, {states[0]!r}, {given.everywhere()}")
-    if len(states) > encoding.most_states:
+    if len(states) > encoding.max_states:
         raise given.unsuitable(
             "too many states",
-            f"{len(states)} states, more than {encoding.most_states}",
+            f"{len(states)} states, more than {encoding.max_states}",
             f"{encoding.advice.states(len(states))} keeps it",
         )
     encoded = _codes(name, column, states, found.code_of)

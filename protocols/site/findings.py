@@ -60,11 +60,11 @@ class Advice:
     strict: str = "--strict"
     for_shell: bool = True
 
-    def quoted(self, text: str) -> str:
-        """Return a name or value as it is typed where the encoding is set."""
+    def quoted(self, *texts: str) -> str:
+        """Return names or values as they are typed where the encoding is set."""
         if self.for_shell:
-            return shlex.quote(text)
-        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            return shlex.quote(",".join(f'"{t}"' if "," in t else t for t in texts))
+        return ", ".join('"' + t.replace("\\", "\\\\").replace('"', '\\"') + '"' for t in texts)
 
     def missing_code(self, text: str) -> str:
         """Return how a value is named as missing."""
@@ -76,8 +76,7 @@ class Advice:
 
     def of(self, template: str, names: Sequence[str]) -> str:
         """Return a remedy for columns."""
-        between = " " if self.for_shell else ", "
-        return template.replace(NAMES, between.join(self.quoted(name) for name in names))
+        return template.replace(NAMES, self.quoted(*names))
 
 
 COMMAND_LINE = Advice()

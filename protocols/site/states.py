@@ -70,7 +70,7 @@ class StateFinder:
     def _as_states(self) -> str:
         """Return how the column's texts are kept as states."""
         advice = self.encoding.advice
-        many = len(self.counts) > self.encoding.most_states
+        many = len(self.counts) > self.encoding.max_states
         return advice.categorical + (f" {advice.states(len(self.counts))}" if many else "")
 
     def few_known(self) -> Iterator[Finding]:

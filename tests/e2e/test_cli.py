@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from time import perf_counter
@@ -11,10 +12,11 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from tests.e2e.command import FILES, learn, outputs, predict, read_rows, write
+from tests.e2e.command import FILES, learn, outputs, predict, read_rows, run, write
 from vertibayes.bif import read_bif_file
 from vertibayes.cli import main
-from vertibayes.cli.data_options import several_values
+from vertibayes.cli.options import separated, values_of
+from vertibayes.settings import LEARNING, READING
 
 
 def test_one_file_over_sites(folder, tmp_path, capsys):
@@ -56,7 +58,7 @@ def test_options(folder, tmp_path, capsys):
     code, told, _ = learn(
         capsys, tmp_path / "out", "--data", folder / "all.csv", "--exclude", "LVFAILURE",
         "--ordering", tmp_path / "order.json", "--partition", tmp_path / "part.json",
-        "--max-parents", 1, "--pseudo-count", 0.5, "--missing-codes", "LOW", "-9",
+        "--max-parents", 1, "--pseudo-count", 0.5, "--missing-codes", "LOW,-9",
         "--missing", "state", "--structure-records", 1500, "--quiet",
     )  # fmt: skip
     assert code == 0 and told == ""
@@ -100,13 +102,38 @@ def test_numbers_are_binned_at_their_site(tmp_path, capsys):
     assert network.variables["x"].states[0].startswith("le_")
 
 
-def test_options_with_several_values():
-    assert several_values(["learn", "--exclude", "A", "B", "--sites", "2"]) == [
-        "learn", "--exclude", "A", "--exclude", "B", "--sites", "2",
-    ]  # fmt: skip
-    assert several_values(["--missing-codes", "-9", "-99", "?", "--quiet"]) == [
-        "--missing-codes", "-9", "--missing-codes", "-99", "--missing-codes", "?", "--quiet",
-    ]  # fmt: skip
+def test_an_option_takes_several_values_with_commas_or_repeated():
+    assert separated("A, B") == ["A", "B"]
+    assert separated('A,"B, in kg"') == ["A", "B, in kg"]
+    assert separated("-9,-99,?") == ["-9", "-99", "?"]
+    (exclude,) = (setting for setting in READING if setting.name == "exclude")
+    assert values_of([exclude], {"exclude": ["A,B", "C", "B"]}) == {"exclude": ("A", "B", "C")}
+    assert values_of([exclude], {"exclude": None}) == {"exclude": ()}
+
+
+@pytest.mark.parametrize("command", ["learn", "nb"])
+def test_several_values_in_a_row_are_refused_with_the_accepted_forms(capsys, tmp_path, command):
+    required = ["--method", "hdpnb", "--parties", 2, "--target", "x"] if command == "nb" else []
+    code, _, error = run(
+        capsys, command, "--data", "f.csv", "--out", tmp_path / "o", *required,
+        "--exclude", "A", "B",
+    )  # fmt: skip
+    assert code == 2 and error.startswith("vertibayes: unexpected argument 'B': expected ")
+    assert error.endswith(
+        "; separate several values of an option by commas, as --exclude a,b, or repeat the option\n"
+    )
+
+
+def test_help_lists_the_choices_the_bounds_and_the_defaults(capsys):
+    code, out, _ = run(capsys, "learn", "--help")
+    parts = re.split(r"\n  (--[a-z-]+) ", out)
+    shown = {name: " ".join(t.split()) for name, t in zip(parts[1::2], parts[2::2], strict=True)}
+    assert code == 0
+    for setting in (*READING, *LEARNING):
+        text = shown[setting.option]
+        assert "|".join(setting.choices) in text and setting.limits in text
+        has_default = setting.kind != "flag" and setting.default not in (None, ())
+        assert has_default == ("[default: " in text), text
 
 
 def test_the_demo(capsys, tmp_path):

@@ -85,7 +85,7 @@ KEPT = {  # name: values, options, the message in full, states
     ),
     "999 and -1 named": (
         [999 if p % 30 == 0 else -1 if p % 50 == 1 else AGES[p] for p in PLACES],
-        ("--missing-codes", "x=-1", "x=999", "--bins", 0.5),
+        ("--missing-codes", "x=-1,x=999", "--bins", 0.5),
         "",
         None,
     ),
@@ -253,7 +253,7 @@ def test_all_columns_are_in_one_message_and_equal_findings_in_one_line(tmp_path,
     assert learned(capsys, tmp_path, path)[0] == message
     code, _, error = learn(capsys, tmp_path / "2", "--data", path, "--sites", 2, "--strict")
     assert code == 2 and error == (
-        f"vertibayes: {path}: 2 columns cannot be used; leave out with --exclude k e\n"
+        f"vertibayes: {path}: 2 columns cannot be used; leave out with --exclude k,e\n"
         "  k: one value, '1', in all 300 records\n"
         "  e: no values\n"
     )
@@ -359,7 +359,7 @@ def test_naive_bayes_takes_cut_points_and_equal_width(tmp_path, capsys):
         (["--cut", "b=1"], "--cut b: no such column; there are age, y"),
         (["--cut", "y=1"], "y has text, not numbers, as 'yes'; --cut is for numeric columns"),
         (["--ignore-case", "b"], "--ignore-case b: no such column; there are age, y"),
-        (["--binning", "even"], "binning must be equal-frequency or equal-width, got 'even'"),
+        (["--binning", "even"], "binning must be equal-frequency or equal-width, got even"),
     ],
 )
 def test_bins_that_cannot_be(tmp_path, capsys, options, reason):

@@ -38,41 +38,45 @@ def bad_options():
     yield (
         ["--sites", "2", "--missing", "guess"],
         {},
-        "missing guess: one of em, synthetic, available, state is",
+        "--missing must be em, synthetic, available or state, got guess",
     )
     yield (
         ["--sites", "2", "--missing", "state", "--wider-cells", "9"],
         {},
-        "wider cells are for missing em, not state",
+        "--wider-cells needs --missing em, got state",
     )
-    yield ["--sites", "2", "--wider-cells", "-1"], {}, "wider cells of -1"
-    yield ["--sites", "2", "--em-restarts", "1"], {}, "EM restarts are for missing synthetic"
-    yield ["--sites", "2", "--synthetic-records", "9"], {}, "synthetic records are for missing syn"
+    yield ["--sites", "2", "--wider-cells", "-1"], {}, "--wider-cells must be a whole"
+    yield ["--sites", "2", "--em-restarts", "1"], {}, "--em-restarts needs --missing syn"
+    yield ["--sites", "2", "--synthetic-records", "9"], {}, "--synthetic-records needs --missing"
     yield (
         ["--sites", "2", "--synthetic-records", "0", "--missing", "synthetic"],
         {},
-        "0 synthetic records: one at least",
+        "--synthetic-records must be a whole number, at least 1, got 0",
     )
     yield (
         ["--sites", "2", "--max-parents", "-1"],
         {},
-        "--max-parents must be between 0 and 7 (the sites allow tables of 8 variables), got -1",
+        "--max-parents must be a whole number, at least 0 and at most 20, got -1",
     )
     yield (
         ["--sites", "2", "--pseudo-count", "-1"],
         {},
-        "pseudo-count must be a finite number of at least 0, got -1.0",
+        "--pseudo-count must be a number, at least 0, got -1",
     )
     yield (
         ["--sites", "2", "--bins", "10"],
         {},
-        "--bins must be above 0 and at most 0.5 of the records, got 10; --bins 0.1 gives ten bins",
+        "--bins must be a number, above 0 and at most 0.5, got 10",
     )
-    yield ["--sites", "2", "--max-states", "1"], {}, "most states must be from 2 to 65000, got 1"
+    yield (
+        ["--sites", "2", "--max-states", "1"],
+        {},
+        "--max-states must be a whole number, at least 2",
+    )
     yield (
         ["--sites", "2", "--structure-records", "99"],
         {},
-        "a structure sample of 99 of 20 records",
+        "must have between 1 and 20 records, got 99",
     )
     yield ["--sites", "2", "--structure-records", "15"], {}, "leave out 5, and at least 10"
     yield (
@@ -103,13 +107,17 @@ def bad_options():
         {"s.json": '{"nodes": ["a", "b"], "edges": [["a", "q"]]}'},
         "a -> q has an unknown",
     )
-    yield structure, {"s.json": '{"nodes": ["a"], "edges": []}'}, "lacking: b"
-    yield structure, {"s.json": '{"nodes": ["a", "b", "c"], "edges": []}'}, "unknown: c"
+    yield structure, {"s.json": '{"nodes": ["a"], "edges": []}'}, "the structure lacks variables: b"
+    yield (
+        structure,
+        {"s.json": '{"nodes": ["a", "b", "c"], "edges": []}'},
+        "has nodes that are no variables: c",
+    )
     yield structure, {"s.json": "[]"}, "s.json: not a structure; expected {"
     partition = ["--partition", "p.json"]
     yield partition, {"p.json": '{"x": ["a"], "y": ["a", "b"]}'}, "'a' is at two sites, x and y"
-    yield partition, {"p.json": '{"x": ["a"], "y": ["q"]}'}, "'q', which is no column"
-    yield partition, {"p.json": '{"x": ["a"]}'}, "at no site: b"
+    yield partition, {"p.json": '{"x": ["a"], "y": ["q"]}'}, "'q', which is not a column"
+    yield partition, {"p.json": '{"x": ["a"]}'}, "no site holds b"
     yield partition, {"p.json": '{"x": ["a", "b"], "y": []}'}, "'y' holds no column"
     yield partition, {"p.json": '{"dealer": ["a"], "y": ["b"]}'}, "'dealer' is the dealer: no site"
     yield [*partition, "--sites", "2"], {"p.json": '{"x": ["a", "b"]}'}, "specify one"
@@ -184,7 +192,7 @@ def _chain(folder, names):
         ("--max-parents", "must be between 0 and 7 (the sites allow tables of 8 variables), got 8"),
         (
             "--structure",
-            "the structure has a node of too many parents: j has 9; the sites allow tables of 8 "
+            "the structure has a node with too many parents: j has 9; the sites allow tables of 8 "
             "variables, so at most 7 parents",
         ),
     ],
@@ -200,10 +208,10 @@ def test_tables_wider_than_the_sites_allow_are_refused(tmp_path, capsys, option,
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--max-parents", 21], "--max-parents must be between 0 and 7"),
+        (["--max-parents", 20], "--max-parents must be between 0 and 7"),
         (["--ordering", "o.json"], "the ordering has unknown variables: q"),
-        (["--structure", "s.json"], "the structure has nodes unknown: q"),
-        (["--structure-records", 21], "a structure sample of 21 of 20 records"),
+        (["--structure", "s.json"], "the structure has nodes that are no variables: q"),
+        (["--structure-records", 21], "must have between 1 and 20 records, got 21"),
         (["--structure-records", 15], "they would leave out 5"),
         (["--memory", "100B"], "allow more memory, or fewer parents"),
         (["--validate", "scv", "--target", "q"], "--target q: no such variable; there are a, b"),
@@ -244,13 +252,13 @@ def test_other_separators_are_named(tmp_path, capsys):
         (["--target", "a"], "--validate and --target belong together"),
         (
             ["--validate", "x", "--target", "a"],
-            "--validate x: no such validation; choose from public,scv,svdg",
+            "--validate must be a list of public, scv or svdg, got x",
         ),
         (["--validate", "public", "--target", "a"], "--public FILE belong together"),
         (["--validate", "scv", "--target", "z"], "--target z: no such variable; there are a, b"),
         (
             ["--validate", "svdg", "--target", "a", "--folds", "1"],
-            "--folds must be 2 or more, got 1",
+            "--folds must be a whole number, at least 2, got 1",
         ),
         (["--validate", "svdg", "--target", "a", "--folds", "4"], "svdg has at most 2 folds here"),
     ],
@@ -285,6 +293,6 @@ def test_a_run_that_fails_after_tables_were_opened_keeps_the_ledger(tmp_path, ca
         capsys, tmp_path / "out", "--data", path, "--sites", 2, "--structure-records", 55,
         "--validate", "svdg", "--target", "a", "--folds", 2,
     )  # fmt: skip
-    assert code == 2 and told == "" and "tables had been opened" in error
+    assert code == 2 and told == "" and "tables were revealed" in error
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["ledger.json"]
     assert json.loads((tmp_path / "out" / "ledger.json").read_text())["tables"]

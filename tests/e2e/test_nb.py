@@ -168,24 +168,24 @@ def test_bins_and_gaps(tmp_path, capsys, monkeypatch):
 
 def bad():
     epsilon = ["--epsilon", "1"]
-    yield ["--epsilon", "0"], "--epsilon 0.0: a number from 1e-06 to 100 is wanted"
-    yield ["--epsilon", "-1"], "--epsilon -1.0: a number from 1e-06 to 100 is wanted"
-    yield ["--epsilon", "nan"], "--epsilon nan"
+    yield ["--epsilon", "0"], "--epsilon must be a number, at least 1e-06 and at most 100, got 0"
+    yield ["--epsilon", "-1"], "--epsilon must be a number, at least 1e-06 and at most 100, got -1"
+    yield ["--epsilon", "nan"], "at most 100, got nan"
     yield [], "--epsilon E is wanted, or --noise none"
     yield [*epsilon, "--noise", "none"], "--epsilon E is wanted, or --noise none"
     yield [*epsilon, "--noise", "polya"], "--noise polya: vdpnb has laplace or none"
     yield [*epsilon, "--via", "masked"], "--via masked: vdpnb has additive or product"
     yield [*epsilon, "--protect", "party"], "--protect party: vdpnb has record"
-    yield [*epsilon, "--accounting", "x"], "--accounting x: vdpnb has whole or count"
+    yield [*epsilon, "--accounting", "x"], "--accounting must be whole or count, got x"
     yield [*epsilon, "--gamma", "0.5"], "--delta and --gamma are hdpnb's"
-    yield [*epsilon, "--method", "snb"], "--method snb: one of hdpnb, vdpnb"
+    yield [*epsilon, "--method", "snb"], "--method must be hdpnb or vdpnb, got snb"
     yield [*epsilon, "--method", "hdpnb", "--noise", "laplace"], "hdpnb has polya or diluted"
     yield [*epsilon, "--parties", "1"], "--parties 1: from 2 to 2, the features"
     yield [*epsilon, "--parties", "3"], "each site holds one at least"
     yield [*epsilon, "--target", "q"], "--target q: there are a, b, c"
     yield [*epsilon, "--alpha", "0"], "alpha = 0.0: a finite number above 0"
-    yield [*epsilon, "--alpha", "nan"], "alpha = nan"
-    yield [*epsilon, "--holdout", "1"], "--holdout 1.0: a share between 0 and 1"
+    yield [*epsilon, "--alpha", "nan"], "--alpha must be a number, at least 0, got nan"
+    yield [*epsilon, "--holdout", "1"], "--holdout must be a number, above 0 and below 1, got 1"
     yield [*epsilon, "--holdout", "0.001"], "--holdout 0.001 of 40 records: none is left"
     yield [*epsilon, "--holdout", "0.1", "--test", "g.csv"], "--test and --holdout both"
     yield [*epsilon, "--test", "none.csv"], "none.csv: no such file"
@@ -202,7 +202,7 @@ def bad():
         "--target c: the column is left out: one value, 'x', in all 18 records",
     )
     yield [*epsilon, "--data", "gone.csv"], "c has records of one class"
-    yield ["--epsilon", "1e-15"], "--epsilon 1e-15: a number from 1e-06"
+    yield ["--epsilon", "1e-15"], "at least 1e-06 and at most 100, got 1e-15"
 
 
 @pytest.mark.parametrize(("options", "reason"), list(bad()))

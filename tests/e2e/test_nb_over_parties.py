@@ -71,13 +71,16 @@ def test_its_model_predicts(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--epsilon", "0"], "--epsilon 0.0: a number from 1e-06 to 100 is wanted"),
+        (["--epsilon", "0"], "must be a number, at least 1e-06 and at most 100, got 0"),
         ([], "--epsilon E is wanted, or --noise none"),
         (["--noise", "none", "--gamma", "0.5"], "--gamma is of the noise, and --noise none"),
         (["--noise", "none", "--protect", "party"], "--protect is of the noise"),
         (["--epsilon", "1", "--noise", "laplace"], "hdpnb has polya or diluted or none"),
         (["--epsilon", "1", "--gamma", "0.01"], "gamma n = 0.01 * 3: an honest party at least"),
-        (["--epsilon", "101"], "--epsilon 101.0: a number from 1e-06 to 100 is wanted"),
+        (
+            ["--epsilon", "101"],
+            "--epsilon must be a number, at least 1e-06 and at most 100, got 101",
+        ),
         (["--epsilon", "1", "--parties", "1"], "--parties 1: from 2 to 2000, the records"),
         (["--epsilon", "1", "--parties", "2001"], "--parties 2001: from 2 to 2000"),
     ],

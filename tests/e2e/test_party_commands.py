@@ -80,7 +80,7 @@ def test_check_has_an_exit_status(capsys, folder):
 def test_a_party_whose_file_is_at_fault_does_not_start(capsys, tmp_path, kind):
     (tmp_path / "x.toml").write_text("[unknown]\n")
     code, out, error = run(capsys, kind, tmp_path / "x.toml")
-    assert code == 2 and not out and "x.toml, line 1: unknown: unknown here" in error
+    assert code == 2 and not out and "x.toml, line 1: unknown: unknown table" in error
 
 
 def test_an_error_of_the_system_names_the_file_and_no_number(capsys, folder):

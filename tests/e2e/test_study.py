@@ -82,7 +82,7 @@ def test_a_study_gone_on_with_asks_only_what_is_missing(capsys, folder, tmp_path
     ledger = SiteFile.read(folder / "north" / "site.toml").ledger
     before = ledger.read_text().count('"tables"')
     code, _, error = learn_study(capsys, folder, tmp_path / "again")
-    assert code == 0 and "going on with" in error
+    assert code == 0 and "resuming the study with" in error
     assert ledger.read_text().count('"tables"') == before
     for file in ("model.bif", "structure.json"):
         assert (tmp_path / "first" / file).read_text() == (tmp_path / "again" / file).read_text()

@@ -38,38 +38,44 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("max_parents = 3", "max_parent = 3", "learning.max_parent: unknown here"),
-        ("max_parents = 3", "max_parents = 'x'", "learning.max_parents: a whole number is wanted"),
-        ("max_parents = 3", "missing = 'x'", "learning.missing: missing x: one of em, syn"),
+        ("max_parents = 3", "max_parent = 3", "learning.max_parent: unknown key"),
+        ("max_parents = 3", "max_parents = 'x'", "learning.max_parents: must be a whole number"),
+        ("max_parents = 3", "missing = 'x'", "learning.missing: must be em, synthetic, av"),
         (
             "max_parents = 3",
             "max_parents = 99",
-            "learning.max_parents: a whole number from 0 to 20",
+            "learning.max_parents: must be a whole number, at least 0 and at most 20, got 99",
         ),
         (
             "max_parents = 3",
             "pseudo_count = nan",
-            "learning.pseudo_count: the pseudo-count must be a finite number of at least 0",
+            "learning.pseudo_count: must be a number, at least 0, got nan",
         ),
-        ("max_parents = 3", "em_restarts = 1", "learning.em_restarts: EM restarts are for"),
+        ("max_parents = 3", "em_restarts = 1", "learning.em_restarts: em_restarts needs m"),
         ("max_parents = 3", "structure = 'none.json'", "none.json: no such file"),
         (
             "# [validation]",
             "[validation]\ntarget = 'sex'",
-            "validation.target: methods and target bel",
+            "validation.target: validate and target b",
         ),
-        ("# [validation]", "[validation]\nfolds = 1", "validation.folds: a whole number from 2"),
+        ("# [validation]", "[validation]\nfolds = 1", "validation.folds: must be a whole number"),
         (
             "# [validation]",
-            "[validation]\nmethods = ['cv']\ntarget = 'sex'",
-            "validation.methods: methods cv: no such validation; choose from public,scv,svdg",
+            "[validation]\nvalidate = ['cv']\ntarget = 'sex'",
+            "validation.validate: must be a list of public, scv or svdg, got cv",
         ),
         (
             "# [validation]",
-            "[validation]\nmethods = ['public']\ntarget = 'sex'\npublic = 'none.csv'",
+            "[validation]\nvalidate = ['public']\ntarget = 'sex'\npublic = 'none.csv'",
             "validation.public: ",
         ),
-        ("[learning]", "[learn]", "learn: unknown here"),
+        (
+            "# [validation]",
+            "[validation]\nmethods = ['scv']",
+            "validation.methods: methods is now called validate",
+        ),
+        ("max_parents = 3", "learner = 'x'", "learning.learner: must be bayesian_network or naive"),
+        ("[learning]", "[learn]", "learn: unknown table"),
     ],
 )
 def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
@@ -84,13 +90,24 @@ def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
     assert code == 2 and reason in wrong and "--" not in wrong
 
 
+def test_check_reads_the_settings_of_a_naive_bayes_study(capsys, folder):
+    study = folder / "analyst" / "study.toml"
+    of_it = "learner = 'naive_bayes'\nmethod = 'hdpnb'\ntarget = 'sex'\ngamma = 0.5"
+    change(study, "max_parents = 3", of_it)
+    code, output, _ = run(capsys, "check", study)
+    assert code == 0, output
+    change(study, "gamma = 0.5", "gamma = 0")
+    code, output, _ = run(capsys, "check", study)
+    assert code == 2 and "learning.gamma: must be a number, above 0 and at most 1, got 0" in output
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
         ('# variables = ["a", "b"] ', 'variables = ["q"] #', "no site shows q"),
         ("max_parents = 3", "ordering = ['age']", "learning.ordering: the ordering "),
-        ("max_parents = 3", "structure_records = 301", "learning.structure_records: a structure"),
-        ("max_parents = 3", "structure = 's.json'", "learning.structure: the structure has nodes"),
+        ("max_parents = 3", "structure_records = 301", "learning.structure_records: the sample f"),
+        ("max_parents = 3", "structure = 's.json'", "learning.structure: the structure lacks va"),
         (
             "max_parents = 3",
             "max_parents = 3 # more than north allows",
@@ -99,13 +116,13 @@ def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
         ),
         (
             "# [validation]",
-            "[validation]\nmethods = ['scv']\ntarget = 'smoke'",
+            "[validation]\nvalidate = ['scv']\ntarget = 'smoke'",
             "validation.target: target smoke: no such variable; there are age, sex, pulse, drug, "
             "outcome",
         ),
         (
             "# [validation]",
-            "[validation]\nmethods = ['svdg']\ntarget = 'sex'\nfolds = 99",
+            "[validation]\nvalidate = ['svdg']\ntarget = 'sex'\nfolds = 99",
             "validation.folds: folds 99: the sites answer for",
         ),
     ],
@@ -125,7 +142,7 @@ def test_what_does_not_fit_what_the_sites_offer_is_named_before_a_table_is_opene
 def test_a_validation_of_the_file(capsys, folder, tmp_path):
     study = folder / "analyst" / "study.toml"
     change(
-        study, "# [validation]", "[validation]\ntarget = 'outcome'\nmethods = ['scv']\nfolds = 2"
+        study, "# [validation]", "[validation]\ntarget = 'outcome'\nvalidate = ['scv']\nfolds = 2"
     )
     assert learn_study(capsys, folder, tmp_path / "out")[0] == 0
     assert "scv" in json.loads((tmp_path / "out" / "validation.json").read_text())

@@ -130,5 +130,5 @@ def test_other_people_at_one_site_stop_the_run(folder, tmp_path):
 def test_a_party_that_does_not_start_is_named_and_the_others_are_ended(folder, tmp_path):
     change(folder / "south" / "site.toml", "[policy]", "[polici]")
     code, said = up(folder, tmp_path / "out", "--quiet")
-    assert code == 2 and "polici: unknown here" in said
+    assert code == 2 and "polici: unknown table" in said
     assert said.splitlines()[-1] == "vertibayes: south has ended before it was connected"

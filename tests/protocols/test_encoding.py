@@ -72,7 +72,7 @@ def test_declared_numbers_are_not_binned():
 @pytest.mark.parametrize(("declared", "dtype"), [(255, np.uint8), (256, np.uint16)])
 def test_codes_take_two_bytes_where_one_is_too_few(declared, dtype):
     states = tuple(str(i) for i in range(declared))
-    encoding = Encoding(states={"x": states}, most_states=300)
+    encoding = Encoding(states={"x": states}, max_states=300)
     variable, codes, _ = encode("site", "x", TextColumn.of([*states, ""]), encoding)
     assert codes.dtype == dtype and codes.tolist() == list(range(declared + 1))
     assert variable == Variable("x", states, missing=True)
@@ -109,8 +109,8 @@ IDS = [str(i) for i in range(50)]
         (["a", "a", ""], {}, ": one value, 'a', in all 3 records but 1, which have none"),
         (["a", "a"], {"states": {"x": ("a",)}}, ": one value, 'a', in all 2 records"),
         ([""] * 3, {"states": {"x": ("a", "b")}}, ": no values"),
-        (list("abca"), {"most_states": 2}, ": 3 states, more than 2; --max-states 3 keeps it"),
-        (list("ab"), {"states": {"x": "abc"}, "most_states": 2}, ": 3 states, more than 2"),
+        (list("abca"), {"max_states": 2}, ": 3 states, more than 2; --max-states 3 keeps it"),
+        (list("ab"), {"states": {"x": "abc"}, "max_states": 2}, ": 3 states, more than 2"),
         (
             ["a", "b", "a", "d"],
             {"states": {"x": "ab"}},
@@ -146,8 +146,8 @@ def test_what_is_no_identifier(values):
         ({"cuts": {"x": [2, 1]}}, "the edges of 'x' must be one number or more, ascending"),
         ({"cuts": {"x": []}}, "the edges of 'x' must be one number"),
         ({"bins": float("nan")}, "got nan"),
-        ({"most_states": 1}, "from 2 to 65000"),
-        ({"most_states": 65_001}, "from 2 to 65000"),
+        ({"max_states": 1}, "from 2 to 65000"),
+        ({"max_states": 65_001}, "from 2 to 65000"),
     ],
 )
 def test_an_encoding_out_of_range_is_refused(options, reason):

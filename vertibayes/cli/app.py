@@ -7,24 +7,24 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from vertibayes.cli.data_options import (
-    Binning,
-    Bins,
-    Categorical,
-    Cut,
-    Exclude,
-    IgnoreCase,
-    KeepSpaces,
-    MaxStates,
-    MissingCodes,
-    Strict,
-    several_values,
+from protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, Setting
+from vertibayes.cli.deployment import STOPPED, Quiet, commands, leave, stop_when_told
+from vertibayes.cli.options import as_options, check_arguments, takes, values_of
+from vertibayes.settings import (
+    LEARNING,
+    MEMORY,
+    NAIVE_BAYES,
+    OUT,
+    PARTIES,
+    READING,
+    SPLIT,
+    TEST,
+    VALIDATION,
 )
-from vertibayes.cli.deployment import STOPPED, commands, leave, stop_when_told
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -39,11 +39,13 @@ app = typer.Typer(
 
 app.add_typer(commands)
 
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
+EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
+ONE_FILE = Setting("data", "path", "Records, as CSV, which are dealt to the parties.", REQUIRED,
+                   shown="FILE.csv[.gz]")  # fmt: skip
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_asked: bool) -> None:
+    if is_asked:
         from vertibayes import __version__
 
         sys.stdout.write(f"vertibayes {__version__}\n")
@@ -60,10 +62,10 @@ def _callback(
     del version
 
 
-@app.command("learn")
+@app.command("learn", context_settings=EXTRA)
+@takes(OUT, *SPLIT, *READING, MEMORY, *LEARNING, *(s for s in VALIDATION if s != MISSING_CODES))
 def _learn(
     context: typer.Context,
-    out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
     study: Annotated[
         Path | None,
         typer.Argument(
@@ -71,260 +73,63 @@ def _learn(
             "and --quiet."
         ),
     ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="FILE.csv[.gz] to split over --sites; or NAME=FILE: repeat --data for each site."
-        ),
-    ] = None,
-    sites: Annotated[int | None, typer.Option(help="How many sites to split FILE over.")] = None,
-    partition: Annotated[
-        Path | None, typer.Option(help='JSON {"site": ["column", ...]}: who holds what.')
-    ] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="Identifies records; matches them between files.")
-    ] = None,
-    exclude: Exclude = None,
-    missing_codes: MissingCodes = None,
-    categorical: Categorical = None,
-    ordering: Annotated[
-        Path | None,
-        typer.Option(
-            help="JSON list of all variables, causes before effects; default: as in the data. "
-            "Another order gives another network: CHILD's is 0, 20 or some 50 edges from the truth "
-            "in its true, alphabetical or reversed order."
-        ),
-    ] = None,
-    structure: Annotated[
-        Path | None,
-        typer.Option(help='JSON {"nodes": [...], "edges": [[parent, child], ...]}: CPTs only.'),
-    ] = None,
-    max_parents: Annotated[
-        int, typer.Option(help="Maximum number of parents of a node, 0 to 7.")
-    ] = 3,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            help="em: fill by EM on tables (the default where cells are missing); synthetic: the "
-            "three steps of VertiBayes; available: count complete families; state: a state."
-        ),
-    ] = None,
-    wider_cells: Annotated[
-        int,
-        typer.Option(
-            help="em: number of further cells to open, in tables widened by the most informative "
-            "variable."
-        ),
-    ] = 0,
-    synthetic_records: Annotated[
-        int | None, typer.Option(help="How many synthetic records are drawn; as many as there are.")
-    ] = None,
-    write_synthetic: Annotated[
-        bool,
-        typer.Option(
-            "--write-synthetic",
-            help="Write records drawn from the tables with missing as a state, which it opens.",
-        ),
-    ] = False,
-    em_restarts: Annotated[int, typer.Option(help="synthetic: further random starts of EM.")] = 0,
-    target: Annotated[str | None, typer.Option(help="What --validate predicts.")] = None,
-    validate: Annotated[
-        str | None, typer.Option(help="Some of public,scv,svdg: writes validation.json.")
-    ] = None,
-    public: Annotated[
-        Path | None, typer.Option(help="FILE.csv[.gz] of records for --validate public.")
-    ] = None,
-    folds: Annotated[
-        int,
-        typer.Option(help="Number of folds for scv and svdg; svdg needs 10 records in each fold."),
-    ] = 10,
-    pseudo_count: Annotated[
-        float,
-        typer.Option(
-            help="Added to each cell of the CPTs, so that predictions meet no probability of zero; "
-            "0: maximum likelihood. Counts, structure and scores are exact either way."
-        ),
-    ] = 0.5,
-    bins: Bins = 0.1,
-    binning: Binning = "equal-frequency",
-    cut: Cut = None,
-    ignore_case: IgnoreCase = None,
-    max_states: MaxStates = 100,
-    keep_spaces: KeepSpaces = False,
-    strict: Strict = False,
-    structure_records: Annotated[
-        int | None, typer.Option(help="Learn the structure on a sample of so many records.")
-    ] = None,
-    memory: Annotated[
-        str, typer.Option(help="Memory that all parties may take together: 512MiB, 4GiB.")
-    ] = "1GiB",
-    seed: Annotated[int, typer.Option(help="Seed of the random split of columns.")] = 0,
     quiet: Quiet = False,
+    **given: Any,
 ) -> None:
-    """Learn a Bayesian network from columns held by several sites.
+    """Learn a Bayesian network from columns that several sites hold.
 
     For example: vertibayes learn --data patients.csv --sites 3 --out results
 
     or, with sites on other machines: vertibayes learn study.toml --out results
 
     OUT has model.json, model.bif, model.bifxml, structure.json, structure.svg, summary.json and
-    ledger.json; validations add validation.json and a picture each, --write-synthetic adds
-    synthetic.csv.
+    ledger.json. Validations add validation.json and a picture each; --write-synthetic adds
+    synthetic.csv. An option with several values takes them separated by commas, or is repeated.
     """
     stop_when_told()
+    check_arguments(context.args)
     if study is not None:
         from vertibayes.cli.study import check_alone, run_study
 
         check_alone(context, study)
-        return run_study(study, out, quiet)
-    if not data:
+        return run_study(study, given["out"], quiet)
+    if not given["data"]:
         raise ValueError("specify a study.toml or --data FILE: neither was given")
-    from vertibayes.cli.inputs import Source, read_ordering, read_structure
-    from vertibayes.cli.learn import run_learn
+    from vertibayes.cli.inputs import Source
+    from vertibayes.cli.learn import options_from, run_learn
     from vertibayes.cli.validations import Validations
-    from vertibayes.learning import Options
 
-    methods = tuple(filter(None, (name.strip() for name in (validate or "").split(","))))
-    codes = tuple(missing_codes or ())
-    source = Source(
-        tuple(data),
-        sites,
-        partition,
-        id_column,
-        exclude=tuple(exclude or ()),
-        missing_codes=codes,
-        categorical=tuple(categorical or ()),
-        bins=bins,
-        max_states=max_states,
-        cut=tuple(cut or ()),
-        binning=binning,
-        ignore_case=tuple(ignore_case or ()),
-        keep_spaces=keep_spaces,
-        strict=strict,
-        seed=seed,
-        memory=_bytes(memory),
-    )
-    options = Options(
-        ordering=read_ordering(ordering),
-        structure=read_structure(structure),
-        max_parents=max_parents,
-        missing=missing,
-        pseudo_count=pseudo_count,
-        structure_records=structure_records,
-        wider_cells=wider_cells,
-        synthetic_records=synthetic_records,
-        em_restarts=em_restarts,
-        write_synthetic=write_synthetic,
-    )
-    validations = Validations(methods, target, folds, public, codes)
-    return run_learn(source, out, options=options, validations=validations, quiet=quiet)
+    source = Source(**values_of([*SPLIT, *READING, MEMORY], given))
+    options = options_from(values_of(LEARNING, given))
+    validations = Validations(**values_of(VALIDATION, given))
+    return run_learn(source, given["out"], options=options, validations=validations, quiet=quiet)
 
 
-def _bytes(memory: str) -> int:
-    from protocols.sizes import parse_size
-
-    try:
-        return parse_size(memory)
-    except ValueError as error:
-        raise ValueError(f"--memory: {error}") from None
-
-
-@app.command("nb")
-def _nb(
-    data: Annotated[str, typer.Option(help="FILE.csv[.gz] to be dealt to --parties.")],
-    target: Annotated[str, typer.Option(help="The column to be predicted.")],
-    method: Annotated[
-        str, typer.Option(help="hdpnb: parties hold records; vdpnb: parties hold attributes.")
-    ],
-    parties: Annotated[int, typer.Option(help="How many parties FILE is dealt to.")],
-    out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="Privacy budget of the noise, above 0; required unless --noise none."),
-    ] = None,
-    noise: Annotated[
-        str | None,
-        typer.Option(
-            help="none; hdpnb: polya (shares of one copy, the default) or diluted (as published); "
-            "vdpnb: laplace (a copy at each site, the default)."
-        ),
-    ] = None,
-    accounting: Annotated[
-        str, typer.Option(help="--epsilon is of the whole that --protect names; count: of a count.")
-    ] = "whole",
-    protect: Annotated[str, typer.Option(help="record; hdpnb also: party, all its records.")] = (
-        "record"
-    ),
-    delta: Annotated[float, typer.Option(help="hdpnb, diluted noise.")] = 1e-5,
-    gamma: Annotated[float, typer.Option(help="hdpnb: least share of honest parties.")] = 1.0,
-    via: Annotated[
-        str,
-        typer.Option(
-            help="additive; hdpnb: or masked. vdpnb predicts tests by sums of logarithms "
-            "(additive) or by products of counts (product)."
-        ),
-    ] = "additive",
-    alpha: Annotated[float, typer.Option(help="Added to each count of a feature.")] = 1.0,
-    test: Annotated[
-        Path | None, typer.Option(help="FILE.csv[.gz] of records to test the model on.")
-    ] = None,
-    holdout: Annotated[
-        float | None, typer.Option(help="Share of the records to hold out and test on, as 0.1.")
-    ] = None,
-    id_column: Annotated[str | None, typer.Option(help="Identifies records: no feature.")] = None,
-    exclude: Exclude = None,
-    missing_codes: MissingCodes = None,
-    categorical: Categorical = None,
-    bins: Bins = 0.1,
-    binning: Binning = "equal-frequency",
-    cut: Cut = None,
-    ignore_case: IgnoreCase = None,
-    max_states: MaxStates = 100,
-    keep_spaces: KeepSpaces = False,
-    strict: Strict = False,
-    seed: Annotated[int, typer.Option(help="Seed of how FILE is dealt and held out.")] = 0,
-    quiet: Quiet = False,
-) -> None:
+@app.command("nb", context_settings=EXTRA)
+@takes(ONE_FILE, OUT, *NAIVE_BAYES, PARTIES, *TEST, *READING)
+def _nb(context: typer.Context, quiet: Quiet = False, **given: Any) -> None:
     """Learn a naive Bayes classifier, with noise or without.
 
     For example: vertibayes nb --data cars.csv --target class --method vdpnb --parties 6 --epsilon 1
     --holdout 0.1 --out results
 
     OUT has model.json, model.bif, model.bifxml, structure.json, structure.svg, summary.json and
-    ledger.json.
+    ledger.json. An option with several values takes them separated by commas, or is repeated.
     """
+    check_arguments(context.args)
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.naive_bayes import Request, run_nb
 
-    source = Source(
-        (data,),
-        id_column=id_column,
-        exclude=tuple(exclude or ()),
-        missing_codes=tuple(missing_codes or ()),
-        categorical=tuple(categorical or ()),
-        bins=bins,
-        max_states=max_states,
-        cut=tuple(cut or ()),
-        binning=binning,
-        ignore_case=tuple(ignore_case or ()),
-        keep_spaces=keep_spaces,
-        strict=strict,
-        seed=seed,
-    )
-    request = Request(
-        method, target, parties, epsilon, noise, accounting, protect, delta, gamma, via, alpha,
-        test, holdout,
-    )  # fmt: skip
-    run_nb(source, request, out, quiet=quiet)
+    source = Source((str(given["data"]),), **values_of(READING, given))
+    request = Request(**values_of([*NAIVE_BAYES, PARTIES, *TEST], given))
+    run_nb(source, request, given["out"], quiet=quiet)
 
 
 @app.command("demo")
 def _demo(
-    out: Annotated[
-        Path | None, typer.Option(help="A folder, new or empty, for the results.")
-    ] = None,
-    records: Annotated[int, typer.Option(help="How many to draw from ALARM.")] = 10_000,
-    sites: Annotated[int, typer.Option(help="How many sites hold the columns.")] = 3,
+    out: Annotated[Path | None, typer.Option(help=OUT.help)] = None,
+    records: Annotated[int, typer.Option(help="Number of records to draw from ALARM.")] = 10_000,
+    sites: Annotated[int, typer.Option(help="Number of sites that hold the columns.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the records and of the split.")] = 0,
 ) -> None:
     """Learn the ALARM network, and compare it with the truth."""
@@ -333,32 +138,35 @@ def _demo(
     run_demo(out, records, sites, seed)
 
 
-@app.command("predict")
+@app.command("predict", context_settings=EXTRA)
+@takes(ID_COLUMN, MISSING_CODES)
 def _predict(
-    model: Annotated[Path, typer.Option(help="A model: model.json, .bif or .bifxml.")],
-    data: Annotated[Path, typer.Option(help="FILE.csv[.gz] with any of its variables.")],
-    target: Annotated[str, typer.Option(help="The variable to predict; its column is not used.")],
-    out: Annotated[Path, typer.Option(help="A new CSV file, a line for each record.")],
-    id_column: Annotated[str | None, typer.Option(help="Identifiers: first column of OUT.")] = None,
-    missing_codes: Annotated[
-        list[str] | None, typer.Option(help="What says missing, beside the empty field.")
-    ] = None,
+    context: typer.Context,
+    model: Annotated[Path, typer.Option(help="Model: model.json, .bif or .bifxml.")],
+    data: Annotated[Path, typer.Option(help="FILE.csv[.gz] with any of the model's variables.")],
+    target: Annotated[str, typer.Option(help="Variable to predict; its column is not used.")],
+    out: Annotated[Path, typer.Option(help="New CSV file, with a line for each record.")],
     missing_state: Annotated[
         bool,
         typer.Option(
-            "--missing-state", help="Of a model learned with --missing state: empty is that state."
+            "--missing-state",
+            help="For a model learned with --missing state: take missing values as that state.",
         ),
     ] = False,
+    **given: Any,
 ) -> None:
     """Predict a variable from what each record has of the others.
 
-    OUT has, for each record, the most probable state, the probability of each state, and a note if
-    the model calls the record impossible, which a model learned with a pseudo-count never does.
-    A value that the model does not know is a warning and is taken as missing.
+    OUT has, for each record, the identifier if --id-column is given, the most probable state, the
+    probability of each state, and a note if the record is impossible under the model. No record is
+    impossible under a model that was learned with a pseudo-count above 0. A value that the model
+    does not know is taken as missing, with a warning.
     """
+    check_arguments(context.args)
     from vertibayes.cli.predict import run_predict
 
-    run_predict(model, data, target, out, id_column, tuple(missing_codes or ()), missing_state)
+    values = values_of([ID_COLUMN, MISSING_CODES], given)
+    run_predict(model, data, target, out, missing_state=missing_state, **values)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -370,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stderr.write("vertibayes: stopped\n")
         leave(stop.code if isinstance(stop.code, int) else 0)
         raise
-    except BaseException:  # a fault of ours, or nobody reads what is said
+    except BaseException:  # a defect, or standard output is closed
         sys.excepthook(*sys.exc_info())
         leave(1)
         sys.exit(1)
@@ -385,11 +193,10 @@ def _main(arguments: Sequence[str] | None) -> None:
     from mpc.errors import ProtocolError
     from protocols.errors import QueryRefusedError, TransportError, words
 
-    given = several_values(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(given, standalone_mode=True)
+        app(None if arguments is None else list(arguments), standalone_mode=True)
     except (ValueError, OSError, ProtocolError, QueryRefusedError, TransportError) as error:
-        sys.stderr.write(f"vertibayes: {words(error)}\n")
+        sys.stderr.write(f"vertibayes: {as_options(words(error))}\n")
         sys.exit(2)
     except MemoryError:
         sys.stderr.write(

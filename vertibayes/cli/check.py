@@ -102,10 +102,9 @@ def _listen(relay: RelayAddress) -> str | None:
 
 
 def _study(file: StudyFile) -> None:
-    from vertibayes.cli.study import options_of, validations_of
+    from vertibayes.cli.study import check_settings
 
-    options_of(file)
-    validations_of(file)
+    check_settings(file)
 
 
 def _meet(file: StudyFile, found: Findings) -> None:

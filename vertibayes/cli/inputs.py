@@ -25,7 +25,11 @@ from vertibayes.splitting import deal_columns
 
 @dataclass(frozen=True)
 class Source:
-    """Where the data are and how they are read; as the options of ``vertibayes learn``."""
+    """Where the data are and how they are read.
+
+    The fields are the values of `vertibayes.settings.SPLIT`, `READING` and `MEMORY`, whose help
+    says what each does; `memory` is in bytes.
+    """
 
     data: tuple[str, ...]
     sites: int | None = None
@@ -51,13 +55,13 @@ class Source:
         Raises
         ------
         ValueError
-            If an option is at fault: it names it.
+            If an option cannot be used; the message names it.
         """
         return Encoding(
             missing_codes=self.missing_codes,
             categorical=self.categorical,
             bins=self.bins,
-            most_states=self.max_states,
+            max_states=self.max_states,
             cuts=dict(map(_cut, self.cut)),
             binning=self.binning,
             ignore_case=self.ignore_case,
@@ -66,18 +70,20 @@ class Source:
 
 @dataclass(frozen=True)
 class Sites:
-    """The sites' data, the order of all variables, what was left out, and warnings.
+    """The sites' data, the order of all variables, the columns left out, and warnings.
 
     Parameters
     ----------
     data : mapping of str to SiteData
+        The data of each site.
     order : tuple of str
+        All variables, in the order of the data.
     doubts : tuple of str
-        Of what may have been meant otherwise.
+        Warnings about data or options that may have been meant otherwise.
     left_out : mapping of str to str
-        Why columns that were not excluded are no variables.
+        The reason for each column that was left out without --exclude.
     memory : int, default=1 GiB
-        What each site may use, in bytes.
+        Memory that each site may use, in bytes.
     """
 
     data: Mapping[str, SiteData]
@@ -92,14 +98,14 @@ class Sites:
         Raises
         ------
         DataError
-            It says why the column was left out.
+            If it was; the message gives the reason.
         """
         if target is not None and target in self.left_out:
             raise DataError(f"--target {target}: the column is left out: {self.left_out[target]}")
 
 
 class Held(NamedTuple):
-    """What one file has: columns of text, the records' identifiers, what was excluded."""
+    """The content of one file: columns of text, the records' identifiers, the excluded columns."""
 
     path: Path
     columns: Mapping[str, TextColumn]
@@ -118,18 +124,19 @@ def read_sites(source: Source) -> Sites:
     Raises
     ------
     DataError, ValueError
-        If a file or an option is at fault: it names it, with the column and the line or record.
+        If a file or an option cannot be used; the message names it, with the column and the line or
+        record.
     """
     named = [_named(text) for text in source.data]
     if all(name is None for name, _ in named) and len(named) == 1:
         return _split_file(source, named[0][1])
     if all(name is not None for name, _ in named):
-        return _file_a_site(source, [(name or "", path) for name, path in named])
+        return _file_per_site(source, [(name or "", path) for name, path in named])
     raise ValueError("--data: specify one FILE to be split, or NAME=FILE for each site")
 
 
 def read_pooled(source: Source) -> Sites:
-    """Read one file as it is, to be dealt to parties: one site's data, under the file's name.
+    """Read one file as the data of one site, under the file's name, to be dealt to parties.
 
     Raises
     ------
@@ -139,16 +146,16 @@ def read_pooled(source: Source) -> Sites:
     held = _take(source, Path(source.data[0]))
     _check_names(source, [held])
     data = held.encoded(source)
-    return _found(source, [held], [data], {str(held.path): data})
+    return _gathered(source, [held], [data], {str(held.path): data})
 
 
 def _cut(text: str) -> tuple[str, list[Decimal]]:
-    """Return a column's name and its edges, of ``--cut``."""
+    """Return the column's name and the edges of one ``--cut``."""
     name, _, edges = text.rpartition("=")
-    found = [number(edge) for edge in edges.split(",")]
-    known = [edge for edge in found if edge is not None]
+    numbers = [number(edge) for edge in edges.split(",")]
+    known = [edge for edge in numbers if edge is not None]
     ascending = all(low < high for low, high in pairwise(known))
-    if not name or len(known) < len(found) or not ascending:
+    if not name or len(known) < len(numbers) or not ascending:
         raise ValueError(f"--cut {text}: expected COLUMN=NUMBERS, ascending, as --cut age=18,65")
     return name, known
 
@@ -171,13 +178,13 @@ def _check_names(source: Source, files: Sequence[Held]) -> None:
                 raise DataError(f"{option} {name}: no such column; there are {', '.join(names)}")
 
 
-def _found(
+def _gathered(
     source: Source,
     files: Sequence[Held],
     encoded: Sequence[SiteData],
     sites: Mapping[str, SiteData],
 ) -> Sites:
-    """Gather what was found in the files with what the sites then hold."""
+    """Return the sites' data with the findings of all files."""
     reports = [data.report for data in encoded]
     left_out = {name: report.reason(name) for report in reports for name in report.left_out}
     order = tuple(n for held in files for n in held.columns if n not in left_out)
@@ -193,7 +200,7 @@ def _found(
 
 
 def _occurs(code: str, files: Sequence[Held]) -> bool:
-    """Whether a code for missing is a value of a column."""
+    """Whether a code for missing values is a value of a column."""
     return any(
         code in column.texts or code.removeprefix(f"{name}=") in column.texts
         for held in files
@@ -202,7 +209,7 @@ def _occurs(code: str, files: Sequence[Held]) -> bool:
 
 
 def _named(text: str) -> tuple[str | None, Path]:
-    """Tell NAME=FILE from FILE, whose name may have an equals sign."""
+    """Split NAME=FILE; return None and the path for FILE, whose name may have an equals sign."""
     name, equals, path = text.partition("=")
     if not equals or Path(text).exists():
         return None, Path(text)
@@ -212,7 +219,7 @@ def _named(text: str) -> tuple[str | None, Path]:
 
 
 def _take(source: Source, path: Path) -> Held:
-    """Read a file and set apart its identifiers and what is excluded."""
+    """Read a file; take out its identifiers and the excluded columns."""
     columns = read_columns(path, keep_spaces=source.keep_spaces)
     ids = None
     if source.id_column is not None:
@@ -230,7 +237,7 @@ def _take(source: Source, path: Path) -> Held:
 
 
 def _split_file(source: Source, path: Path) -> Sites:
-    """Split a file's columns over sites; those that are left out are at none."""
+    """Split a file's columns over sites; no site gets the columns that are left out."""
     held = _take(source, path)
     _check_names(source, [held])
     if source.partition is not None and source.sites is not None:
@@ -249,7 +256,7 @@ def _split_file(source: Source, path: Path) -> Sites:
             raise ValueError(
                 f"all columns of the site {site!r} are left out; {data.report.message()}"
             )
-    return _found(source, [held], [data], {site: data.take(n) for site, n in parts.items()})
+    return _gathered(source, [held], [data], {site: data.take(n) for site, n in parts.items()})
 
 
 def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
@@ -269,7 +276,7 @@ def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
             raise ValueError(f"{path}: the site {site!r} holds no column")
         for name in columns:
             if name not in names:
-                raise ValueError(f"{path}: the site {site!r} holds {name!r}, which is no column")
+                raise ValueError(f"{path}: the site {site!r} holds {name!r}, which is not a column")
             if name in holder:
                 raise ValueError(
                     f"{path}: the column {name!r} is at two sites, {holder[name]} and {site}"
@@ -277,15 +284,18 @@ def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
             holder[name] = site
     absent = [name for name in names if name not in holder]
     if absent:
-        raise ValueError(f"{path}: at no site: {', '.join(absent)}; leave them out with --exclude")
+        raise ValueError(
+            f"{path}: no site holds {', '.join(absent)}; name a site, or leave them out with "
+            "--exclude"
+        )
     return {str(site): list(columns) for site, columns in parts.items()}
 
 
-# ---- a file a site -------------------------------------------------------------------------------
+# ---- one file per site ---------------------------------------------------------------------------
 
 
-def _file_a_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
-    """Read a file a site, and bring the records into one order."""
+def _file_per_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
+    """Read one file per site, and bring the records into one order."""
     if source.sites is not None or source.partition is not None:
         raise ValueError(
             "--sites and --partition split one file: omit them where each site has its own"
@@ -309,12 +319,12 @@ def _file_a_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
     _check_names(source, read)
     _check_same_records(held)
     data = {site: file.encoded(source) for site, file in held.items()}
-    in_order = {site: found.in_order_of_ids() for site, found in data.items()}
-    return _found(source, read, list(data.values()), in_order)
+    in_order = {site: own.in_order_of_ids() for site, own in data.items()}
+    return _gathered(source, read, list(data.values()), in_order)
 
 
 def _check_same_records(held: Mapping[str, Held]) -> None:
-    """Refuse sites whose records are not those of the first."""
+    """Refuse sites whose records are not those of the first site."""
     counts = {site: len(next(iter(file.columns.values()))) for site, file in held.items()}
     if len(set(counts.values())) > 1:
         shown = ", ".join(f"{site} {count}" for site, count in counts.items())
@@ -325,12 +335,12 @@ def _check_same_records(held: Mapping[str, Held]) -> None:
             _check_same_ids(first, held[first].ids, site, file.ids)
 
 
-def _check_same_ids(first: str, wanted: TextColumn | None, site: str, ids: TextColumn) -> None:
-    """Refuse a site without records of the first; whose they are is for the sites alone."""
-    absent = set(wanted.texts if wanted is not None else ()) - set(ids.texts)
-    if wanted is not None and absent:
-        place = next(i for i, text in enumerate(wanted.texts) if text in absent)
-        record = int(np.argmax(wanted.places == place)) + 1
+def _check_same_ids(first: str, expected: TextColumn | None, site: str, ids: TextColumn) -> None:
+    """Refuse a site without records of the first; the message shows no identifier."""
+    absent = set(expected.texts if expected is not None else ()) - set(ids.texts)
+    if expected is not None and absent:
+        place = next(i for i, text in enumerate(expected.texts) if text in absent)
+        record = int(np.argmax(expected.places == place)) + 1
         others = f" and {len(absent) - 1} more are" if len(absent) > 1 else " is"
         raise DataError(
             f"the sites hold different records: record {record} of {first}{others} not at {site}"
@@ -346,7 +356,7 @@ def read_json(path: Path) -> Any:
     Raises
     ------
     ValueError
-        If there is no such file or it is no JSON: it names the file and the line.
+        If there is no such file or it is not JSON; the message names the file and the line.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
@@ -364,16 +374,16 @@ def _is_names(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-def read_ordering(path: Path | None) -> list[str] | None:
-    """Read an ordering: a JSON list of names, or of ``{"nodes": [...]}``."""
-    if path is None:
-        return None
-    found = read_json(path)
-    if isinstance(found, dict) and "edges" not in found:
-        found = found.get("nodes")
-    if not _is_names(found):
-        raise ValueError(f"{path}: not an ordering; expected a JSON list of the variables' names")
-    names: list[str] = found
+def read_ordering(given: Path | Sequence[str] | None) -> list[str] | None:
+    """Return an ordering: names, or those of a JSON file with a list or ``{"nodes": [...]}``."""
+    if not isinstance(given, Path):
+        return None if given is None else list(given)
+    content = read_json(given)
+    if isinstance(content, dict) and "edges" not in content:
+        content = content.get("nodes")
+    if not _is_names(content):
+        raise ValueError(f"{given}: not an ordering; expected a JSON list of the variables' names")
+    names: list[str] = content
     return names
 
 
@@ -383,17 +393,17 @@ def read_structure(path: Path | None) -> Structure | None:
     Raises
     ------
     ValueError
-        If the file is no structure, has an unknown node or a cycle: it names the file.
+        If the file is not a structure, or has an unknown node or a cycle; the message names it.
     """
     if path is None:
         return None
-    found = read_json(path)
-    if not isinstance(found, dict) or not _is_names(found.get("nodes")):
+    content = read_json(path)
+    if not isinstance(content, dict) or not _is_names(content.get("nodes")):
         raise ValueError(f'{path}: not a structure; expected {{"nodes": [...], "edges": [...]}}')
-    edges = found.get("edges")
+    edges = content.get("edges")
     if not isinstance(edges, list) or not all(_is_names(e) and len(e) == 2 for e in edges):
         raise ValueError(f"{path}: not a list of edges; expected [[parent, child], ...]")
     try:
-        return Structure.of(found["nodes"], edges)
+        return Structure.of(content["nodes"], edges)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

@@ -13,7 +13,7 @@ from typing import Any
 from protocols.federation import federate
 from protocols.ledger import Ledger
 from protocols.policy import Policy
-from vertibayes.cli.inputs import Sites, Source, read_sites
+from vertibayes.cli.inputs import Sites, Source, read_ordering, read_sites, read_structure
 from vertibayes.cli.outputs import (
     Run,
     UnwrittenError,
@@ -40,7 +40,7 @@ from vertibayes.validation.methods import Validation
 
 NO_VALIDATIONS = Validations()
 UNORDERED = (
-    "ordering: that of the data; another order gives another network, so specify an ordering, "
+    "ordering: the order of the data; another order gives another network, so specify an ordering, "
     "causes before effects, if you know one"
 )
 HINTS = {
@@ -58,12 +58,26 @@ def run_learn(
     validations: Validations,
     quiet: bool,
 ) -> None:
-    """Run the command; see its help.
+    """Run the command.
+
+    Parameters
+    ----------
+    source : Source
+        Where the data are and how they are read.
+    out : Path
+        The folder for the results.
+    options : Options
+        What to learn.
+    validations : Validations
+        Which validations to run.
+    quiet : bool
+        Whether to print errors and warnings only.
 
     Raises
     ------
     ValueError
-        If an input is at fault. Nothing is then written, but for the ledger if tables were opened.
+        If an input cannot be used. Nothing is then written, except the ledger if tables were
+        revealed.
     """
     check_folder(out)
     validations.check()
@@ -80,8 +94,14 @@ def run_learn(
         sys.stdout.write(f"Written: {out}\n")
 
 
+def options_from(values: Mapping[str, Any]) -> Options:
+    """Return the options of the values of `vertibayes.settings.LEARNING`; read their files."""
+    ordering, structure = read_ordering(values["ordering"]), read_structure(values["structure"])
+    return Options(**{**values, "ordering": ordering, "structure": structure})
+
+
 def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
-    """Take columns that are left out from the ordering; refuse a structure that has one."""
+    """Remove columns that are left out from the ordering; refuse a structure that has one."""
     for name in options.structure.nodes if options.structure is not None else ():
         if name in left_out:
             raise ValueError(f"--structure: the column {name!r} is left out: {left_out[name]}")
@@ -97,7 +117,28 @@ def learn_from(
     quiet: bool,
     validations: Validations = NO_VALIDATIONS,
 ) -> tuple[Learned, dict[str, Any]]:
-    """Learn over sites in this process; write the results if a folder is named."""
+    """Learn over sites in this process.
+
+    Parameters
+    ----------
+    sites : Sites
+        The sites' data.
+    options : Options
+        What to learn.
+    out : Path or None
+        The folder for the results; None writes no results.
+    quiet : bool
+        Whether to print errors and warnings only.
+    validations : Validations, optional
+        Which validations to run; none if not given.
+
+    Returns
+    -------
+    learned : Learned
+        What was learned.
+    summary : dict
+        The content of summary.json.
+    """
     start = perf_counter()
     with federate(sites.data, memory_budget=sites.memory) as federation:
         ledger = federation.session.role.ledger
@@ -113,12 +154,12 @@ def learn_from(
 
 
 def _check(counter: SecureCounter, options: Options) -> None:
-    """Refuse options that do not fit what sites in this process offer, before tables are revealed.
+    """Refuse options that do not fit the sites of this process, before tables are revealed.
 
     Raises
     ------
     ValueError, QueryRefusedError
-        It names the option.
+        If there are some; the message names the option.
     """
     try:
         for check in checks(counter, options).values():
@@ -139,9 +180,33 @@ def learn_with(
     commit_seconds: float,
     doubts: Iterable[str] = (),
 ) -> tuple[Learned, dict[str, Any]]:
-    """Learn from a counter, wherever its sites are; write the results if a folder is named.
+    """Learn from a counter, whether its sites are in this process or on other machines.
 
-    Doubts about the data are printed once the options were found to fit.
+    Parameters
+    ----------
+    counter : SecureCounter
+        The source of all counts.
+    run : Run
+        The ledger and the traffic of the run.
+    options : Options
+        What to learn; they must fit the counter's variables and records.
+    out : Path or None
+        The folder for the results; None writes no results.
+    quiet : bool
+        Whether to print errors and warnings only.
+    validations : Validations
+        Which validations to run.
+    commit_seconds : float
+        Time that the sites took to commit to their columns, in seconds.
+    doubts : iterable of str, default=()
+        Warnings about the data, which are printed first.
+
+    Returns
+    -------
+    learned : Learned
+        What was learned.
+    summary : dict
+        The content of summary.json.
     """
     expected = counter.forecast(families_of(counter, options), missing=options.missing == "state")
     warn([*doubts, *validations.doubts()])
@@ -152,22 +217,22 @@ def learn_with(
         before = perf_counter()
         validated = validations.run(counter, learned, options, progress)
     seconds = {"commit": commit_seconds, "validation": perf_counter() - before}
-    found = disclosure(counter.opened, counter.records)
-    summary = summarize(learned, counter, run, seconds, found, validated)
-    warn(_doubts(learned, validated, found))
+    disclosed = disclosure(counter.opened, counter.records)
+    summary = summarize(learned, counter, run, seconds, disclosed, validated)
+    warn(_doubts(learned, validated, disclosed))
     if out is not None:
         write_results(out, learned, run, summary, validated)
     return learned, summary
 
 
 def _doubts(
-    learned: Learned, validated: Mapping[str, Validation], found: Disclosure
+    learned: Learned, validated: Mapping[str, Validation], disclosed: Disclosure
 ) -> Iterator[str]:
-    """Tell what a reader of the results should know."""
+    """Return the warnings about the results."""
     for method, validation in validated.items():
         yield from warnings_of(method, validation)
-    if found.cells:
-        yield found.sentence()
+    if disclosed.cells:
+        yield disclosed.sentence()
     unseen = sum(learned.network.unseen.values())
     if unseen:
         are = (
@@ -189,7 +254,7 @@ def warn(doubts: Iterable[str]) -> None:
 
 @contextmanager
 def ledger_kept(ledger: Ledger, out: Path | None) -> Iterator[None]:
-    """Write the ledger if a run fails or is stopped after tables were opened: they stay so."""
+    """Write the ledger if a run fails or is stopped after tables were revealed."""
     try:
         yield
     except UnwrittenError:  # the ledger is with the other results
@@ -201,26 +266,26 @@ def ledger_kept(ledger: Ledger, out: Path | None) -> Iterator[None]:
 
 
 def keep_ledger(ledger: Ledger, out: Path) -> None:
-    """Write the ledger of a run that failed, and say where; the run's own error comes first."""
+    """Write the ledger of a run that failed, and print where; the caller raises the run's error."""
     try:
         write_ledger(out, ledger)
     except UnwrittenError as error:
         warn([str(error)])
     else:
-        had = "table had" if len(ledger.tables) == 1 else "tables had"
-        warn([f"{len(ledger.tables)} {had} been opened: {out / 'ledger.json'}"])
+        were = "table was" if len(ledger.tables) == 1 else "tables were"
+        warn([f"{len(ledger.tables)} {were} revealed before the run failed: {out / 'ledger.json'}"])
 
 
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Progress]:
-    """Show the stage and its steps on a terminal, nothing in a pipe."""
+    """Show the stage and its steps on a terminal; print nothing to a pipe."""
     if quiet or not sys.stderr.isatty():
         yield lambda _stage, _done, _steps: None
         return
     from rich.console import Console
 
     with Console(stderr=True).status("") as status:
-        yield lambda stage, done, steps: status.update(f"{stage}: step {done} of {steps} at most")
+        yield lambda stage, done, steps: status.update(f"{stage}: step {done} of at most {steps}")
 
 
 def _smoothing(pseudo_count: float) -> str:
@@ -230,22 +295,32 @@ def _smoothing(pseudo_count: float) -> str:
 
 
 def told(learned: Learned, summary: dict[str, Any], options: Options) -> str:
-    """Return a run in a few lines."""
+    """Return the lines that the command prints about a run.
+
+    Parameters
+    ----------
+    learned : Learned
+        What was learned.
+    summary : dict
+        The content of summary.json.
+    options : Options
+        The options of the run.
+    """
     seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
-    scores, found = learned.scores, learned.network.structure
+    scores, structure = learned.scores, learned.network.structure
     sender = "" if sent["sent_by"] == "all parties" else f" by {sent['sent_by']}"
     lines = [
         f"{counted(summary['records'], 'record')}, "
         f"{counted(len(summary['variables']), 'variable')} at "
         f"{counted(len(summary['sites']), 'site')}",
-        f"structure: {counted(len(found.edges), 'edge')}; K2 score {scores.k2:.3f}, "
+        f"structure: {counted(len(structure.edges), 'edge')}; K2 score {scores.k2:.3f}, "
         f"BIC {scores.bic:.3f}, AIC {scores.aic:.3f} nats",
         *([UNORDERED] if options.ordering is None and options.structure is None else []),
         f"CPTs: {_smoothing(learned.pseudo_count)}",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
         f"parameters {seconds['parameters']:.3f}",
         f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",
-        f"opened to the analyst: {counted(opened['tables'], 'table')}, "
+        f"revealed to the analyst: {counted(opened['tables'], 'table')}, "
         f"{counted(opened['cells'], 'cell')}, and nothing else of the records",
     ]
     for method, auc in summary["auc"].items():

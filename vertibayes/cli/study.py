@@ -1,11 +1,11 @@
-"""``vertibayes learn study.toml``: the sites are processes of their own, wherever they are."""
+"""``vertibayes learn study.toml``: each site is a process, on this machine or another."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection
-from functools import partial
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,29 +20,27 @@ from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
 from protocols.session import Session
 from protocols.transports.network import unsaid
-from vertibayes.cli.inputs import read_structure
-from vertibayes.cli.learn import learn_with, ledger_kept, told
+from vertibayes.cli.learn import learn_with, ledger_kept, options_from, told
+from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
 from vertibayes.learning import Options, checks
 from vertibayes.secure_counter import SecureCounter
-from vertibayes.structure.k2 import MOST_PARENTS
+from vertibayes.settings import LEARNER, LEARNING, MEMBERSHIP, NAIVE_BAYES, TEST, VALIDATION
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
 
 
 def check_alone(context: typer.Context, study: Path) -> None:
-    """Refuse what is no study file, and options beside one: the file alone describes the run.
+    """Refuse an argument that is not a study file, and options beside one.
 
     Raises
     ------
     ValueError
-        It names the argument or the option.
+        If there is one; the message names the argument or the option.
     """
     if study.suffix != ".toml":
-        raise ValueError(
-            f"unexpected argument {str(study)!r}: expected a study.toml, or options only"
-        )
+        check_arguments([str(study)], "a study.toml or options")
     for name in context.params:
         given = context.get_parameter_source(name)
         by_hand = given is not None and given.name not in ("DEFAULT", "DEFAULT_MAP")
@@ -52,15 +50,31 @@ def check_alone(context: typer.Context, study: Path) -> None:
 
 
 def run_study(path: Path, out: Path, quiet: bool) -> None:
-    """Learn a study's network, and write the results.
+    """Learn what a study's file describes, and write the results.
+
+    Parameters
+    ----------
+    path : Path
+        The study's file.
+    out : Path
+        The folder for the results.
+    quiet : bool
+        Whether to print errors and warnings only.
 
     Raises
     ------
     ValueError
-        If a file is at fault: it names the line and the key.
+        If a file cannot be used; the message names the line and the key.
     """
     check_folder(out)
     file = StudyFile.read(path)
+    if learner_of(file) == "naive_bayes":
+        from vertibayes.cli.naive_bayes_study import (  # type: ignore[import-not-found]
+            run_naive_bayes_study,
+        )
+
+        run_naive_bayes_study(file, out, quiet)
+        return
     start_log(file.party, quiet=quiet)
     options, validations = options_of(file), validations_of(file)
     waiting = unsaid if quiet else tell_waiting
@@ -84,7 +98,7 @@ def _learn(
         validations = _fitting(file, counter, options, validations)
         if before and not quiet:
             were = "table that was" if before == 1 else "tables that were"
-            sys.stderr.write(f"going on with {before} {were} opened before\n")
+            sys.stderr.write(f"resuming the study with {before} {were} revealed before\n")
         traffic, study = session.transport.traffic, named(file, counter)
         run = Run(ledger, traffic, shown(counter), file.party, study)
         commit_seconds = perf_counter() - start
@@ -96,13 +110,13 @@ def _learn(
 
 
 def tell_waiting(parties: Collection[Party], seconds: float) -> None:
-    """Say which parties have not come yet."""
-    started = "is it started?" if len(parties) == 1 else "are they started?"
+    """Print which parties have not connected."""
+    started = "is it running?" if len(parties) == 1 else "are they running?"
     sys.stderr.write(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
 
 
 def named(file: StudyFile, counter: SecureCounter) -> dict[str, Any]:
-    """Return what tells a study from others: its file, its id, the parties and their keys."""
+    """Return what identifies a study: its file, its id, the parties and their keys."""
     keys = {party: encode_public(key) for party, key in file.pinned.items()}
     return {"file": str(file.source.path), "id": counter.study.id.hex(), "keys": keys}
 
@@ -113,62 +127,59 @@ def shown(counter: SecureCounter) -> dict[str, list[str]]:
     return {s: [n for n in study.variables if s in study.holders[n]] for s in study.sites}
 
 
+def check_settings(file: StudyFile) -> None:
+    """Refuse settings of a study, whatever it learns, that cannot be used; as `options_of`."""
+    if learner_of(file) == "bayesian_network":
+        options_of(file)
+        validations_of(file)
+        return
+    table = file.source.table("learning")
+    table.take_all([LEARNER, *NAIVE_BAYES, *MEMBERSHIP, *TEST])
+    table.end()
+
+
+def learner_of(file: StudyFile) -> str:
+    """Return what a study's [learning] learns; as `options_of`."""
+    return str(file.source.table("learning").take(LEARNER))
+
+
 def options_of(file: StudyFile) -> Options:
     """Return the options of a study's [learning].
 
     Raises
     ------
     ValueError
-        It names file, line and key.
+        If one cannot be used; the message names the file, the line and the key.
     """
     table = file.source.table("learning")
-    ways: dict[str, Callable[[str], object]] = {
-        "structure": lambda key: read_structure(table.path(key)),
-        "ordering": table.names,
-        "missing": table.text,
-        "pseudo_count": table.number,
-        "max_parents": partial(table.whole, most=MOST_PARENTS),
-        **dict.fromkeys(("wider_cells", "em_restarts"), table.whole),
-        **dict.fromkeys(("structure_records", "synthetic_records"), partial(table.whole, least=1)),
-    }
-    given: dict[str, Any] = {key: take(key) for key, take in ways.items() if key in table}
-    given["write_synthetic"] = table.flag("write_synthetic", False)
+    table.take(LEARNER)
+    values = table.take_all(LEARNING)
     table.end()
-    try:
-        return Options(**given)
-    except ValueError as error:
-        raise _placed(table, error) from None
+    with _placed(table):
+        return options_from(values)
 
 
 def validations_of(file: StudyFile) -> Validations:
     """Return the validations of a study's [validation]; as `options_of`."""
     table = file.source.table("validation")
-    found = Validations(
-        table.names("methods", ()),
-        table.text("target") if "target" in table else None,
-        table.whole("folds", 10, least=2),
-        table.path("public") if "public" in table else None,
-        table.names("missing_codes", ()),
-    )
+    validations = Validations(**table.take_all(VALIDATION))
     table.end()
-    try:
-        found.check()
-    except ValueError as error:
-        raise _placed(table, error) from None
-    if found.public is not None and not found.public.is_file():
-        raise table.error("public", f"{found.public}: no such file")
-    return found
+    with _placed(table):
+        validations.check()
+    if validations.public is not None and not validations.public.is_file():
+        raise table.error("public", f"{validations.public}: no such file")
+    return validations
 
 
 def _fitting(
     file: StudyFile, counter: SecureCounter, options: Options, validations: Validations
 ) -> Validations:
-    """Refuse, before a table is opened, what does not fit what the sites offer.
+    """Refuse options that do not fit what the sites offer, before a table is revealed.
 
     Raises
     ------
     ValueError
-        It names file, line and key.
+        If there are some; the message names the file, the line and the key.
     """
     table = file.source.table("learning")
     for key, check in checks(counter, options).items():
@@ -176,17 +187,18 @@ def _fitting(
             check()
         except ValueError as error:
             raise table.error(key, str(error)) from None
-    try:
+    with _placed(file.source.table("validation")):
         return validations.prepared(counter.variables, counter.records)
+
+
+@contextmanager
+def _placed(table: Table) -> Iterator[None]:
+    """Place an error about settings, written `name`, at the first of them that the table has."""
+    try:
+        yield
     except ValueError as error:
-        raise _placed(file.source.table("validation"), error) from None
-
-
-def _placed(table: Table, error: ValueError) -> ValueError:
-    """Return an error of the command's options as one of the file: of the first key it names."""
-    reason = str(error).replace("--validate", "methods").replace("--", "")
-    words = re.sub("[ -]", "_", reason.lower())
-    named = [key for key in table.values if key in words]
-    if not named:
-        return table.file.error(table.keys, reason)
-    return table.error(min(named, key=words.index), reason)
+        named = [name for name in re.findall("`([a-z_]+)`", str(error)) if name in table.values]
+        reason = str(error).replace("`", "")
+        if named:
+            raise table.error(named[0], reason) from None
+        raise table.file.error(table.keys, reason) from None

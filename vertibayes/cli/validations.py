@@ -15,17 +15,22 @@ from vertibayes.learning import Learned, Options, Progress, fit
 from vertibayes.network import Network, Structure
 from vertibayes.records import Records, read_records
 from vertibayes.report.words import counted
+from vertibayes.settings import Validate
 from vertibayes.validation.curves import Band, Calibration, Roc
 from vertibayes.validation.methods import Validation, check_folds, public, scv, svdg
-
-METHODS = ("public", "scv", "svdg")
 
 
 @dataclass(frozen=True)
 class Validations:
-    """Which validations to run, as the options of ``vertibayes learn``."""
+    """Which validations to run: the values of `vertibayes.settings.VALIDATION`.
 
-    methods: tuple[str, ...] = ()
+    Parameters
+    ----------
+    public_records : Records, optional
+        The records of the file `public`, which `prepared` reads.
+    """
+
+    validate: tuple[Validate, ...] = ()
     target: str | None = None
     folds: int = 10
     public: Path | None = None
@@ -33,53 +38,46 @@ class Validations:
     public_records: Records | None = None
 
     def check(self) -> None:
-        """Refuse what cannot be run, before anything is read.
+        """Refuse settings that do not fit each other, before any file is read.
 
         Raises
         ------
         ValueError
-            It names the option.
+            If there are some; the message names them.
         """
-        for method in self.methods:
-            if method not in METHODS:
-                raise ValueError(
-                    f"--validate {method}: no such validation; choose from {','.join(METHODS)}"
-                )
-        if bool(self.methods) != (self.target is not None):
-            raise ValueError("--validate and --target belong together: specify both")
-        if ("public" in self.methods) != (self.public is not None):
-            raise ValueError("--validate public and --public FILE belong together: specify both")
-        if self.folds < 2:
-            raise ValueError(f"--folds must be 2 or more, got {self.folds}")
+        if bool(self.validate) != (self.target is not None):
+            raise ValueError("`validate` and `target` belong together: specify both")
+        if ("public" in self.validate) != (self.public is not None):
+            raise ValueError("`validate` public and `public` FILE belong together: specify both")
 
     def prepared(self, variables: Mapping[str, Variable], records: int) -> Validations:
-        """Read the public records and refuse what cannot be run, before anything is opened.
+        """Read the public records; refuse validations that cannot run, before a table is revealed.
 
         Raises
         ------
         ValueError
-            If the target is no variable, the folds do not fit the records or the sites' policies,
-            or the public file is at fault: it names the option or the file.
+            If the target is not a variable, the folds do not fit the records or the sites'
+            policies, or the public file cannot be used; the message names the setting or the file.
         """
-        if not self.methods:
+        if not self.validate:
             return self
         if self.target not in variables:
             raise ValueError(
-                f"--target {self.target}: no such variable; there are {', '.join(variables)}"
+                f"`target` {self.target}: no such variable; there are {', '.join(variables)}"
             )
-        if {"scv", "svdg"} & set(self.methods):
+        if {"scv", "svdg"} & set(self.validate):
             check_folds(records, self.folds)
-        if "svdg" in self.methods:
+        if "svdg" in self.validate:
             _check_svdg(records, self.folds, Policy())
         if self.public is None:
             return self
-        found = read_records(self.public, variables, missing_codes=self.missing_codes)
-        if self.target in found.lacking:
-            raise ValueError(f"--public {self.public}: no column {self.target!r}, the target")
-        return replace(self, public_records=found)
+        records_read = read_records(self.public, variables, missing_codes=self.missing_codes)
+        if self.target in records_read.lacking:
+            raise ValueError(f"`public` {self.public}: no column {self.target!r}, the target")
+        return replace(self, public_records=records_read)
 
     def doubts(self) -> list[str]:
-        """Return warnings of what was read."""
+        """Return warnings about the public records."""
         if self.public is None or self.public_records is None:
             return []
         return self.public_records.doubts(self.public)
@@ -87,36 +85,53 @@ class Validations:
     def run(
         self, counter: Counter, learned: Learned, options: Options, progress: Progress
     ) -> dict[str, Validation]:
-        """Run them; SCV and SVDG learn each fold's network as the options say."""
+        """Run the validations.
+
+        Parameters
+        ----------
+        counter : Counter
+            The source of the counts from which each fold's CPTs are learned.
+        learned : Learned
+            The network to validate.
+        options : Options
+            How each fold's CPTs are learned.
+        progress : callable
+            Called with (stage, steps done, steps at most).
+
+        Returns
+        -------
+        validations : dict of str to Validation
+            The results, by validation.
+        """
         structure, target = learned.network.structure, self.target or ""
-        found: dict[str, Validation] = {}
+        results: dict[str, Validation] = {}
 
         def fitted(part: Counter, structure: Structure) -> Network:
             return fit(part, structure, options).network
 
-        for method in self.methods:
+        for method in self.validate:
             if method == "public" and self.public_records is not None:
-                found[method] = public(learned.network, self.public_records.data, target)
+                results[method] = public(learned.network, self.public_records.data, target)
             elif method != "public":
                 validate = scv if method == "scv" else svdg
                 progress_of = partial(progress, method.upper())
-                found[method] = validate(
+                results[method] = validate(
                     counter, structure, target, folds=self.folds, fit=fitted, progress=progress_of
                 )
-        return found
+        return results
 
 
 def _check_svdg(records: int, folds: int, policy: Policy) -> None:
     most = min(records // policy.fewest_records, policy.most_row_sets - 2)  # all, and a sample
     if folds > most:
         raise ValueError(
-            f"--folds {folds}: the sites answer for {policy.most_row_sets} record sets of "
+            f"`folds` {folds}: the sites answer for {policy.most_row_sets} record sets of "
             f"{policy.fewest_records} records or more, so that svdg has at most {most} folds here"
         )
 
 
 def warnings_of(method: str, validation: Validation) -> list[str]:
-    """Return what a reader of a validation should know before the figure."""
+    """Return warnings that a reader needs before the result of a validation."""
     overall = validation.overall
     warnings = []
     if validation.impossible:
@@ -127,8 +142,8 @@ def warnings_of(method: str, validation: Validation) -> list[str]:
         )
     if overall.auc is None:
         warnings.append(
-            f"the validation {method} has no AUC: {overall.scored} records were scored, and of "
-            f"{validation.target} no two classes are among them in any fold"
+            f"the validation {method} has no AUC: none of its folds has two classes of "
+            f"{validation.target} among the {overall.scored} scored records"
         )
     return warnings
 
@@ -149,7 +164,7 @@ def as_json(validation: Validation, aic: float) -> dict[str, Any]:
         "aic": aic,
         "roc": {state: _lists(roc) for state, roc in curves.roc.items()},
         "roc_band": {state: _lists(band) for state, band in validation.bands.items()},
-        "calibration": {state: _lists(found) for state, found in curves.calibration.items()},
+        "calibration": {state: _lists(curve) for state, curve in curves.calibration.items()},
         "confusion": {
             "states": list(curves.calibration),
             "records_by_true_and_predicted": curves.confusion.tolist(),

@@ -80,7 +80,7 @@ def rows_of(folder):
 
 
 def test_a_column_that_tells_nothing_is_doubtful(folder):
-    change(folder / "north" / "site.toml", "age = { edges = [30, 50, 70] }", "age.edges = [200]")
+    change(folder / "north" / "site.toml", "age = { cut = [30, 50, 70] }", "age.cut = [200]")
     told = "north: age: le_200 (300), gt_200 (0): no two states have records"
     assert any(text.startswith(told) for text in found(paths(folder), "warning"))
     path, rows = rows_of(folder)
@@ -150,7 +150,7 @@ def test_each_mistake_is_told_and_the_rest_checked_all_the_same(folder):
     change(folder / "east" / "site.toml", "[policy]", "[polici]")
     wrong = found(paths(folder), "wrong")
     assert len(wrong) == 3
-    assert "polici: unknown here" in wrong[0] and "can be read by others" in wrong[1]
+    assert "polici: unknown table" in wrong[0] and "can be read by others" in wrong[1]
     assert wrong[2].endswith("south/records.csv: no such file")
 
 

@@ -35,7 +35,7 @@ def test_variables_are_as_the_file_says(site):
 
 
 def test_numbers_in_bins_of_a_share_and_numbers_that_are_names(site):
-    change(site, "age = { edges = [30, 50, 70] }", "age = { bins = 0.4 }")
+    change(site, "age = { cut = [30, 50, 70] }", "age = { bins = 0.4 }")
     assert len(read_data(SiteFile.read(site)).variables["age"].states) == 2
     change(site, "age = { bins = 0.4 }", "age = { categorical = true }")
     assert len(read_data(SiteFile.read(site)).variables["age"].states) > 60
@@ -45,9 +45,9 @@ def test_numbers_in_bins_of_a_share_and_numbers_that_are_names(site):
     ("content", "reason"),
     [
         ("id,age\na,1\n", "no column sex ([variables]); there are id, age"),
-        ("ID,age,sex\na,1,f\n", "no column 'id' (record_key)"),
-        ("id,age,sex\na,1,f\na,2,m\n", "records 1 and 2 have one record_key 'id'"),
-        ("id,age,sex\na,1,f\n ,2,m\n", "record 2: no record_key 'id'"),
+        ("ID,age,sex\na,1,f\n", "no column 'id' (id_column)"),
+        ("id,age,sex\na,1,f\na,2,m\n", "records 1 and 2 have one id_column 'id'"),
+        ("id,age,sex\na,1,f\n ,2,m\n", "record 2: no id_column 'id'"),
         ("id,age,sex\na,x,f\nb,2,m\n", "record 1: 'x' is not one of its states"),
         ("id,age,sex\na,1\n", "line 2: 2 fields"),
         ("id,age,sex\na,1,f\nb,2,\x1b[2J\n", r"variable 'sex': '\x1b[2J' has control characters"),
@@ -68,9 +68,9 @@ def column(values):
     ("values", "reason"),
     [
         (["f"] * 30, "one value, 'f', in all 30 records"),
-        (range(30), 'if they match records, record_key = "sex"; "sex" = { edges = [...] } keeps'),
+        (range(30), 'if they match records, id_column = "sex"; "sex" = { cut = [...] } keeps'),
         ([*range(20), *range(20), "n.v."], 'missing_codes = ["n.v."]; "sex" = { categorical = tr'),
-        ([f"s{i % 120}" for i in range(240)], "120 states, more than 100; most_states = 120 keeps"),
+        ([f"s{i % 120}" for i in range(240)], "120 states, more than 100; max_states = 120 keeps"),
         ([i / 7 for i in range(17)], "17 numbers in 17 records, too few for two bins"),
         ([""] * 3, "no values"),
     ],
@@ -82,7 +82,7 @@ def test_a_variable_that_tells_nothing_is_left_out_or_refused_if_the_file_is_str
     data = read_data(SiteFile.read(site))
     assert list(data.variables) == ["age"] and "sex: left out: " in data.report.message()
     assert reason in data.report.message() and "--" not in data.report.message()
-    change(site, 'record_key = "id"', 'record_key = "id"\nstrict = true')
+    change(site, 'id_column = "id"', 'id_column = "id"\nstrict = true')
     with pytest.raises(DataError) as caught:
         read_data(SiteFile.read(site))
     said = '1 column cannot be used; leave out with removing "sex" from [variables]\n  sex: '
@@ -92,12 +92,12 @@ def test_a_variable_that_tells_nothing_is_left_out_or_refused_if_the_file_is_str
 def test_how_columns_are_read_is_in_the_file(site):
     rows = [f"{i:03},{i % 50}.5, {'Yes' if i % 3 else 'YES'} ,{i % 5}" for i in range(200)]
     (site.parent / "records.csv").write_text("\n".join(["id,age,sex,other", *rows]))
-    change(site, "age = { edges = [30, 50, 70] }", 'age = {}\n"other" = {}')
+    change(site, "age = { cut = [30, 50, 70] }", 'age = {}\n"other" = {}')
     change(site, '"sex" = {}', '"sex" = { ignore_case = true, states = ["no", "yes"] }')
     change(
         site,
-        'record_key = "id"',
-        'record_key = "id"\nbinning = "equal-width"\nbins = 0.25\nmissing_codes = ["other=4"]',
+        'id_column = "id"',
+        'id_column = "id"\nbinning = "equal-width"\nbins = 0.25\nmissing_codes = ["other=4"]',
     )
     data = read_data(SiteFile.read(site))
     assert data.variables["age"].states == (
@@ -109,7 +109,7 @@ def test_how_columns_are_read_is_in_the_file(site):
     assert data.variables["sex"].states == ("no", "yes") and set(data.codes["sex"]) == {1}
     assert data.variables["other"].states == ("0", "1", "2", "3")
     assert data.variables["other"].missing
-    change(site, 'record_key = "id"', 'record_key = "id"\nkeep_spaces = true')
+    change(site, 'id_column = "id"', 'id_column = "id"\nkeep_spaces = true')
     with pytest.raises(DataError, match="record 1: ' YES ' is not one of its states, no, yes"):
         read_data(SiteFile.read(site))
 
@@ -117,7 +117,7 @@ def test_how_columns_are_read_is_in_the_file(site):
 @pytest.mark.parametrize(
     ("spec", "states"),
     [
-        ("{ edges = [30, 50, 70] }", "le_30, from_30_to_50, from_50_to_70, gt_70"),
+        ("{ cut = [30, 50, 70] }", "le_30, from_30_to_50, from_50_to_70, gt_70"),
         ('{ states = ["31", "40"] }', "31, 40"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_mistake_is_named_by_the_files_own_record_and_the_states_that_are_know
 ):
     rows = ["b,31,f", "z,40,m", "a,n.v.,f", "y,40,m"]
     (site.parent / "records.csv").write_text("\n".join(["id,age,sex", *rows]))
-    change(site, "{ edges = [30, 50, 70] }", spec)
+    change(site, "{ cut = [30, 50, 70] }", spec)
     with pytest.raises(DataError) as caught:
         read_data(SiteFile.read(site))
     said = f", record 3: 'n.v.' is not one of its states, {states} (1 such records); if it says mi"

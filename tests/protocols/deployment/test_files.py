@@ -30,7 +30,7 @@ def test_what_init_writes_is_what_each_party_reads(folder):
     assert (found.party, found.dealer, found.analyst) == ("north", "dealer", "analyst")
     assert found.pinned == {p: k for p, k in keys.items() if p != "north"}
     assert found.variables == {
-        "age": VariableSpec(edges=(Decimal(30), Decimal(50), Decimal(70))),
+        "age": VariableSpec(cut=(Decimal(30), Decimal(50), Decimal(70))),
         "sex": VariableSpec(),
     }
     assert found.policy.variables == ("age", "sex") and found.relay.certificates is None
@@ -48,13 +48,13 @@ def test_what_init_writes_is_what_each_party_reads(folder):
 
 def test_the_examples_in_what_init_writes_can_be_taken_over(site):
     text = site.read_text()
-    path, name = r"'C:\data\x.csv'", '"blood pressure" = { edges = [120, 140] }'
+    path, name = r"'C:\data\x.csv'", '"blood pressure" = { cut = [120, 140] }'
     assert text.count(path) == text.count(name) == 1
     change(site, 'file = "records.csv"', f"file = {path}")
     change(site, '"sex" = {}', name)
     found = SiteFile.read(site)
     assert found.data.file.name == path.strip("'")
-    assert found.variables["blood pressure"] == VariableSpec(edges=(Decimal(120), Decimal(140)))
+    assert found.variables["blood pressure"] == VariableSpec(cut=(Decimal(120), Decimal(140)))
 
 
 def test_a_private_key_is_in_no_file_but_its_own(folder):
@@ -68,29 +68,34 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
     [
         ('name = "north"', 'name = "north pole"', "line 2: site.name: 'north pole' is no name"),
         ('name = "north"', 'name = "server"', "site.name: 'server' is no name"),
-        ('key = "north.key"', "keys = 1", "line 1: site.key: lacking; a text is wanted"),
-        ('file = "records.csv"', "file = 1", "data.file: a text is wanted"),
-        ("fewest_records = 10", "fewest_records = 0", "policy.fewest_records: a whole number"),
-        ("fewest_records = 10", "fewest_record = 1", "policy.fewest_record: unknown here"),
-        ('"sex" = {}', "sex = { state = [] }", "variables.sex.state: unknown here"),
-        ('"sex" = {}', "sex = { states = ['f'] }", "variables.sex.states: two states"),
-        ('"sex" = {}', "sex = { edges = [2, 1] }", "variables.sex.edges: the edges are not asc"),
-        ('"sex" = {}', "sex = { edges = [] }", "variables.sex.edges: one edge at least"),
-        ('"sex" = {}', "sex = { bins = 0.7 }", "variables.sex.bins: a share of the records"),
-        ('"sex" = {}', "sex = { bins = 0.1, edges = [1] }", "one of edges, bins is wanted"),
-        ('"sex" = {}', "id = {}", "data.record_key: 'id' is a variable; identifiers never leave"),
-        ('"sex" = {}', "sex = 1", "variables.sex: a table is wanted"),
+        ('key = "north.key"', "keys = 1", "line 1: site.key: missing; expected a text"),
+        ('file = "records.csv"', "file = 1", "data.file: must be the path of a file, got 1"),
+        ("fewest_records = 10", "fewest_records = 0", "policy.fewest_records: must be a whole"),
+        ("fewest_records = 10", "fewest_record = 1", "policy.fewest_record: unknown key"),
+        ('"sex" = {}', "sex = { state = [] }", "variables.sex.state: unknown key"),
+        ('"sex" = {}', "sex = { states = ['f'] }", "at least 2 of them, got f"),
+        ('"sex" = {}', "sex = { cut = [2, 1] }", "sex.cut: must be a list of ascending"),
+        ('"sex" = {}', "sex = { cut = [] }", "at least 1 of them, got an empty list"),
+        ('"sex" = {}', "sex = { bins = 0.7 }", "sex.bins: must be a number, above 0 and at"),
+        ('"sex" = {}', "sex = { bins = 0.1, cut = [1] }", "cut and bins exclude each other"),
+        ('"sex" = {}', "id = {}", "data.id_column: 'id' is also in [variables]"),
+        ('"sex" = {}', "sex = 1", "variables.sex: must be a table, got 1"),
         ('address = "127.0.0.1:8102"', 'address = "here"', "relay.address: 'here' is no address"),
         ('address = "127.0.0.1:8102"', 'address = "h:99999"', "is no address: HOST:PORT"),
         ('address = "127.0.0.1:8102"', 'address = "h:80"', "certificates are wanted"),
-        ("[peers]", "[peer]", "peer: unknown here; known are site"),
+        ("[peers]", "[peer]", "peer: unknown table; expected site"),
         ('name = "dealer"', 'name = "north"', "dealer: 'north': a site has that name, the dealer"),
         ('name = "dealer"', 'name = "south"', "a site has that name, the dealer is another party"),
         ('name = "analyst"', 'name = "dealer"', "the dealer has that name, the analyst is another"),
         ('name = "analyst"', 'name = "east"', "a site has that name, the analyst is another"),
         ('name = "dealer"', 'name = "relay"', "'relay' is no name"),
         ("south = ", "north = ", "peers.north: this site's own name"),
-        ("[data]", "[data]\nbin = 1", "known are file, record_key, missing_codes, bins"),
+        ('id_column = "id"', "record_key = 'id'", "line 8: data.record_key: record_key is now "
+         "called id_column"),
+        ("[data]", "[data]\nmost_states = 9", "most_states is now called max_states"),
+        ('"sex" = {}', "sex = { edges = [1] }", "variables.sex.edges: edges is now called cut"),
+        ("[data]", "[data]\nbinning = 'x'", "binning: must be equal-frequency or eq"),
+        ("[data]", "[data]\nbin = 1", "expected one of file, id_column, missing_codes"),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_sites_file_are_named_with_file_line_and_key(site, old, new, reason):

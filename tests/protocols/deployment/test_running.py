@@ -68,7 +68,7 @@ def test_the_log_says_what_is_found_in_columns_and_no_value(tmp_path, monkeypatc
     site = deployment(tmp_path / "all") / "north" / "site.toml"
     rows = [f"p{i},{i % 3},{'Secret' if i % 2 else 'SECRET'},4711" for i in range(40)]
     (site.parent / "records.csv").write_text("\n".join(["id,age,sex,other", *rows]))
-    change(site, "age = { edges = [30, 50, 70] }", "age = { states = ['0', '1', '2'] }\nother = {}")
+    change(site, "age = { cut = [30, 50, 70] }", "age = { states = ['0', '1', '2'] }\nother = {}")
     monkeypatch.setattr(running, "_serve", lambda *_: None)
     told = []
     running.run_site(

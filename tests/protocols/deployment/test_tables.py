@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocols.deployment.tables import TomlFile
+from protocols.settings import REQUIRED, Setting
 
 TEXT = '''\
 # a comment with = and [brackets]
@@ -75,10 +76,10 @@ def test_errors_name_the_next_table_that_is_there(read):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a = 1\nb = \n", "line 2: no TOML"),
-        ("a = 1\na = 2\n", "line 2: no TOML (Cannot overwrite a value)"),
-        ("[a]\n[a]\n", "line 2: no TOML"),
-        ("a = [\n1,\n", "line 2: no TOML"),
+        ("a = 1\nb = \n", "line 2: not TOML"),
+        ("a = 1\na = 2\n", "line 2: not TOML (Cannot overwrite a value)"),
+        ("[a]\n[a]\n", "line 2: not TOML"),
+        ("a = [\n1,\n", "line 2: not TOML"),
         ('a = 1\nb = "C:\\Users\\x"\n', r"in single quotes: 'C:\new\table.csv'"),
         ('a = 1\nb = "C:\\data.csv"\n', r"in single quotes: 'C:\new\table.csv'"),
     ],
@@ -98,7 +99,7 @@ def test_what_is_no_file_is_named(tmp_path):
 @pytest.mark.parametrize(("code", "line"), [("latin-1", 2), ("utf-16", 1), ("utf-16-le", 2)])
 def test_what_is_not_in_utf_8_is_named_with_its_line(tmp_path, code, line):
     (tmp_path / "x").write_bytes("b = 1\na = 'ä'".encode(code))
-    with pytest.raises(ValueError, match=f"x, line {line}: not in UTF-8: save it as UTF-8"):
+    with pytest.raises(ValueError, match=f"x, line {line}: not UTF-8 text; save it as UTF-8"):
         TomlFile.read(tmp_path / "x")
 
 
@@ -108,28 +109,48 @@ def test_lines_may_end_as_on_windows(tmp_path):
     assert file.values == {"a": 1, "b": 2} and file.line(("b",)) == 3
 
 
+def taken(kind, name="k", **bounds):
+    """Take a setting that must be given."""
+    return lambda table: table.take(Setting(name, kind, "", REQUIRED, **bounds))
+
+
 @pytest.mark.parametrize(
     ("value", "take", "reason"),
     [
-        ("1", lambda t: t.text("k"), "a text is wanted"),
+        ("1", lambda t: t.text("k"), "must be a text, got 1"),
         ("' '", lambda t: t.text("k"), "empty"),
-        ("'x'", lambda t: t.whole("k"), "a whole number is wanted"),
-        ("true", lambda t: t.whole("k"), "a whole number from 0 on"),
-        ("0", lambda t: t.whole("k", least=1), "a whole number from 1 on"),
-        ("true", lambda t: t.number("k"), "a number is wanted"),
-        ("'x'", lambda t: t.number("k"), "a number is wanted"),
-        ("1", lambda t: t.flag("k", False), "true or false is wanted"),
-        ("'x'", lambda t: t.names("k"), "a list of texts is wanted"),
-        ("[1]", lambda t: t.names("k"), "a list of texts is wanted"),
-        ("['x', 'x']", lambda t: t.names("k"), "stands twice"),
-        ("['x']", lambda t: t.numbers("k"), "a list of numbers"),
-        ("[true]", lambda t: t.numbers("k"), "a list of numbers"),
-        ("1", lambda t: t.table("k"), "a table is wanted"),
-        ("1", lambda t: t.end(), "unknown here"),
-        ("1", lambda t: ("a" in t, t.text("b", "x"), t.table("c"), t.end()), "known are a, b, c"),
+        ("'x'", taken("whole"), "must be a whole number, got x"),
+        ("true", taken("whole"), "must be a whole number, got true"),
+        ("0", taken("whole", least=1), "must be a whole number, at least 1, got 0"),
+        ("2", taken("whole", least=0, most=1), "a whole number, at least 0 and at most 1, got 2"),
+        ("true", taken("number"), "must be a number, got true"),
+        ("nan", taken("number"), "must be a number, got nan"),
+        ("'x'", taken("number"), "must be a number, got x"),
+        ("0", taken("number", above=0), "must be a number, above 0, got 0"),
+        ("1.0", taken("number", below=1), "must be a number, below 1, got 1"),
+        ("1", taken("flag"), "must be true or false, got 1"),
+        ("'x'", taken("texts"), "must be a list of different texts, got x"),
+        ("[1]", taken("texts"), "must be a list of different texts, got 1"),
+        ("['x', 'x']", taken("texts"), "must be a list of different texts, got x, x"),
+        ("['x']", taken("texts", least=2), "at least 2 of them, got x"),
+        ("['x', 'y']", taken("texts", choices=("x", "z")), "a list of x or z, got x, y"),
+        ("'y'", taken("text", choices=("x", "z", "w")), "must be x, z or w, got y"),
+        ("['x']", taken("edges"), "must be a list of ascending numbers, got x"),
+        ("[true]", taken("edges"), "must be a list of ascending numbers, got True"),
+        ("[2, 1]", taken("edges"), "must be a list of ascending numbers, got 2, 1"),
+        ("'much'", taken("size"), "'much' is not an amount of memory"),
+        ("1", taken("text", old="k", name="other"), "k is now called other"),
+        ("1", taken("text", name="other"), "other: missing; expected a text that is not empty"),
+        ("1", lambda t: t.table("k"), "must be a table, got 1"),
+        ("1", lambda t: t.end(), "unknown key"),
+        (
+            "1",
+            lambda t: ("a" in t, t.text("b", "x"), t.table("c"), t.end()),
+            "one of a, b, c",
+        ),
         (r'"C:\new\table.csv"', lambda t: t.path("k"), r"'C:\new\table.csv' has control"),
         (r'"C:\new\table.csv"', lambda t: t.path("k"), r"single quotes: 'C:\new\table.csv'"),
-        ("1", lambda t: t.text("other"), "other: lacking; a text is wanted"),
+        ("1", lambda t: t.text("other"), "other: missing; expected a text"),
         ("'x'", lambda t: t.made("k", int), "invalid literal"),
     ],
 )
@@ -138,14 +159,15 @@ def test_values_of_another_kind_are_named_with_their_line(read, value, take, rea
     with pytest.raises(ValueError, match=r"x\.toml, line") as caught:
         take(table)
     assert reason in str(caught.value)
-    assert f"line {2 if 'other' in reason else 3}: t." in str(caught.value)
+    assert f"line {2 if 'other: ' in reason else 3}: t." in str(caught.value)
 
 
 def test_what_is_there_is_taken(read):
     file = read("[t]\na = 'x'\nb = 1\nc = 2.5\nd = true\ne = ['p']\nf = 'q/r'\n")
     table = file.table("t")
-    found = [table.text("a"), table.whole("b"), table.number("c"), table.flag("d", False)]
-    found += [table.names("e"), table.path("f"), table.text("g", "y"), table.whole("h", 3)]
+    kinds = {"a": "text", "b": "whole", "c": "number", "d": "flag", "e": "texts", "f": "path"}
+    values = table.take_all(Setting(name, kind, "") for name, kind in kinds.items())
     folder = file.path.parent
-    assert found == ["x", 1, 2.5, True, ("p",), folder / "q/r", "y", 3]
+    assert list(values.values()) == ["x", 1, 2.5, True, ("p",), folder / "q/r"]
+    assert (table.text("g", "y"), table.take(Setting("h", "whole", "", 3))) == ("y", 3)
     table.end()

@@ -1,0 +1,222 @@
+"""Settings: what the command line and a configuration file take under one name, declared once.
+
+`vertibayes/cli/options.py` makes options of them and `protocols/deployment/tables.py` reads them
+from TOML. Both call `Setting.checked`, so that a value is refused for the same reason everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from protocols.sizes import parse_size
+
+Binning: TypeAlias = Literal["equal-frequency", "equal-width"]
+Kind: TypeAlias = Literal[
+    "text", "texts", "repeated", "flag", "whole", "number", "edges", "path", "size", "names or file"
+]
+
+REQUIRED: Final = object()  # the default of a setting that must be given
+LISTS: Final = ("texts", "repeated", "edges", "names or file")
+EXPECTED: dict[Kind, str] = {
+    "text": "a text that is not empty",
+    "texts": "a list of different texts",
+    "repeated": "a list of different texts",
+    "flag": "true or false",
+    "whole": "a whole number",
+    "number": "a number",
+    "edges": "a list of ascending numbers",
+    "path": "the path of a file",
+    "size": "an amount of memory, as 512MiB",
+    "names or file": "a list of different names, or the path of a JSON file with one",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting.
+
+    Parameters
+    ----------
+    name : str
+        Its key in a configuration file; its option is ``--name``, with dashes for underscores.
+    kind : Kind
+        What its values are. A size is in bytes, as an int. On the command line several texts are
+        separated by commas; an option of the kind "repeated" has one value each time.
+    help : str
+        One sentence: what the setting does, with its unit.
+    default : object, default=None
+        Its value if it is not given; `REQUIRED` if it must be given.
+    least, most : float, optional
+        The bounds of a number, or of how many items a list has.
+    above, below : float, optional
+        The bounds of a number that are not values themselves.
+    choices : tuple of str, default=()
+        The values, or the items of a list, that are accepted; all if empty.
+    old : str, default=""
+        The name that the setting had before: a file that has it is refused with the new name.
+    shown : str, default=""
+        The form of a value, as help shows it; follows from the kind if empty.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    default: Any = None
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    old: str = ""
+    shown: str = ""
+
+    @property
+    def option(self) -> str:
+        """The name as an option of the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        if self.choices:
+            *others, last = self.choices
+            among = f"{', '.join(others)} or {last}" if others else last
+            return f"a list of {among}" if self.kind == "texts" else among
+        return ", ".join(filter(None, (EXPECTED[self.kind], self.limits)))
+
+    @property
+    def limits(self) -> str:
+        """The bounds of a number or of a list's length, in words; empty if there are none."""
+        bounds = [("at least", self.least), ("above", self.above)]
+        bounds += [("at most", self.most), ("below", self.below)]
+        limits = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+        return f"{limits} of them" if limits and self.kind in LISTS else limits
+
+    def checked(self, value: Any) -> Any:
+        """Return a value as the program uses it; None stands for a setting that is not given.
+
+        Raises
+        ------
+        ValueError
+            If the value is of another kind, out of bounds or not among the choices. The message
+            begins with "must be", for the setting's name to be put before it.
+        """
+        if value is None and self.default is None:
+            return None
+        if self.kind == "size" and isinstance(value, str):
+            value = parse_size(value)
+        if not self._is_of_kind(value) or not self._is_accepted(value):
+            raise ValueError(f"must be {self.expected}, got {_shown(value)}")
+        if self.kind == "edges":
+            return tuple(Decimal(str(edge)) for edge in value)
+        return float(value) if self.kind == "number" else _frozen(value)
+
+    def _is_of_kind(self, value: Any) -> bool:
+        if self.kind == "flag":
+            return isinstance(value, bool)
+        if self.kind in ("whole", "size"):
+            return isinstance(value, Integral) and not isinstance(value, bool)
+        if self.kind == "number":
+            return _is_number(value)
+        if self.kind == "edges":
+            return isinstance(value, list | tuple) and all(map(_is_number, value))
+        if self.kind in LISTS and isinstance(value, list | tuple):
+            return all(isinstance(t, str) for t in value) and len(set(value)) == len(value)
+        is_one = self.kind not in ("texts", "repeated") and isinstance(value, str | Path)
+        return is_one and bool(str(value).strip())
+
+    def _is_accepted(self, value: Any) -> bool:
+        items = value if isinstance(value, list | tuple) else [value]
+        if self.kind == "edges" and any(a >= b for a, b in pairwise(value)):
+            return False
+        if self.choices and not set(items) <= set(self.choices):
+            return False
+        size: Any = value if isinstance(value, Real) else len(items)
+        return (
+            (self.least is None or size >= self.least)
+            and (self.above is None or size > self.above)
+            and (self.most is None or size <= self.most)
+            and (self.below is None or size < self.below)
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and math.isfinite(value) and not isinstance(value, bool)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "an empty list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+ID_COLUMN = Setting(
+    "id_column",
+    "text",
+    "Column that identifies the records: sites match their records by it; it is never a variable.",
+    old="record_key",
+)
+MISSING_CODES = Setting(
+    "missing_codes",
+    "texts",
+    "Values that mean missing, beside the empty field; COLUMN=CODE is for one column.",
+    (),
+    shown="CODE,...",
+)
+COLUMNS = (  # how the columns of any file become variables
+    MISSING_CODES,
+    Setting(
+        "bins",
+        "number",
+        "Share of the records in a bin of a numeric column (of its range, if the bins are of equal "
+        "width): 0.1 gives ten bins.",
+        0.1,
+        above=0,
+        most=0.5,
+    ),
+    Setting(
+        "binning",
+        "text",
+        "How numeric columns without declared edges are cut into bins.",
+        "equal-frequency",
+        choices=get_args(Binning),
+    ),
+    Setting(
+        "max_states",
+        "whole",
+        "Maximum number of states of a variable; columns with more are left out.",
+        100,
+        least=2,
+        most=65_000,
+        old="most_states",
+    ),
+    Setting("keep_spaces", "flag", "Keep spaces around values and column names.", False),
+    Setting(
+        "strict", "flag", "Refuse data with columns that would be left out; list them all.", False
+    ),
+)
+SITE_DATA = (
+    Setting("file", "path", "The site's records, as CSV; gzip is accepted.", REQUIRED),
+    Setting(ID_COLUMN.name, "text", ID_COLUMN.help, REQUIRED, old=ID_COLUMN.old),
+    *COLUMNS,
+)
+VARIABLE = (  # how one column of a site becomes a variable
+    Setting("states", "texts", "Its states, in order; those found in the data if not given.", (),
+            least=2),
+    Setting("cut", "edges", "Inner edges of the bins of its numbers.", (), least=1, old="edges"),
+    Setting("categorical", "flag", "Take its numbers or dates as names: never binned.", False),
+    Setting("bins", "number", "Share of the records in a bin of its numbers.", above=0, most=0.5),
+    Setting("ignore_case", "flag", "Take values that differ only in case as one state.", False),
+)  # fmt: skip

@@ -1,0 +1,129 @@
+"""Options of commands, made of settings, and the values that a user gave them."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from protocols.settings import REQUIRED, Setting
+
+F = TypeVar("F", bound=Callable[..., None])
+
+TYPES: Mapping[str, Any] = {
+    "texts": list[str],
+    "repeated": list[str],
+    "flag": bool,
+    "whole": int,
+    "number": float,
+    "path": Path,
+    "names or file": Path,
+}  # of option values as the command line reads them; str for other kinds
+
+
+def takes(*settings: Setting) -> Callable[[F], F]:
+    """Give a command an option for each setting; it gets their values as keyword arguments.
+
+    Parameters
+    ----------
+    *settings : Setting
+        The settings, in the order of the command's help.
+
+    Returns
+    -------
+    decorate : callable
+        The decorator of a command that takes ``**given``, which `values_of` checks.
+    """
+
+    def decorate(command: F) -> F:
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        options = [_parameter(setting) for setting in settings]
+        with_default = [p for p in own if p.default is not p.empty]
+        own = [p for p in own if p.default is p.empty]
+        parameters = [*own, *sorted(options, key=_has_default), *with_default]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        return command
+
+    return decorate
+
+
+def _has_default(parameter: inspect.Parameter) -> bool:
+    return parameter.default is not inspect.Parameter.empty
+
+
+def _parameter(setting: Setting) -> inspect.Parameter:
+    """Return the parameter that typer makes an option of."""
+    is_required = setting.default is REQUIRED
+    default = setting.default
+    if is_required:
+        default = inspect.Parameter.empty
+    elif default == ():
+        default = None
+    kind = TYPES.get(setting.kind, str)
+    annotation = kind if default is not None else kind | None
+    names = [setting.option] if setting.kind == "flag" else []
+    shown = setting.shown or "|".join(setting.choices) or None
+    limits = f" [{setting.limits}]" if setting.limits else ""
+    option = typer.Option(*names, help=setting.help + limits, metavar=shown)
+    kept = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    annotation = Annotated[annotation, option]
+    return inspect.Parameter(setting.name, kept, default=default, annotation=annotation)
+
+
+def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of settings, checked, from those of the command line.
+
+    Raises
+    ------
+    ValueError
+        If a value is not as its setting expects; the message names the option.
+    """
+    return {setting.name: _value(setting, given[setting.name]) for setting in settings}
+
+
+def _value(setting: Setting, value: Any) -> Any:
+    if setting.kind == "texts":
+        value = list(dict.fromkeys(text for part in value or () for text in separated(part)))
+    try:
+        return setting.checked(() if value is None and setting.default == () else value)
+    except ValueError as error:
+        raise ValueError(f"{setting.option} {error}") from None
+
+
+def separated(text: str) -> list[str]:
+    """Return texts that are separated by commas; one that has a comma is in double quotes.
+
+    Examples
+    --------
+    >>> separated('a,"b, in kg"')
+    ['a', 'b, in kg']
+    """
+    parts = next(csv.reader([text], skipinitialspace=True), [])
+    return [part for part in parts if part.strip()]
+
+
+def check_arguments(unexpected: Sequence[str], expected: str = "options") -> None:
+    """Refuse arguments that belong to no option.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message says how an option takes several values.
+    """
+    if unexpected:
+        raise ValueError(
+            f"unexpected argument {unexpected[0]!r}: expected {expected}; separate several values "
+            "of an option by commas, as --exclude a,b, or repeat the option"
+        )
+
+
+def as_options(error: str) -> str:
+    """Return an error in which settings, written `name`, are named as options."""
+    return re.sub("`([a-z_]+)`", lambda name: "--" + name[1].replace("_", "-"), error)

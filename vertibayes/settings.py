@@ -1,0 +1,130 @@
+"""The settings of learning, validation and naive Bayes: of options and of files (`Setting`).
+
+A group of settings is a table of `study.toml`, or what several commands have in common. Nothing
+heavy is imported here: the command line needs these for its help.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+from protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
+
+Learner: TypeAlias = Literal["bayesian_network", "naive_bayes"]
+Missing: TypeAlias = Literal["em", "synthetic", "available", "state"]
+Validate: TypeAlias = Literal["public", "scv", "svdg"]
+Method: TypeAlias = Literal["hdpnb", "vdpnb"]
+Noise: TypeAlias = Literal["polya", "diluted", "laplace", "none"]
+Accounting: TypeAlias = Literal["whole", "count"]
+Protect: TypeAlias = Literal["record", "party"]
+Via: TypeAlias = Literal["additive", "masked", "product"]
+
+LEARNER = Setting(
+    "learner", "text", "What is learned.", "bayesian_network", choices=get_args(Learner)
+)
+OUT = Setting("out", "path", "Folder for the results, which must be new or empty.", REQUIRED)
+
+# ---- how records are read ------------------------------------------------------------------------
+
+SPLIT = (
+    Setting("data", "repeated", "One file, split over --sites; or NAME=FILE for each site, with "
+            "--data repeated.", (), shown="FILE.csv[.gz]"),
+    Setting("sites", "whole", "Number of sites over which the columns of one file are split."),
+    Setting("partition", "path", 'JSON file {"site": ["column", ...]}: which site holds what.'),
+)  # fmt: skip
+READING = (
+    ID_COLUMN,
+    Setting("exclude", "texts", "Columns to leave out.", (), shown="COLUMN,..."),
+    *COLUMNS,
+    Setting("categorical", "texts", "Columns whose numbers or dates are names: they are never "
+            "binned.", (), shown="COLUMN,..."),
+    Setting("cut", "repeated", "Edges of a numeric column's bins: age=18,65 makes the bins up to "
+            "18, up to 65 and above; repeat --cut for each column.", (),
+            shown="COLUMN=EDGE,EDGE"),
+    Setting("ignore_case", "texts", "Columns in which values that differ only in case are one "
+            "state.", (), shown="COLUMN,..."),
+    Setting("seed", "whole", "Seed of the random choices: which site or party gets what, which "
+            "records are held out.", 0),
+)  # fmt: skip
+MEMORY = Setting(
+    "memory", "size", "Memory that all parties may use together, in bytes or as 512MiB.", "1GiB"
+)
+
+# ---- Bayesian networks ---------------------------------------------------------------------------
+
+LEARNING = (
+    Setting("ordering", "names or file", "All variables, causes before effects; the order of the "
+            "data if not given. Another order gives another network: the network learned for CHILD "
+            "is 0, 20 or about 50 edges from the truth in its true, alphabetical or reversed "
+            "order."),
+    Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}: '
+            "learn only the CPTs of this structure."),
+    Setting("max_parents", "whole", "Maximum number of parents of a node.", 3, least=0, most=20),
+    Setting("missing", "text", "How missing values are treated: filled by EM on the tables (em, "
+            "the default if there are any), by the three steps of VertiBayes (synthetic), left out "
+            "of each count (available), or counted as a state (state).",
+            choices=get_args(Missing)),
+    Setting("wider_cells", "whole", "With missing em: number of further cells to reveal, in tables "
+            "widened by the most informative variable.", 0, least=0),
+    Setting("synthetic_records", "whole", "Number of synthetic records to draw; as many as there "
+            "are records if not given.", least=1),
+    Setting("write_synthetic", "flag", "Write synthetic records, drawn from tables with missing "
+            "values as a state; this reveals those tables.", False),
+    Setting("em_restarts", "whole", "With missing synthetic: number of further random starts of "
+            "EM.", 0, least=0),
+    Setting("pseudo_count", "number", "Count added to each cell of the CPTs, so that no prediction "
+            "has probability zero; 0 gives the maximum likelihood. Counts, structure and scores "
+            "are exact either way.", 0.5, least=0),
+    Setting("structure_records", "whole", "Number of records in a random sample on which the "
+            "structure is learned; all records if not given.", least=1),
+)  # fmt: skip
+VALIDATION = (
+    Setting("validate", "texts", "Validations to run, which need a target.", (),
+            choices=get_args(Validate), old="methods"),
+    Setting("target", "text", "Variable that the validations predict."),
+    Setting("folds", "whole", "Number of folds of scv and svdg; svdg needs 10 records in each.",
+            10, least=2),
+    Setting("public", "path", "Public records, as CSV, for the validation public."),
+    MISSING_CODES,
+)  # fmt: skip
+
+# ---- naive Bayes ---------------------------------------------------------------------------------
+
+NAIVE_BAYES = (
+    Setting("method", "text", "hdpnb: each party holds records; vdpnb: each party holds columns.",
+            REQUIRED, choices=get_args(Method)),
+    Setting("target", "text", "Column that is predicted.", REQUIRED),
+    Setting("epsilon", "number", "Privacy budget of the noise; required except with noise none.",
+            least=1e-6, most=100),
+    Setting("noise", "text", "Noise on the counts. hdpnb: polya (the parties' shares of one draw, "
+            "the default), diluted (as published) or none; vdpnb: laplace (one draw at each site, "
+            "the default) or none.", choices=get_args(Noise)),
+    Setting("accounting", "text", "Whether epsilon is the budget of everything released about what "
+            "is protected (whole) or of each count (count).", "whole",
+            choices=get_args(Accounting)),
+    Setting("protect", "text", "What the noise protects: one record, or (hdpnb) all records of one "
+            "party.", "record", choices=get_args(Protect)),
+    Setting("delta", "number", "hdpnb with diluted noise: probability that the promise fails.",
+            1e-5, above=0, below=1),
+    Setting("gamma", "number", "hdpnb: minimum share of the parties that are honest.", 1.0,
+            above=0, most=1),
+    Setting("via", "text", "hdpnb: sums under additive or masked encryption; vdpnb: predictions by "
+            "sums of logarithms (additive) or by products of counts (product).", "additive",
+            choices=get_args(Via)),
+    Setting("alpha", "number", "Count added to each count of a feature.", 1.0, least=0),
+)  # fmt: skip
+TEST = (
+    Setting("test", "path", "Records, as CSV, on which the model is tested."),
+    Setting("holdout", "number", "Share of the records that is held out and tested on.",
+            above=0, below=1),
+)  # fmt: skip
+MEMBERSHIP = (  # of parties between machines
+    Setting("dropouts", "number", "Share of the members that may be missing from a release.", 0.0,
+            least=0, below=1),
+    Setting("dishonest", "number", "Share of the members that may work with the aggregator.", 0.0,
+            least=0, below=1),
+    Setting("most_records", "whole", "Maximum number of records of a party in a release.", least=1),
+)  # fmt: skip
+PARTIES = Setting(
+    "parties", "whole", "Number of parties to which the records or columns are dealt.", REQUIRED
+)
