@@ -7,6 +7,7 @@ from TOML. Both call `Setting.checked`, so that a value is refused for the same 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -23,17 +24,44 @@ Kind: TypeAlias = Literal[
 
 REQUIRED: Final = object()  # the default of a setting that must be given
 LISTS: Final = ("texts", "repeated", "edges", "names or file")
-EXPECTED: dict[Kind, str] = {
-    "text": "a text that is not empty",
-    "texts": "a list of different texts",
-    "repeated": "a list of different texts",
-    "flag": "true or false",
-    "whole": "a whole number",
-    "number": "a number",
-    "edges": "a list of ascending numbers",
-    "path": "the path of a file",
-    "size": "an amount of memory, as 512MiB",
-    "names or file": "a list of different names, or the path of a JSON file with one",
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | Path) and bool(str(value).strip())
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and math.isfinite(value) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_texts(value: Any) -> bool:
+    is_list = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+    return is_list and len(set(value)) == len(value)
+
+
+def _is_edges(value: Any) -> bool:
+    is_list = isinstance(value, list | tuple) and all(map(_is_number, value))
+    return is_list and all(low < high for low, high in pairwise(value))
+
+
+KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be, and whether it is
+    "text": ("a text that is not empty", _is_text),
+    "texts": ("a list of different texts", _is_texts),
+    "repeated": ("a list of different texts", _is_texts),
+    "flag": ("true or false", lambda value: isinstance(value, bool)),
+    "whole": ("a whole number", _is_whole),
+    "number": ("a number", _is_number),
+    "edges": ("a list of ascending numbers", _is_edges),
+    "path": ("the path of a file", _is_text),
+    "size": ("an amount of memory, as 512MiB", _is_whole),
+    "names or file": (
+        "a list of different names, or the path of a JSON file with one",
+        lambda value: _is_texts(value) or _is_text(value),
+    ),
 }
 
 
@@ -88,7 +116,7 @@ class Setting:
             *others, last = self.choices
             among = f"{', '.join(others)} or {last}" if others else last
             return f"a list of {among}" if self.kind == "texts" else among
-        return ", ".join(filter(None, (EXPECTED[self.kind], self.limits)))
+        return ", ".join(filter(None, (KINDS[self.kind][0], self.limits)))
 
     @property
     def limits(self) -> str:
@@ -111,47 +139,24 @@ class Setting:
             return None
         if self.kind == "size" and isinstance(value, str):
             value = parse_size(value)
-        if not self._is_of_kind(value) or not self._is_accepted(value):
+        if not KINDS[self.kind][1](value) or not self._is_accepted(value):
             raise ValueError(f"must be {self.expected}, got {_shown(value)}")
         if self.kind == "edges":
             return tuple(Decimal(str(edge)) for edge in value)
-        return float(value) if self.kind == "number" else _frozen(value)
-
-    def _is_of_kind(self, value: Any) -> bool:
-        if self.kind == "flag":
-            return isinstance(value, bool)
-        if self.kind in ("whole", "size"):
-            return isinstance(value, Integral) and not isinstance(value, bool)
         if self.kind == "number":
-            return _is_number(value)
-        if self.kind == "edges":
-            return isinstance(value, list | tuple) and all(map(_is_number, value))
-        if self.kind in LISTS and isinstance(value, list | tuple):
-            return all(isinstance(t, str) for t in value) and len(set(value)) == len(value)
-        is_one = self.kind not in ("texts", "repeated") and isinstance(value, str | Path)
-        return is_one and bool(str(value).strip())
+            return float(value)
+        return tuple(value) if isinstance(value, list) else value
 
     def _is_accepted(self, value: Any) -> bool:
         items = value if isinstance(value, list | tuple) else [value]
-        if self.kind == "edges" and any(a >= b for a, b in pairwise(value)):
-            return False
-        if self.choices and not set(items) <= set(self.choices):
-            return False
         size: Any = value if isinstance(value, Real) else len(items)
         return (
-            (self.least is None or size >= self.least)
+            (not self.choices or set(items) <= set(self.choices))
+            and (self.least is None or size >= self.least)
             and (self.above is None or size > self.above)
             and (self.most is None or size <= self.most)
             and (self.below is None or size < self.below)
         )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and math.isfinite(value) and not isinstance(value, bool)
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _shown(value: Any) -> str:
@@ -177,36 +182,16 @@ MISSING_CODES = Setting(
 )
 COLUMNS = (  # how the columns of any file become variables
     MISSING_CODES,
-    Setting(
-        "bins",
-        "number",
-        "Share of the records in a bin of a numeric column (of its range, if the bins are of equal "
-        "width): 0.1 gives ten bins.",
-        0.1,
-        above=0,
-        most=0.5,
-    ),
-    Setting(
-        "binning",
-        "text",
-        "How numeric columns without declared edges are cut into bins.",
-        "equal-frequency",
-        choices=get_args(Binning),
-    ),
-    Setting(
-        "max_states",
-        "whole",
-        "Maximum number of states of a variable; columns with more are left out.",
-        100,
-        least=2,
-        most=65_000,
-        old="most_states",
-    ),
+    Setting("bins", "number", "Share of the records in a bin of a numeric column (of its range, if "
+            "the bins are of equal width): 0.1 gives ten bins.", 0.1, above=0, most=0.5),
+    Setting("binning", "text", "How numeric columns without declared edges are cut into bins.",
+            "equal-frequency", choices=get_args(Binning)),
+    Setting("max_states", "whole", "Maximum number of states of a variable; columns with more are "
+            "left out.", 100, least=2, most=65_000, old="most_states"),
     Setting("keep_spaces", "flag", "Keep spaces around values and column names.", False),
-    Setting(
-        "strict", "flag", "Refuse data with columns that would be left out; list them all.", False
-    ),
-)
+    Setting("strict", "flag", "Refuse data with columns that would be left out; list them all.",
+            False),
+)  # fmt: skip
 SITE_DATA = (
     Setting("file", "path", "The site's records, as CSV; gzip is accepted.", REQUIRED),
     Setting(ID_COLUMN.name, "text", ID_COLUMN.help, REQUIRED, old=ID_COLUMN.old),

@@ -24,36 +24,9 @@ Progress: TypeAlias = Callable[[str, int, int], None]  # stage, steps done, step
 
 @dataclass(frozen=True)
 class Options:
-    """What to learn; `vertibayes.settings.LEARNING` has the bounds of each option.
+    """What to learn: the values of `vertibayes.settings.LEARNING`, whose help says what each does.
 
-    Parameters
-    ----------
-    ordering : sequence of str, optional
-        All variables, causes before effects, for K2; the study's order if None.
-    structure : Structure, optional
-        If given, only the CPTs of this structure are learned.
-    max_parents : int, default=3
-        Maximum number of parents of a node.
-    missing : {"em", "synthetic", "available", "state"}, optional
-        How missing values are treated. "em" fills them by EM on the families' tables, "synthetic"
-        by the three steps of VertiBayes; both learn the structure from available cases.
-        "available" leaves a record out of the counts of a family if a value is missing. "state"
-        counts missing values as a state. None means "em" if values are missing, "available" if not.
-    pseudo_count : float, default=0.5
-        Count added to each cell of the CPTs; 0 gives the maximum likelihood.
-    structure_records : int, optional
-        Number of records in a common random sample on which the structure is learned; the CPTs are
-        learned on all records.
-    wider_cells : int, default=0
-        Number of cells that "em" may reveal in wider tables, beyond those of the families.
-    synthetic_records : int, optional
-        Number of synthetic records to draw; as many as there are records if None.
-    em_restarts : int, default=0
-        Number of further random starts of the EM of the three steps.
-    write_synthetic : bool, default=False
-        Whether synthetic records, with missing values, are drawn and kept for any `missing`. The
-        intermediate network of the three steps draws them, which reveals the families' tables with
-        missing values as a state.
+    `ordering` and `structure` are not files here, but what the files have.
 
     Raises
     ------

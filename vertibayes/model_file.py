@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from protocols.site.whole_file import replacing
 from protocols.variables import Variable
 from vertibayes.bif import read_bif, write_bif
 from vertibayes.network import Network, Structure
@@ -156,13 +157,11 @@ def save_model(network: Network, path: str | Path) -> None:
         If the file cannot be written: it names the path.
     """
     path = Path(path)
-    part = path.with_name(path.name + ".part")
     try:
         text = WRITERS[_ending(path)](network)
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        with replacing(path) as part:
+            part.write_text(text, encoding="utf-8")
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

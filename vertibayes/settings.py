@@ -22,6 +22,7 @@ Via: TypeAlias = Literal["additive", "masked", "product"]
 LEARNER = Setting(
     "learner", "text", "What is learned.", "bayesian_network", choices=get_args(Learner)
 )
+QUIET = Setting("quiet", "flag", "Print errors and warnings only.", False)
 OUT = Setting("out", "path", "Folder for the results, which must be new or empty.", REQUIRED)
 
 # ---- how records are read ------------------------------------------------------------------------

@@ -10,7 +10,6 @@ cut short is dropped: its table is asked again. The file has exact counts: it is
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import math
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.roles import Study
-from protocols.site.whole_file import naming
+from protocols.site.whole_file import lock, naming
 from protocols.variables import Family, Rows
 
 MAGIC = b"VBT1"
@@ -71,7 +70,7 @@ class TableFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
         try:
-            self._lock()
+            lock(self._file.fileno(), path)
             self._load()
         except BaseException:
             self._file.close()
@@ -108,12 +107,6 @@ class TableFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ValueError(f"{self.path} is in use by another process") from None
 
     def _add(self, records: Iterable[tuple[Mapping[str, Any], bytes]]) -> None:
         self._file.seek(0, os.SEEK_END)

@@ -65,21 +65,7 @@ class RelayAddress:
 
 @dataclass(frozen=True)
 class VariableSpec:
-    """How one column becomes a variable.
-
-    Parameters
-    ----------
-    states : tuple of str
-        Declared, in order; found in the data if empty.
-    cut : tuple of Decimal
-        Inner edges of bins, ascending; taken from the data if empty.
-    categorical : bool
-        Whether its numbers are names.
-    bins : float, optional
-        The share of the records in a bin.
-    ignore_case : bool
-        Whether texts that differ only in case are one state.
-    """
+    """How one column becomes a variable: the values of `protocols.settings.VARIABLE`."""
 
     states: tuple[str, ...] = ()
     cut: tuple[Decimal, ...] = ()
@@ -90,7 +76,7 @@ class VariableSpec:
 
 @dataclass(frozen=True)
 class DataSource:
-    """A site's data file, and how it is read; see `protocols.site.encoding.Encoding`."""
+    """A site's data file, and how it is read: the values of `protocols.settings.SITE_DATA`."""
 
     file: Path
     id_column: str

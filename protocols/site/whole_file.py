@@ -1,8 +1,11 @@
-"""A file that is written whole or not at all, by one process at a time."""
+"""Files that are written whole or not at all, and files that one process at a time may use.
+
+No other module of the packages locks files. Windows has no `fcntl`: `lock` fails there, and
+importing this module does not.
+"""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -11,22 +14,23 @@ from pathlib import Path
 
 
 class InUseError(ValueError):
-    """Another process holds a file."""
+    """Another process uses a file."""
 
 
 class WholeFile:
-    """A file of its owner's alone; it is locked while this object is open.
+    """A file that only its owner can read; it is locked while this object is open.
 
     Parameters
     ----------
     path : Path
+        The file; its folder must exist.
 
     Raises
     ------
     InUseError
-        If another process holds it.
+        If another process uses the file.
     ValueError
-        If others may write to its folder.
+        If other users may write to its folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,24 +40,18 @@ class WholeFile:
             raise ValueError(f"{path}: others may write to its folder: chmod o-w {path.parent}")
         self._lock = _open(path.with_name(path.name + ".lock"))
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            lock(self._lock, path)
+        except BaseException:
             os.close(self._lock)
-            raise InUseError(f"{path} is in use by another process") from None
+            raise
 
     def write(self, content: bytes) -> None:
         """Replace the content; it is on disk when this returns."""
-        with naming(self.path):
-            self._write(content)
-
-    def _write(self, content: bytes) -> None:
-        part = self.path.with_name(self.path.name + ".part")
-        with os.fdopen(_open(part, os.O_TRUNC), "wb") as file:
+        with replacing(self.path) as part, os.fdopen(_open(part, os.O_TRUNC), "wb") as file:
             os.fchmod(file.fileno(), 0o600)  # also if an old part was there
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(self.path)
         folder = os.open(self.path.parent, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
@@ -63,9 +61,45 @@ class WholeFile:
         os.close(self._lock)
 
 
+def lock(descriptor: int, path: Path) -> None:
+    """Lock an open file for this process, until it is closed.
+
+    Raises
+    ------
+    InUseError
+        If another process uses the file.
+    ValueError
+        If the system cannot lock files this way.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        raise ValueError(f"{path} cannot be locked on this system: use Linux or macOS") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise InUseError(f"{path} is in use by another process") from None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield the path of a new file, which replaces `path` when the block has written it.
+
+    If that fails, the new file is removed, `path` is as before, and an OSError names it.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        with naming(path):
+            yield part
+            part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Have an OSError name the file: that of a full disk names none."""
+    """Add the file's name to an OSError that has none, as that of a full disk."""
     try:
         yield
     except OSError as error:

@@ -200,7 +200,7 @@ def test_predict(folder, tmp_path, capsys):
     code, error = predict(capsys, *model[:2], "--target", "X", "--data", out, "--out", new)
     assert code == 2 and "--target X: the model has" in error
     code, error = predict(capsys, *model, "--data", out, "--out", out)
-    assert code == 2 and "the file exists; name a new one" in error
+    assert code == 2 and "the file exists; specify a new one" in error
     assert not new.exists()
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, Setting
-from vertibayes.cli.deployment import STOPPED, Quiet, commands, leave, stop_when_told
+from vertibayes.cli.deployment import STOPPED, commands, leave, stop_when_told
 from vertibayes.cli.options import as_options, check_arguments, takes, values_of
 from vertibayes.settings import (
     LEARNING,
@@ -20,6 +20,7 @@ from vertibayes.settings import (
     NAIVE_BAYES,
     OUT,
     PARTIES,
+    QUIET,
     READING,
     SPLIT,
     TEST,
@@ -63,7 +64,11 @@ def _callback(
 
 
 @app.command("learn", context_settings=EXTRA)
-@takes(OUT, *SPLIT, *READING, MEMORY, *LEARNING, *(s for s in VALIDATION if s != MISSING_CODES))
+@takes(
+    *(OUT, *SPLIT, *READING, MEMORY, *LEARNING),
+    *(setting for setting in VALIDATION if setting is not MISSING_CODES),
+    QUIET,
+)
 def _learn(
     context: typer.Context,
     study: Annotated[
@@ -73,7 +78,6 @@ def _learn(
             "and --quiet."
         ),
     ] = None,
-    quiet: Quiet = False,
     **given: Any,
 ) -> None:
     """Learn a Bayesian network from columns that several sites hold.
@@ -92,22 +96,22 @@ def _learn(
         from vertibayes.cli.study import check_alone, run_study
 
         check_alone(context, study)
-        return run_study(study, given["out"], quiet)
+        return run_study(study, given["out"], given["quiet"])
     if not given["data"]:
         raise ValueError("specify a study.toml or --data FILE: neither was given")
     from vertibayes.cli.inputs import Source
-    from vertibayes.cli.learn import options_from, run_learn
+    from vertibayes.cli.learn import Task, options_from, run_learn
     from vertibayes.cli.validations import Validations
 
     source = Source(**values_of([*SPLIT, *READING, MEMORY], given))
     options = options_from(values_of(LEARNING, given))
     validations = Validations(**values_of(VALIDATION, given))
-    return run_learn(source, given["out"], options=options, validations=validations, quiet=quiet)
+    return run_learn(source, Task(options, given["out"], given["quiet"], validations))
 
 
 @app.command("nb", context_settings=EXTRA)
-@takes(ONE_FILE, OUT, *NAIVE_BAYES, PARTIES, *TEST, *READING)
-def _nb(context: typer.Context, quiet: Quiet = False, **given: Any) -> None:
+@takes(ONE_FILE, OUT, *NAIVE_BAYES, PARTIES, *TEST, *READING, QUIET)
+def _nb(context: typer.Context, **given: Any) -> None:
     """Learn a naive Bayes classifier, with noise or without.
 
     For example: vertibayes nb --data cars.csv --target class --method vdpnb --parties 6 --epsilon 1
@@ -122,7 +126,7 @@ def _nb(context: typer.Context, quiet: Quiet = False, **given: Any) -> None:
 
     source = Source((str(given["data"]),), **values_of(READING, given))
     request = Request(**values_of([*NAIVE_BAYES, PARTIES, *TEST], given))
-    run_nb(source, request, given["out"], quiet=quiet)
+    run_nb(source, request, given["out"], quiet=given["quiet"])
 
 
 @app.command("demo")

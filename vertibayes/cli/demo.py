@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.cli.inputs import Sites
-from vertibayes.cli.learn import learn_from, told
+from vertibayes.cli.learn import Task, learn_from, told
 from vertibayes.cli.outputs import check_folder
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import Learned, Options, learn
@@ -38,7 +38,8 @@ def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
     for site, held in data.items():
         _say(f"  {site} holds {', '.join(held.variables)}")
     options = Options(ordering=truth.structure.order())
-    learned, summary = learn_from(Sites(data, tuple(pooled.variables)), options, out, quiet=False)
+    task = Task(options, out, quiet=False)
+    learned, summary = learn_from(Sites(data, tuple(pooled.variables)), task)
     start = perf_counter()
     plain = learn(PlainCounter(pooled), options)
     plain_seconds = perf_counter() - start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -38,7 +38,6 @@ from vertibayes.report.words import area_of, counted, size
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
-NO_VALIDATIONS = Validations()
 UNORDERED = (
     "ordering: the order of the data; another order gives another network, so specify an ordering, "
     "causes before effects, if you know one"
@@ -50,28 +49,30 @@ HINTS = {
 }
 
 
-def run_learn(
-    source: Source,
-    out: Path,
-    *,
-    options: Options,
-    validations: Validations,
-    quiet: bool,
-) -> None:
-    """Run the command.
+@dataclass(frozen=True)
+class Task:
+    """What a run does.
 
     Parameters
     ----------
-    source : Source
-        Where the data are and how they are read.
-    out : Path
-        The folder for the results.
     options : Options
         What to learn.
-    validations : Validations
-        Which validations to run.
+    out : Path or None
+        The folder for the results; None writes no results.
     quiet : bool
         Whether to print errors and warnings only.
+    validations : Validations, default=Validations()
+        Which validations to run; none by default.
+    """
+
+    options: Options
+    out: Path | None
+    quiet: bool
+    validations: Validations = field(default_factory=Validations)
+
+
+def run_learn(source: Source, task: Task) -> None:
+    """Run the command.
 
     Raises
     ------
@@ -79,19 +80,20 @@ def run_learn(
         If an input cannot be used. Nothing is then written, except the ledger if tables were
         revealed.
     """
-    check_folder(out)
-    validations.check()
+    assert task.out is not None  # the command requires it
+    check_folder(task.out)
+    task.validations.check()
     sites = read_sites(source)
     variables = {n: v for data in sites.data.values() for n, v in data.variables.items()}
     in_order = {name: variables[name] for name in sites.order}
     records = next(iter(sites.data.values())).records
-    sites.check_target(validations.target)
-    options = _of_variables(options, sites.left_out)
-    validations = validations.prepared(in_order, records)
-    learned, summary = learn_from(sites, options, out, quiet, validations)
-    if not quiet:
+    sites.check_target(task.validations.target)
+    options = _of_variables(task.options, sites.left_out)
+    validations = task.validations.prepared(in_order, records)
+    learned, summary = learn_from(sites, replace(task, options=options, validations=validations))
+    if not task.quiet:
         sys.stdout.write(told(learned, summary, options))
-        sys.stdout.write(f"Written: {out}\n")
+        sys.stdout.write(f"Written: {task.out}\n")
 
 
 def options_from(values: Mapping[str, Any]) -> Options:
@@ -110,47 +112,17 @@ def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
     return replace(options, ordering=[name for name in options.ordering if name not in left_out])
 
 
-def learn_from(
-    sites: Sites,
-    options: Options,
-    out: Path | None,
-    quiet: bool,
-    validations: Validations = NO_VALIDATIONS,
-) -> tuple[Learned, dict[str, Any]]:
-    """Learn over sites in this process.
-
-    Parameters
-    ----------
-    sites : Sites
-        The sites' data.
-    options : Options
-        What to learn.
-    out : Path or None
-        The folder for the results; None writes no results.
-    quiet : bool
-        Whether to print errors and warnings only.
-    validations : Validations, optional
-        Which validations to run; none if not given.
-
-    Returns
-    -------
-    learned : Learned
-        What was learned.
-    summary : dict
-        The content of summary.json.
-    """
+def learn_from(sites: Sites, task: Task) -> tuple[Learned, dict[str, Any]]:
+    """Learn over sites in this process; return what was learned and what summary.json has."""
     start = perf_counter()
     with federate(sites.data, memory_budget=sites.memory) as federation:
         ledger = federation.session.role.ledger
-        with ledger_kept(ledger, out):
+        with ledger_kept(ledger, task.out):
             counter = SecureCounter.of(federation, order=sites.order)
-            _check(counter, options)
+            _check(counter, task.options)
             shown = {site: list(role.shown) for site, role in federation.roles.items()}
             run = Run(ledger, federation.traffic, shown)
-            commit_seconds = perf_counter() - start
-            return learn_with(
-                counter, run, options, out, quiet, validations, commit_seconds, sites.doubts
-            )
+            return learn_with(counter, run, task, perf_counter() - start, sites.doubts)
 
 
 def _check(counter: SecureCounter, options: Options) -> None:
@@ -173,10 +145,7 @@ def _check(counter: SecureCounter, options: Options) -> None:
 def learn_with(
     counter: SecureCounter,
     run: Run,
-    options: Options,
-    out: Path | None,
-    quiet: bool,
-    validations: Validations,
+    task: Task,
     commit_seconds: float,
     doubts: Iterable[str] = (),
 ) -> tuple[Learned, dict[str, Any]]:
@@ -188,14 +157,8 @@ def learn_with(
         The source of all counts.
     run : Run
         The ledger and the traffic of the run.
-    options : Options
-        What to learn; they must fit the counter's variables and records.
-    out : Path or None
-        The folder for the results; None writes no results.
-    quiet : bool
-        Whether to print errors and warnings only.
-    validations : Validations
-        Which validations to run.
+    task : Task
+        What the run does; its options must fit the counter's variables and records.
     commit_seconds : float
         Time that the sites took to commit to their columns, in seconds.
     doubts : iterable of str, default=()
@@ -208,11 +171,12 @@ def learn_with(
     summary : dict
         The content of summary.json.
     """
+    options, validations = task.options, task.validations
     expected = counter.forecast(families_of(counter, options), missing=options.missing == "state")
     warn([*doubts, *validations.doubts()])
-    if not quiet:
+    if not task.quiet:
         sys.stderr.write(f"expected: {expected.sentence()}\n")
-    with _progress(quiet) as progress:
+    with _progress(task.quiet) as progress:
         learned = learn(counter, options, progress)
         before = perf_counter()
         validated = validations.run(counter, learned, options, progress)
@@ -220,8 +184,8 @@ def learn_with(
     disclosed = disclosure(counter.opened, counter.records)
     summary = summarize(learned, counter, run, seconds, disclosed, validated)
     warn(_doubts(learned, validated, disclosed))
-    if out is not None:
-        write_results(out, learned, run, summary, validated)
+    if task.out is not None:
+        write_results(task.out, learned, run, summary, validated)
     return learned, summary
 
 

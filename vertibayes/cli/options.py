@@ -43,10 +43,7 @@ def takes(*settings: Setting) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         signature = inspect.signature(command, eval_str=True)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        options = [_parameter(setting) for setting in settings]
-        with_default = [p for p in own if p.default is not p.empty]
-        own = [p for p in own if p.default is p.empty]
-        parameters = [*own, *sorted(options, key=_has_default), *with_default]
+        parameters = [*own, *map(_parameter, settings)]
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {p.name: p.annotation for p in parameters}
         return command
@@ -54,26 +51,19 @@ def takes(*settings: Setting) -> Callable[[F], F]:
     return decorate
 
 
-def _has_default(parameter: inspect.Parameter) -> bool:
-    return parameter.default is not inspect.Parameter.empty
-
-
 def _parameter(setting: Setting) -> inspect.Parameter:
-    """Return the parameter that typer makes an option of."""
-    is_required = setting.default is REQUIRED
-    default = setting.default
-    if is_required:
+    """Return the parameter of which typer makes an option."""
+    default = None if setting.default == () else setting.default
+    if default is REQUIRED:
         default = inspect.Parameter.empty
-    elif default == ():
-        default = None
-    kind = TYPES.get(setting.kind, str)
-    annotation = kind if default is not None else kind | None
+    kind: Any = TYPES.get(setting.kind, str)
     names = [setting.option] if setting.kind == "flag" else []
     shown = setting.shown or "|".join(setting.choices) or None
     limits = f" [{setting.limits}]" if setting.limits else ""
     option = typer.Option(*names, help=setting.help + limits, metavar=shown)
-    kept = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    annotation = Annotated[annotation, option]
+    kind = kind if default is not None else kind | None
+    annotation: Any = Annotated[kind, option]
+    kept = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(setting.name, kept, default=default, annotation=annotation)
 
 

@@ -9,8 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from mpc.rounds import Party
 from protocols.ledger import Ledger
 from protocols.session import Traffic
 from protocols.site.data import SiteData
-from protocols.site.whole_file import naming
+from protocols.site.whole_file import replacing
 from vertibayes import __version__
 from vertibayes.cli.validations import as_json
 from vertibayes.learning import Learned
@@ -226,7 +225,7 @@ def _write_records(path: Path, data: SiteData) -> None:
         np.array([*variable.states, ""])[data.codes[name]]
         for name, variable in data.variables.items()
     ]
-    with _whole(path), path.open("w", encoding="utf-8", newline="") as file:
+    with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(data.variables)
         writer.writerows(zip(*columns, strict=True))
@@ -239,19 +238,8 @@ def write_json(path: Path, value: object) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all; an OSError names it."""
-    with _whole(path):
-        path.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[None]:
-    """Remove a file that was written in part."""
-    try:
-        with naming(path):
-            yield
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def summarize(

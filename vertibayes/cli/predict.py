@@ -1,4 +1,4 @@
-"""``vertibayes predict``: a target's distribution for each record of a file."""
+"""``vertibayes predict``: the distribution of a target for each record of a file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from protocols.errors import DataError
 from protocols.site.text import TextColumn
+from protocols.site.whole_file import replacing
 from vertibayes.inference.prediction import Prediction, predicted
 from vertibayes.model_file import read_model
 from vertibayes.network import Network
@@ -27,19 +28,36 @@ def run_predict(
     missing_codes: tuple[str, ...],
     missing_state: bool,
 ) -> None:
-    """Write a CSV file, a line a record.
+    """Write a CSV file with a line for each record.
 
-    Columns: the identifier if there is one, the prediction, the probability of each state, and a
-    note on records that the model calls impossible. Warns on standard error of these, of variables
-    that the file lacks, and of values that the model does not know.
+    The columns are the identifier if there is one, the prediction, the probability of each state,
+    and a note on records that are impossible under the model. Warnings on standard error name these
+    records, variables that the file does not have, and values that the model does not know.
+
+    Parameters
+    ----------
+    model : Path
+        The model's file.
+    data : Path
+        The records, as CSV.
+    target : str
+        The variable to predict.
+    out : Path
+        The file to write.
+    id_column : str or None
+        The column of `data` with the records' identifiers.
+    missing_codes : tuple of str
+        The values that mean missing, beside the empty field.
+    missing_state : bool
+        Whether missing values are the model's state for missing values.
 
     Raises
     ------
     ValueError
-        If an input is at fault; nothing is then written.
+        If an input cannot be used; nothing is then written.
     """
     if out.exists():
-        raise ValueError(f"--out {out}: the file exists; name a new one")
+        raise ValueError(f"--out {out}: the file exists; specify a new one")
     network = read_model(model)
     if target not in network.variables:
         raise ValueError(f"--target {target}: the model has {', '.join(network.variables)}")
@@ -51,21 +69,21 @@ def run_predict(
         target=target,
         id_column=id_column,
     )
-    found = predicted(network, records.data, target)
-    for doubt in _doubts(records, data, found):
+    prediction = predicted(network, records.data, target)
+    for doubt in _doubts(records, data, prediction):
         sys.stderr.write(f"warning: {doubt}\n")
-    _write(out, network, target, found, (id_column or "", records.ids))
+    _write(out, network, target, prediction, (id_column or "", records.ids))
 
 
-def _doubts(records: Records, path: Path, found: Prediction) -> Iterator[str]:
+def _doubts(records: Records, path: Path, prediction: Prediction) -> Iterator[str]:
     yield from records.doubts(path)
-    impossible = int(found.impossible.sum())
+    impossible = int(prediction.impossible.sum())
     if impossible:
         have = "record has" if impossible == 1 else "records have"
         yield (
             f"{impossible} {have} values that are impossible together under the model; the column "
-            f"{NOTE!r} marks them, and they are predicted by the values that are possible (learn "
-            "the model with a --pseudo-count above 0)"
+            f"{NOTE!r} marks them, and their other values predict them (learn the model with a "
+            "--pseudo-count above 0)"
         )
 
 
@@ -73,22 +91,19 @@ def _write(
     out: Path,
     network: Network,
     target: str,
-    found: Prediction,
+    prediction: Prediction,
     ids: tuple[str, TextColumn | None],
 ) -> None:
     states = network.variables[target].states
     id_column, texts = ids
     header = [target, *(f"P({target}={state})" for state in states), NOTE]
-    part = out.with_name(out.name + ".part")
     try:
-        with part.open("w", encoding="utf-8", newline="") as file:
+        with replacing(out) as part, part.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(header if texts is None else [id_column, *header])
-            for place, (row, impossible) in enumerate(zip(*found, strict=True)):
+            for place, (row, impossible) in enumerate(zip(*prediction, strict=True)):
                 line = [states[int(row.argmax())], *row.tolist(), IMPOSSIBLE if impossible else ""]
                 own = [] if texts is None else [texts.texts[texts.places[place]]]
                 writer.writerow([*own, *line])
-        part.replace(out)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise DataError(f"--out {out}: {error.strerror}") from None

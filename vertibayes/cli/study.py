@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,7 +21,7 @@ from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
 from protocols.session import Session
 from protocols.transports.network import unsaid
-from vertibayes.cli.learn import learn_with, ledger_kept, options_from, told
+from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, told
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
@@ -76,37 +77,27 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
         run_naive_bayes_study(file, out, quiet)
         return
     start_log(file.party, quiet=quiet)
-    options, validations = options_of(file), validations_of(file)
+    task = Task(options_of(file), out, quiet, validations_of(file))
     waiting = unsaid if quiet else tell_waiting
     with TableFile(file.tables) as kept, study_session(file, waiting=waiting) as session:
-        _learn(file, session, kept, options, validations, out, quiet)
+        _learn(file, session, kept, task)
 
 
-def _learn(
-    file: StudyFile,
-    session: Session,
-    kept: TableFile,
-    options: Options,
-    validations: Validations,
-    out: Path,
-    quiet: bool,
-) -> None:
+def _learn(file: StudyFile, session: Session, kept: TableFile, task: Task) -> None:
     start, before = perf_counter(), len(kept.tables)
     ledger = session.role.ledger
-    with ledger_kept(ledger, out):
+    with ledger_kept(ledger, task.out):
         counter = counter_of(file, session, kept)
-        validations = _fitting(file, counter, options, validations)
-        if before and not quiet:
+        validations = _fitting(file, counter, task)
+        if before and not task.quiet:
             were = "table that was" if before == 1 else "tables that were"
             sys.stderr.write(f"resuming the study with {before} {were} revealed before\n")
         traffic, study = session.transport.traffic, named(file, counter)
         run = Run(ledger, traffic, shown(counter), file.party, study)
-        commit_seconds = perf_counter() - start
-        learned, summary = learn_with(
-            counter, run, options, out, quiet, validations, commit_seconds
-        )
-    if not quiet:
-        sys.stdout.write(told(learned, summary, options) + f"Written: {out}\n")
+        fitting = replace(task, validations=validations)
+        learned, summary = learn_with(counter, run, fitting, perf_counter() - start)
+    if not task.quiet:
+        sys.stdout.write(told(learned, summary, task.options) + f"Written: {task.out}\n")
 
 
 def tell_waiting(parties: Collection[Party], seconds: float) -> None:
@@ -171,9 +162,7 @@ def validations_of(file: StudyFile) -> Validations:
     return validations
 
 
-def _fitting(
-    file: StudyFile, counter: SecureCounter, options: Options, validations: Validations
-) -> Validations:
+def _fitting(file: StudyFile, counter: SecureCounter, task: Task) -> Validations:
     """Refuse options that do not fit what the sites offer, before a table is revealed.
 
     Raises
@@ -182,13 +171,13 @@ def _fitting(
         If there are some; the message names the file, the line and the key.
     """
     table = file.source.table("learning")
-    for key, check in checks(counter, options).items():
+    for key, check in checks(counter, task.options).items():
         try:
             check()
         except ValueError as error:
             raise table.error(key, str(error)) from None
     with _placed(file.source.table("validation")):
-        return validations.prepared(counter.variables, counter.records)
+        return task.validations.prepared(counter.variables, counter.records)
 
 
 @contextmanager
