@@ -32,7 +32,7 @@ def disk(tmp_path, monkeypatch):
 
     def write(path, text, **options):
         for folder, names in room.items():
-            if folder in path.parents and path.name not in names:
+            if folder in path.parents and path.name.removesuffix(".part") not in names:
                 write_text(path, text[:10], **options)  # a part of it fits
                 raise OSError(errno.ENOSPC, "No space left on device")
         return write_text(path, text, **options)
