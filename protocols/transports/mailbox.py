@@ -140,46 +140,40 @@ class Mailbox:
             self._noted.append(now)
             self._note(error)
 
-    def begin(self, session: bytes) -> None:
-        """Note that a session begins: it does so once."""
+    def begin(self, session: bytes) -> dict[Party, bytes]:
+        """Note that a session begins, which it does once; take the oldest hello of each sender."""
         self._seen.add(session)
-
-    def hello_of(self, sender: Party, session: bytes | None = None) -> bytes | None:
-        """Take a sender's oldest hello that came early: of a session, or of any new one."""
-        for item in list(self._early):
-            party, header, packet = item
-            if party == sender and session in (None, header.session):
-                self._early.remove(item)
-                if session is not None or header.session not in self._seen:
-                    return packet
-        return None
+        early = [item for item in self._early if item[1].session == session]
+        self._early = deque(item for item in self._early if item not in early)
+        return {sender: packet for sender, _, packet in reversed(early)}
 
     def begins(self, sender: Party) -> bool:
-        """Whether a sender has said hello to begin a new session; it is kept for `hello_of`."""
-        packet = self.hello_of(sender)
-        if packet is None:
-            return False
-        self._early.appendleft((sender, read_header(packet, sender), packet))
-        return True
+        """Whether a sender has said hello to begin a new session."""
+        return any(p == sender and h.session not in self._seen for p, h, _ in self._early)
 
-    def receive(
-        self, session: bytes | None, timeout: float | None
-    ) -> tuple[Party, Header, bytes] | None:
+    def hello_of(self, sender: Party) -> bytes | None:
+        """Take a sender's oldest hello of a new session."""
+        for item in self._early:
+            if item[0] == sender and item[1].session not in self._seen:
+                self._early.remove(item)
+                return item[2]
+        return None
+
+    def receive(self, session: bytes | None, timeout: float | None) -> tuple[Party, bytes] | None:
         """Return the next packet of a session; None after `timeout` seconds or an early hello."""
         end = None if timeout is None else monotonic() + timeout
         while True:
-            found = self.link.receive(None if end is None else max(0.0, end - monotonic()))
-            if found is None:
+            received = self.link.receive(None if end is None else max(0.0, end - monotonic()))
+            if received is None:
                 return None
-            sender, packet = found
-            header = self._header(sender, packet)
+            header = self._header(*received)
             if header is not None and header.session == session:
-                return sender, header, packet
+                return received
             if header is not None and header.kind == HELLO:
-                self._keep(sender, header, packet)
+                self._keep(received[0], header, received[1])
                 return None
             if header is not None:
-                self._turn_away(sender, header)
+                self._turn_away(received[0], header)
             if end is not None and monotonic() >= end:
                 return None
 

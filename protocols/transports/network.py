@@ -21,6 +21,7 @@ from protocols.parties import Considered, serve, unnoted
 from protocols.seal import SESSION_BYTES, Seal, read_header
 from protocols.session import Conversations, Role, Traffic
 from protocols.transports.channel import Channel, drive
+from protocols.transports.connection import Connection
 from protocols.transports.control import decode_roster
 from protocols.transports.mailbox import Mailbox
 
@@ -40,29 +41,49 @@ class NetworkTransport:
     Parameters
     ----------
     mailbox : Mailbox
-        The analyst's.
+        The analyst's mailbox.
     parties : collection of Party
-        Sites and dealer.
+        All other parties of the session: sites and dealer.
     waiting : callable, optional
-        Is told, once, who has not been reached soon, and the seconds they are waited for.
+        Is called, at most once, with the parties that are not reached soon and the seconds left.
+    star : bool, default=False
+        Whether the parties speak with the analyst alone: each must have pinned the analyst's key
+        and no other, and the session goes on when a party goes.
+    most_absent : int, default=0
+        In a star session, how many parties may be missing when it begins.
+
+    Attributes
+    ----------
+    absent : frozenset of Party
+        The parties without which the session has begun. Messages to them are passed over.
 
     Raises
     ------
     PeerGoneError
-        If a party cannot be reached, or does not say hello in time: it names the party.
+        If a party cannot be reached, or does not say hello in time: it names the party; if more
+        than `most_absent` are missing, all of them.
     ProtocolError
         If a party's hello is not in order.
+    ValueError
+        If a party's key is not pinned, or `most_absent` does not fit the session.
     """
 
     def __init__(
-        self, mailbox: Mailbox, parties: Collection[Party], waiting: Waiting = unsaid
+        self,
+        mailbox: Mailbox,
+        parties: Collection[Party],
+        waiting: Waiting = unsaid,
+        *,
+        star: bool = False,
+        most_absent: int = 0,
     ) -> None:
-        self._channel = begin(mailbox, parties, waiting)
+        self._channel = begin(mailbox, parties, waiting, star=star, most_absent=most_absent)
+        self.absent = self._channel.connection.absent
 
     @property
     def traffic(self) -> Traffic:
         """What the analyst has sent, and the longest chain of messages that it has read."""
-        return self._channel.traffic
+        return self._channel.connection.traffic
 
     def run(self, program: Program[R]) -> R:
         """Run a program to its end."""
@@ -73,34 +94,51 @@ class NetworkTransport:
         self._channel.close()
 
 
-def begin(mailbox: Mailbox, parties: Collection[Party], waiting: Waiting = unsaid) -> Channel:
-    """Begin a session with parties; raises as `NetworkTransport`."""
-    analyst, identity = mailbox.party, mailbox.identity
-    strangers = set(parties) - set(identity.peers)
+def begin(
+    mailbox: Mailbox,
+    parties: Collection[Party],
+    waiting: Waiting = unsaid,
+    *,
+    star: bool = False,
+    most_absent: int = 0,
+) -> Channel:
+    """Begin a session with parties; parameters and errors are those of `NetworkTransport`."""
+    most = max(0, len(parties) - 1) if star else 0
+    if not 0 <= most_absent <= most:
+        reason = "all parties but one" if star else "as the session is not a star"
+        raise ValueError(f"most_absent must be between 0 and {most} ({reason}), got {most_absent}")
+    strangers = set(parties) - set(mailbox.identity.peers)
     if strangers:
         raise ValueError(f"no key is pinned of {', '.join(sorted(strangers))}")
     session = mailbox.randomness.bytes(SESSION_BYTES)
-    seal = Seal(identity, session, mailbox.randomness)
-    channel = Channel(mailbox, seal, {analyst, *parties}, analyst)
+    channel = _open(mailbox, session, {mailbox.party, *parties}, mailbox.party, star)
     try:
         _greet(channel, mailbox.patience.hello, waiting)
-        channel.await_hellos()
+        channel.await_hellos(channel.connection.peers, most_absent)
     except BaseException as error:
         channel.abort(error)
         raise
+    channel.connection.settle()
     return channel
 
 
+def _open(
+    mailbox: Mailbox, session: bytes, parties: Collection[Party], analyst: Party, star: bool = False
+) -> Channel:
+    seal = Seal(mailbox.identity, session, mailbox.randomness)
+    return Channel(mailbox, Connection(seal, parties, analyst, mailbox.patience, star=star))
+
+
 def _greet(channel: Channel, patience: float, waiting: Waiting) -> None:
-    """Greet all parties; tell of those who are late."""
-    channel.greet(patience=min(SOON, patience))
-    late = channel.unreached()
+    """Greet all parties; report those that are late."""
+    peers = channel.connection.peers
+    late = channel.greet(peers, min(SOON, patience))
     if late and patience > SOON:
         waiting(sorted({error.party for error in late.values()}), patience)
-        channel.greet(late, patience - SOON)
-        late = channel.unreached()
-    for error in late.values():
-        raise PeerGoneError(error.party, f"{error.reason} ({patience:g} s; is it started?)")
+        late = channel.greet(late, patience - SOON)
+    for party, error in late.items():
+        reason = f"{error.reason} ({patience:g} s; is it started?)"
+        peers[party].gone = PeerGoneError(error.party, reason)
 
 
 def accept(mailbox: Mailbox, analyst: Party) -> Channel:
@@ -121,9 +159,8 @@ def _join(mailbox: Mailbox, analyst: Party, packet: bytes) -> Channel:
     parties = decode_roster(text[KEY_BYTES:], analyst)
     if not {mailbox.party, analyst} <= set(parties):
         raise UnexpectedMessageError(analyst, f"a session without {mailbox.party}")
-    seal = Seal(mailbox.identity, read_header(packet, analyst).session, mailbox.randomness)
-    channel = Channel(mailbox, seal, parties, analyst)
-    channel.welcome(analyst, packet)
+    channel = _open(mailbox, read_header(packet, analyst).session, parties, analyst)
+    channel.connection.receive(analyst, packet)
     strangers = set(parties) - set(mailbox.identity.peers) - {mailbox.party}
     if strangers:
         channel.greet([analyst])
@@ -131,7 +168,7 @@ def _join(mailbox: Mailbox, analyst: Party, packet: bytes) -> Channel:
         error = ProtocolError(mailbox.party, unknown)
         channel.abort(error)
         raise error
-    channel.greet()
+    channel.greet(channel.connection.peers)
     return channel
 
 
@@ -170,7 +207,7 @@ def answer(
 def _serve(channel: Channel, program: Program[None]) -> Exception | None:
     """Serve one session; return what ended it, if that was a failure."""
     try:
-        drive(program, channel)
+        drive(serve(role, channel.connection.analyst, conversations), channel)
     except SessionOverError:
         return None
     except Exception as error:  # whatever it was, the next session is answered

@@ -12,9 +12,9 @@ def tell_bytes():
     """Say at the end of each session what was sent in it."""
     leave = Channel._leave
 
-    def watched(channel, last):
-        leave(channel, last)
-        say(f"sent {channel.traffic.bytes}")
+    def watched(channel, error):
+        leave(channel, error)
+        say(f"sent {channel.connection.traffic.bytes}")
 
     Channel._leave = watched
 

@@ -23,7 +23,7 @@ from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
 from protocols.transports.cells import Certificates
-from protocols.transports.channel import Channel
+from protocols.transports.connection import Connection
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import answer
 from protocols.transports.nvflare import connect, start_relay
@@ -80,9 +80,9 @@ def stop_file(settings, party):
 def stop_where_told(party, settings):
     """Say when the message of the stop file is about to leave, and wait there: to be killed."""
     path = stop_file(settings, party)
-    pack, seen = Channel._pack, []
+    pack, seen = Connection._pack, []
 
-    def watched(channel, receiver, body):
+    def watched(connection, receiver, body):
         if path.exists():
             kind, place, seconds = json.loads(path.read_text())
             if bytes(body[1 : 1 + body[0]]).decode() == kind:
@@ -92,9 +92,9 @@ def stop_where_told(party, settings):
                     path.unlink()
                     say("here")
                     time.sleep(seconds)
-        return pack(channel, receiver, body)
+        return pack(connection, receiver, body)
 
-    Channel._pack = watched
+    Connection._pack = watched
 
 
 def main(party, path):

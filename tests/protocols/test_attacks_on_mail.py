@@ -11,7 +11,7 @@ from protocols.federation import ANALYST, DEALER
 from protocols.seal import DATA, HEADER, HELLO, MAGIC, UNKNOWN, Seal
 from protocols.session import Go
 from protocols.transports import network
-from protocols.transports.channel import Channel
+from protocols.transports.connection import Connection, Peer
 from protocols.transports.mailbox import MOST_EARLY, Mailbox
 from protocols.variables import Family
 from protocols.wire import Envelope, encode, header, name_digest
@@ -110,14 +110,13 @@ def test_a_flood_of_refused_packets_does_not_stop_the_clock():
 
 def test_mail_that_waits_is_counted_as_it_comes(monkeypatch):
     """Not added up anew with each message, which is quadratic; small messages take room too."""
-    monkeypatch.setattr("protocols.transports.channel.MOST_WAITING", 100_000)
-    mailbox = Mailbox(ListLink(), KNOWN["a"])
-    channel = Channel(mailbox, Seal(KNOWN["a"], bytes(16)), ("a", "b", ANALYST), ANALYST)
+    monkeypatch.setattr("protocols.transports.connection.MOST_WAITING", 100_000)
+    peer = Peer("b", frozenset("ab"))
     for _ in range(378):
-        channel._sort("b", b"message\0", None)
-    assert channel._waiting == {"b": 378 * 264, ANALYST: 0}
+        peer.keep(b"message\0")
+    assert peer.waiting == 378 * 264
     with pytest.raises(ProtocolError, match="b: sends more than is read"):
-        channel._sort("b", b"message\0", None)
+        peer.keep(b"message\0")
 
 
 # ---- who is blamed -------------------------------------------------------------------------------
@@ -126,16 +125,17 @@ def test_mail_that_waits_is_counted_as_it_comes(monkeypatch):
 def test_a_chain_that_is_too_long_is_not_its_next_members_fault(monkeypatch):
     """b tells a a chain of 2^31 messages, which may be; a's next would be one longer."""
 
-    class Liar(Channel):
+    class Liar(Connection):
         def _pack(self, receiver, body):
             if receiver == "a":
                 self._depth = (1 << 31) - 1
             return super()._pack(receiver, body)
 
+    def connection(seal, *rest, **options):
+        return (Liar if seal.identity.party == "b" else Connection)(seal, *rest, **options)
+
     with Parties({"a": DATA_OF["a"], "b": DATA_OF["b"]}) as parties:
-        true = network.Channel
-        kind = lambda box, *rest: (Liar if box.party == "b" else true)(box, *rest)  # noqa: E731
-        monkeypatch.setattr(network, "Channel", kind)
+        monkeypatch.setattr(network, "Connection", connection)
         counter = SecureCounter(parties.session(), parties.sites, DEALER, block_rows=16)
         assert counter.tables([Family("x", ("z",))])[0].sum() == 40
 

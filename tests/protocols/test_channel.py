@@ -22,7 +22,8 @@ from protocols.errors import (
 from protocols.federation import ANALYST, DEALER, federate
 from protocols.queries import Describe
 from protocols.session import Answer, Go
-from protocols.transports.channel import Channel, drive
+from protocols.transports.channel import drive
+from protocols.transports.connection import Connection
 from protocols.transports.control import Asked, Taken
 from protocols.transports.mailbox import Mailbox
 from protocols.transports.network import accept, begin
@@ -104,17 +105,17 @@ class Killer:
 
     def __init__(self, monkeypatch, network, party, kind, place=0):
         self.count, self.done = 0, threading.Event()
-        pack = Channel._pack
+        pack = Connection._pack
 
-        def watched(channel, receiver, body):
-            if channel.party == party and bytes(body[1 : 1 + body[0]]).decode() == kind:
+        def watched(connection, receiver, body):
+            if connection.party == party and bytes(body[1 : 1 + body[0]]).decode() == kind:
                 self.count += 1
                 if self.count == place + 1:
                     network.kill(party)
                     self.done.set()
-            return pack(channel, receiver, body)
+            return pack(connection, receiver, body)
 
-        monkeypatch.setattr(Channel, "_pack", watched)
+        monkeypatch.setattr(Connection, "_pack", watched)
 
 
 PHASES = {
@@ -322,14 +323,17 @@ def test_a_program_may_catch_that_a_peer_is_gone():
 def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):
     """As much as the window is sent ahead, and not everything."""
     told = []
-    tell = Channel._tell
-    monkeypatch.setattr(
-        Channel, "_tell", lambda c, p, m, *a: (told.append((c.party, type(m))), tell(c, p, m, *a))
-    )
+    tell = Connection._tell
+
+    def noted(connection, controls, patience):
+        told.extend((connection.party, type(control)) for control in controls.values())
+        tell(connection, controls, patience)
+
+    monkeypatch.setattr(Connection, "_tell", noted)
     with federate(DATA) as federation:
         wanted = SecureCounter.of(federation, block_rows=16).tables(FAMILIES)
     for window, asks in ((1 << 25, False), (100, True)):
-        monkeypatch.setattr("protocols.transports.channel.WINDOW", window)
+        monkeypatch.setattr("protocols.transports.connection.WINDOW", window)
         told.clear()
         with Parties(DATA) as parties:
             session, counter = counter_of(parties)
@@ -341,7 +345,7 @@ def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):
 
 
 def test_a_sender_of_more_than_is_read_is_named(monkeypatch):
-    monkeypatch.setattr("protocols.transports.channel.MOST_WAITING", 10_000)
+    monkeypatch.setattr("protocols.transports.connection.MOST_WAITING", 10_000)
     network, known = Network(), identities("a", "b", ANALYST)
     boxes = {p: Mailbox(network.link(p), known[p], QUICK) for p in known}
     joined = {}

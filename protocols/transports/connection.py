@@ -1,0 +1,432 @@
+"""One party's end of a session, pure: no clock, no input or output, nothing that waits.
+
+    all -> all        hello: the parties of the session, the analyst first     (protocols.seal)
+    any -> any        messages, in the envelopes of protocols.wire, sealed
+    any -> any        ping, asked, taken, abort, bye: sealed as messages are
+
+A driver (`protocols.transports.channel`) hands packets to `receive`, delivers what `to_send`
+returns, and calls `tick` at `deadline`. A party that fails sends all others an abort, which names
+the party at fault, so that everyone ends with that name. A peer that is awaited is sent pings: one
+that cannot be delivered reveals, in seconds, a process or a network that is gone. A party that
+sends 32 MiB and expects nothing waits until they are read (asked, taken): no mailbox fills up.
+
+In a *star* session the parties speak with the analyst alone: the hellos between a party and the
+analyst name these two. The session goes on when a party goes, and that party stays gone.
+
+Security, leakage: as `protocols.seal`: who carries the packets sees their sizes and times. An abort
+shows a party's name and the reason of a named error; of any other error, its class alone.
+Cost: a round for the hellos of a session; 120 bytes a message more than in one process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+from typing import NamedTuple
+
+from mpc.errors import ProtocolError, UnexpectedMessageError
+from mpc.rounds import Expect, Inbox, Message, Party, Round
+from protocols import wire
+from protocols.errors import (
+    PeerAbortedError,
+    PeerGoneError,
+    PeerTimeoutError,
+    SessionOverError,
+    TransportError,
+)
+from protocols.seal import DATA, HELLO, Seal, read_header
+from protocols.session import Traffic
+from protocols.transports import control
+from protocols.transports.control import Abort, Asked, Bye, Control, Ping, Taken
+from protocols.transports.mailbox import RELAY, UNREADABLE, Patience
+
+WINDOW = 1 << 25  # bytes that are sent before their receiver is asked whether it has read them
+MOST_WAITING = 1 << 30  # bytes of one sender that wait to be read,
+A_MESSAGE = 256  # and so many more for each of its messages
+_MESSAGE, _CONTROL = b"message\0", b"control\0"  # with the envelope 80 bytes: arrays stay aligned
+
+
+@dataclass(eq=False)
+class Peer:
+    """What a connection knows of one peer."""
+
+    party: Party
+    roster: frozenset[Party]  # whom the hellos of the two name
+    hello: bytes = b""  # what it was greeted with
+    welcomed: bytes = b""  # the digest of its own hello
+    gone: PeerGoneError | None = None
+    sent: int = 0  # messages
+    read: int = 0
+    mail: deque[bytes] = field(default_factory=deque)
+    waiting: int = 0  # bytes of its mail
+    unread: int = 0  # bytes that were sent to it, and that it may not have read
+    asking: bool = False  # it was sent `Asked` and has not answered
+    asked: bool = False  # it has sent `Asked` and was not answered
+
+    def keep(self, text: bytes) -> None:
+        """Keep a message until it is read."""
+        self.waiting += len(text) + A_MESSAGE
+        if self.waiting > MOST_WAITING:
+            raise UnexpectedMessageError(self.party, "sends more than is read")
+        self.mail.append(text)
+
+    def next_message(self) -> memoryview:
+        """Take its oldest message: an envelope and a body."""
+        text = self.mail.popleft()
+        self.waiting -= len(text) + A_MESSAGE
+        return memoryview(text)[len(_MESSAGE) :]
+
+
+class Delivery(NamedTuple):
+    """Packets to deliver side by side, and how long to try: see `mailbox.Link.deliver`."""
+
+    packets: Mapping[Party, bytes]
+    patience: float | None
+
+
+class _Wait(NamedTuple):
+    """What a connection waits for."""
+
+    awaited: Callable[[], list[Peer]]  # raises if too few peers are left
+    end: float = inf
+    reason: str = ""  # why whoever is late is given up
+    tolerant: bool = False  # a peer that leaves is not an error yet
+
+
+class Connection:
+    """One party's end of one session.
+
+    Parameters
+    ----------
+    seal : Seal
+    parties : collection of Party
+        All parties of the session, this one included.
+    analyst : Party
+        The party that may end the session and begin another.
+    patience : Patience
+    star : bool, default=False
+        Whether each party speaks with this one alone: the analyst.
+
+    Attributes
+    ----------
+    peers : dict of Party to Peer
+    absent : frozenset of Party
+        The parties without which the session has begun.
+    traffic : Traffic
+        What this party sent, seals and hellos included, and the longest chain that it has read.
+    """
+
+    def __init__(
+        self,
+        seal: Seal,
+        parties: Collection[Party],
+        analyst: Party,
+        patience: Patience,
+        *,
+        star: bool = False,
+    ) -> None:
+        self.party, self.session = seal.identity.party, seal.session
+        self.analyst, self.star = analyst, star
+        others = (party for party in sorted(parties) if party != self.party)
+        of = lambda party: frozenset((self.party, party) if star else parties)  # noqa: E731
+        self.peers = {party: Peer(party, of(party)) for party in others}
+        self.absent: frozenset[Party] = frozenset()
+        self.traffic = Traffic()
+        self._seal, self._patience = seal, patience
+        self._depth = 0
+        self._outgoing: list[Delivery] = []
+        self._wait = _Wait(lambda: [])
+        self._probe = inf  # when pings are due; endless while they are being delivered
+        self._over: TransportError | None = None
+
+    # ---- hellos ----------------------------------------------------------------------------------
+
+    def greet(self, parties: Collection[Party], patience: float | None = None) -> None:
+        """Say hello; say the same again to peers that no hello has reached."""
+        for peer in (chosen := [self.peers[party] for party in parties]):
+            peer.gone = None
+            text = wire.encode(control.Roster(tuple(sorted(peer.roster))))
+            peer.hello = peer.hello or self._seal.greet(peer.party, text)
+        patience = self._patience.gone if patience is None else patience
+        self._emit({peer.party: peer.hello for peer in chosen}, patience)
+
+    def knows(self, party: Party) -> bool:
+        """Whether a peer has said hello."""
+        return self._seal.knows(party)
+
+    def settle(self) -> None:
+        """Begin: peers that are gone by now stay absent."""
+        self.absent = frozenset(p for p, peer in self.peers.items() if peer.gone is not None)
+
+    def _welcome(self, peer: Peer, packet: bytes) -> None:
+        """Take a peer's hello; ignore it if it comes again."""
+        digest = hashlib.sha256(packet).digest()
+        if peer.welcomed == digest:
+            return  # its receipt was lost
+        roster = control.decode_roster(self._seal.welcome(peer.party, packet), peer.party)
+        peer.welcomed = digest
+        if set(roster) != peer.roster:
+            raise UnexpectedMessageError(peer.party, "a session of other parties")
+        if peer.party in self.absent:
+            self._dismiss(peer)
+        elif peer.gone is not None:
+            self.greet([peer.party])  # it was not there when it was greeted
+
+    # ---- sending ---------------------------------------------------------------------------------
+
+    def present(self, parties: Collection[Party]) -> list[Party]:
+        """Return the parties that are not gone.
+
+        Raises
+        ------
+        ProtocolError
+            If one takes no part in the session.
+        """
+        for party in parties:
+            if party not in self.peers:
+                raise ProtocolError(party, "takes no part in this session")
+        return [party for party in parties if self.peers[party].gone is None]
+
+    def send(self, outbox: Mapping[Party, Message]) -> None:
+        """Send messages to peers that have said hello; pass over peers that are gone."""
+        there = self.present(outbox)
+        different = {id(outbox[party]): outbox[party] for party in there}
+        bodies = {place: wire.encode(message) for place, message in different.items()}
+        packets = {party: self._pack(party, bodies[id(outbox[party])]) for party in there}
+        self._emit(packets, self._patience.gone)
+
+    def _pack(self, receiver: Party, body: bytes) -> bytes:
+        peer, names = self.peers[receiver], (self.session, self.party, receiver)
+        depth = min(self._depth + 1, wire.MOST_CHAIN)  # a peer may have lied about its chain
+        header = wire.header(wire.Envelope(*names, peer.sent, depth), body)
+        packet = self._seal.seal(receiver, b"".join((_MESSAGE, header, body)))
+        self.traffic.messages += 1
+        peer.sent += 1
+        peer.unread += len(packet)
+        return packet
+
+    def _tell(self, controls: Mapping[Party, Control], patience: float | None) -> None:
+        """Send controls to those that have said hello."""
+        text = {p: _CONTROL + wire.encode(c) for p, c in controls.items() if self.knows(p)}
+        self._emit({party: self._seal.seal(party, text[party]) for party in text}, patience)
+
+    def _emit(self, packets: Mapping[Party, bytes], patience: float | None) -> None:
+        sent = self.traffic.bytes_sent
+        for receiver, packet in packets.items():
+            sent[self.party, receiver] = sent.get((self.party, receiver), 0) + len(packet)
+        if packets:
+            self._outgoing.append(Delivery(packets, patience))
+
+    def to_send(self) -> list[Delivery]:
+        """Take what is to be delivered, in order; `delivered` is to be called after each."""
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
+
+    def delivered(self, failed: Mapping[Party, PeerGoneError], now: float) -> None:
+        """Note that a delivery has ended, and which peers it has not reached."""
+        for party, error in failed.items():
+            self.peers[party].gone = self.peers[party].gone or error
+        if self._probe == inf:
+            self._probe = now + self._patience.probe
+
+    # ---- waiting ---------------------------------------------------------------------------------
+
+    def wait_for_hellos(self, parties: Collection[Party], now: float, most_absent: int = 0) -> None:
+        """Wait until parties have said hello, all but at most `most_absent`."""
+        awaited = partial(self._strange, [self.peers[party] for party in parties], most_absent)
+        reason = "did not say hello in time; does each side pin the other's key?"
+        self._start(awaited, now, self._patience.hello, reason)
+
+    def wait_for_messages(self, step: Round, now: float) -> None:
+        """Wait until the messages that a round expects have come."""
+        seconds = None if step.idle else self._patience.silent
+        reason = "can be reached, and is silent"
+        self._start(partial(self._silent, step), now, seconds, reason, step.need is not None)
+
+    def wait_until_read(self, step: Round, now: float) -> None:
+        """Wait until the receivers of a round have read what was sent to them, if it is much."""
+        full = [self.peers[p] for p in self.present(step.outbox) if self.peers[p].unread > WINDOW]
+        for peer in full:
+            peer.asking, peer.unread = True, 0
+        self._tell({peer.party: Asked() for peer in full}, self._patience.gone)
+        awaited = lambda: [peer for peer in full if peer.asking and peer.gone is None]  # noqa: E731
+        reason = "can be reached, and does not read"
+        self._start(awaited, now, self._patience.silent, reason, step.need is not None)
+
+    def _start(
+        self,
+        awaited: Callable[[], list[Peer]],
+        now: float,
+        seconds: float | None,
+        reason: str,
+        tolerant: bool = False,
+    ) -> None:
+        end = inf if seconds is None else now + seconds
+        reason = reason if seconds is None else f"{reason} ({seconds:g} s)"
+        self._wait = _Wait(awaited, end, reason, tolerant)
+        self._probe = now + self._patience.probe
+
+    def is_waiting(self) -> bool:
+        """Whether a peer is awaited.
+
+        Raises
+        ------
+        PeerGoneError
+            If too few peers are left: one has left, cannot be reached or is silent for too long.
+        TransportError
+            If the session is over.
+        """
+        if self._over is not None:
+            raise self._over
+        return bool(self._wait.awaited())
+
+    @property
+    def deadline(self) -> float:
+        """When to call `tick`."""
+        return min(self._probe, self._wait.end)
+
+    def tick(self, now: float) -> None:
+        """Give up those that are awaited when the time is up; send them pings before."""
+        if now >= self._wait.end:
+            for peer in self._wait.awaited():
+                peer.gone = PeerTimeoutError(peer.party, self._wait.reason)
+        elif now >= self._probe:
+            self._tell({p.party: Ping() for p in self._wait.awaited()}, self._patience.gone)
+            self._probe = inf if self._outgoing else now + self._patience.probe
+
+    def _strange(self, wanted: Collection[Peer], most_absent: int) -> list[Peer]:
+        strange = [peer for peer in wanted if not self.knows(peer.party)]
+        gone = [p.gone for p in (wanted if self.star else strange) if p.gone is not None]
+        if len(gone) > most_absent > 0:
+            names = ", ".join(sorted({error.party for error in gone}))
+            raise PeerGoneError(names, f"{gone[0].reason}; at most {most_absent} may be absent")
+        if len(gone) > most_absent:
+            raise gone[0]
+        return [peer for peer in strange if peer.gone is None]
+
+    def _silent(self, step: Round) -> list[Peer]:
+        unheard = [self.peers[party] for party in step.expect if not self.peers[party].mail]
+        gone = [peer.gone for peer in unheard if peer.gone is not None]
+        if gone and len(step.expect) - len(gone) < step.needed:
+            raise gone[0]
+        return [peer for peer in unheard if peer.gone is None]
+
+    # ---- receiving -------------------------------------------------------------------------------
+
+    def receive(self, sender: Party, packet: bytes) -> None:
+        """Take a peer's packet of this session.
+
+        Raises
+        ------
+        PeerGoneError
+            If the peer has left, and neither session nor wait may do without it.
+        ProtocolError
+            If the packet is malformed, replayed or has no place here.
+        """
+        peer, kind = self.peers[sender], read_header(packet, sender).kind
+        if kind == HELLO:
+            self._welcome(peer, packet)
+        elif kind == DATA:
+            self._sort(peer, self._seal.open(sender, packet))
+        else:
+            text = self._seal.identity.open_statically(sender, packet)
+            changed = "cannot open a hello that was sent to it: it was changed on its way"
+            reason = changed if text == UNREADABLE else "was started again"
+            self._leaves(peer, PeerGoneError(sender, reason))
+
+    def _sort(self, peer: Peer, text: bytes) -> None:
+        """Keep a message; act on a control."""
+        is_message, is_gone = text.startswith(_MESSAGE), self.star and peer.gone is not None
+        if is_message and not is_gone:
+            return peer.keep(text)
+        after = memoryview(text)[len(_CONTROL) :]
+        match None if is_message else control.decode_control(after, peer.party):
+            case Abort() as abort:
+                self._leaves(peer, _blamed(peer, abort))
+            case Bye():
+                if peer.party == self.analyst:
+                    self._over = SessionOverError(f"{peer.party} has ended the session")
+                self._leaves(peer, PeerGoneError(peer.party, "has left the session"))
+            case _ if is_gone:
+                self._dismiss(peer)
+            case Asked():
+                peer.asked = True
+                self._answer(peer)
+            case Taken():
+                peer.asking = False
+        return None
+
+    def _dismiss(self, peer: Peer) -> None:
+        """End the session for a peer that was given up and is there all the same."""
+        self._tell({peer.party: Bye()}, None)
+
+    def _leaves(self, peer: Peer, error: PeerGoneError) -> None:
+        """Note that a peer has left; raise, unless the session or the round may do without some."""
+        peer.gone = peer.gone or error
+        tolerant = peer.party != self.analyst and (self.star or self._wait.tolerant)
+        if self._over is None and not tolerant:
+            raise error
+
+    def take(self, expect: Mapping[Party, Expect[Message]]) -> Inbox:
+        """Read the messages that a round has waited for.
+
+        Raises
+        ------
+        ProtocolError
+            If a message is not the next of its sender, or not of the kind that is expected.
+        """
+        inbox = {p: self._take(self.peers[p], e) for p, e in expect.items() if self.peers[p].mail}
+        for party in inbox:
+            self.peers[party].unread = 0  # it goes on, and so it reads
+        return inbox
+
+    def _take(self, peer: Peer, expect: Expect[Message]) -> Message:
+        text, names = peer.next_message(), (self.session, peer.party, self.party)
+        header, body = bytes(text[: wire.ENVELOPE.size]), text[wire.ENVELOPE.size :]
+        depth = wire.check_header(header, body, wire.Envelope(*names, peer.read, 0))
+        peer.read += 1
+        self._depth = self.traffic.rounds = max(self._depth, depth)
+        self._answer(peer)
+        return wire.decode(body, peer.party, expect)
+
+    def _answer(self, peer: Peer) -> None:
+        if peer.asked and not peer.mail:
+            peer.asked = False
+            self._tell(dict.fromkeys(self.present([peer.party]), Taken()), self._patience.gone)
+
+    # ---- the end ---------------------------------------------------------------------------------
+
+    def strangers(self) -> list[Party]:
+        """Return the peers whose hellos may be on their way; none once the session is over."""
+        there = self.present(self.peers) if self._over is None else []
+        return [party for party in there if not self.knows(party)]
+
+    def leave(self, error: BaseException | None = None) -> None:
+        """Leave the session: send the peers a bye, or an abort that names who is at fault."""
+        if self._over is None and not isinstance(error, SessionOverError):
+            there = self.present(self.peers)
+            self._tell({party: self._last_word(self.peers[party], error) for party in there}, 0.0)
+        self._over = self._over or TransportError("the session is over")
+        self._seal.forget()
+
+    def end(self, error: SessionOverError) -> None:
+        """Note that the session is over."""
+        self._over = error
+
+    def _last_word(self, peer: Peer, error: BaseException | None) -> Control:
+        if error is None:
+            return Bye()
+        abort = Abort.of(error, self.party)
+        if self.star and abort.party not in (RELAY, *peer.roster):  # whom the peer does not know
+            return Abort(self.party, f"failed ({type(error).__name__})")
+        return abort
+
+
+def _blamed(peer: Peer, abort: Abort) -> PeerAbortedError:
+    if abort.party == peer.party or abort.party not in (RELAY, *peer.roster):
+        return PeerAbortedError(peer.party, abort.told())
+    return PeerAbortedError(abort.party, f"{abort.told()} ({peer.party} says so)")
