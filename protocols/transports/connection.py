@@ -21,9 +21,7 @@ Cost: a round for the hellos of a session; 120 bytes a message more than in one 
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from typing import NamedTuple
@@ -43,42 +41,10 @@ from protocols.session import Traffic
 from protocols.transports import control
 from protocols.transports.control import Abort, Asked, Bye, Control, Ping, Taken
 from protocols.transports.mailbox import RELAY, UNREADABLE, Patience
+from protocols.transports.peer import MESSAGE, Peer
 
 WINDOW = 1 << 25  # bytes that are sent before their receiver is asked whether it has read them
-MOST_WAITING = 1 << 30  # bytes of one sender that wait to be read,
-A_MESSAGE = 256  # and so many more for each of its messages
-_MESSAGE, _CONTROL = b"message\0", b"control\0"  # with the envelope 80 bytes: arrays stay aligned
-
-
-@dataclass(eq=False)
-class Peer:
-    """What a connection knows of one peer."""
-
-    party: Party
-    roster: frozenset[Party]  # whom the hellos of the two name
-    hello: bytes = b""  # what it was greeted with
-    welcomed: bytes = b""  # the digest of its own hello
-    gone: PeerGoneError | None = None
-    sent: int = 0  # messages
-    read: int = 0
-    mail: deque[bytes] = field(default_factory=deque)
-    waiting: int = 0  # bytes of its mail
-    unread: int = 0  # bytes that were sent to it, and that it may not have read
-    asking: bool = False  # it was sent `Asked` and has not answered
-    asked: bool = False  # it has sent `Asked` and was not answered
-
-    def keep(self, text: bytes) -> None:
-        """Keep a message until it is read."""
-        self.waiting += len(text) + A_MESSAGE
-        if self.waiting > MOST_WAITING:
-            raise UnexpectedMessageError(self.party, "sends more than is read")
-        self.mail.append(text)
-
-    def next_message(self) -> memoryview:
-        """Take its oldest message: an envelope and a body."""
-        text = self.mail.popleft()
-        self.waiting -= len(text) + A_MESSAGE
-        return memoryview(text)[len(_MESSAGE) :]
+CONTROL = b"control\0"
 
 
 class Delivery(NamedTuple):
@@ -92,8 +58,8 @@ class _Wait(NamedTuple):
     """What a connection waits for."""
 
     awaited: Callable[[], list[Peer]]  # raises if too few peers are left
-    end: float = inf
-    reason: str = ""  # why whoever is late is given up
+    seconds: float | None = None
+    reason: str = ""  # why a peer is given up when the time is up
     tolerant: bool = False  # a peer that leaves is not an error yet
 
 
@@ -131,15 +97,18 @@ class Connection:
     ) -> None:
         self.party, self.session = seal.identity.party, seal.session
         self.analyst, self.star = analyst, star
-        others = (party for party in sorted(parties) if party != self.party)
-        of = lambda party: frozenset((self.party, party) if star else parties)  # noqa: E731
-        self.peers = {party: Peer(party, of(party)) for party in others}
+        self.peers = {
+            party: Peer(party, frozenset((self.party, party) if star else parties))
+            for party in sorted(parties)
+            if party != self.party
+        }
         self.absent: frozenset[Party] = frozenset()
         self.traffic = Traffic()
         self._seal, self._patience = seal, patience
         self._depth = 0
         self._outgoing: list[Delivery] = []
-        self._wait = _Wait(lambda: [])
+        self._wait = _Wait(list)
+        self._end = inf
         self._probe = inf  # when pings are due; endless while they are being delivered
         self._over: TransportError | None = None
 
@@ -203,7 +172,7 @@ class Connection:
         peer, names = self.peers[receiver], (self.session, self.party, receiver)
         depth = min(self._depth + 1, wire.MOST_CHAIN)  # a peer may have lied about its chain
         header = wire.header(wire.Envelope(*names, peer.sent, depth), body)
-        packet = self._seal.seal(receiver, b"".join((_MESSAGE, header, body)))
+        packet = self._seal.seal(receiver, b"".join((MESSAGE, header, body)))
         self.traffic.messages += 1
         peer.sent += 1
         peer.unread += len(packet)
@@ -211,7 +180,7 @@ class Connection:
 
     def _tell(self, controls: Mapping[Party, Control], patience: float | None) -> None:
         """Send controls to those that have said hello."""
-        text = {p: _CONTROL + wire.encode(c) for p, c in controls.items() if self.knows(p)}
+        text = {p: CONTROL + wire.encode(c) for p, c in controls.items() if self.knows(p)}
         self._emit({party: self._seal.seal(party, text[party]) for party in text}, patience)
 
     def _emit(self, packets: Mapping[Party, bytes], patience: float | None) -> None:
@@ -239,13 +208,14 @@ class Connection:
         """Wait until parties have said hello, all but at most `most_absent`."""
         awaited = partial(self._strange, [self.peers[party] for party in parties], most_absent)
         reason = "did not say hello in time; does each side pin the other's key?"
-        self._start(awaited, now, self._patience.hello, reason)
+        self._start(now, _Wait(awaited, self._patience.hello, reason))
 
     def wait_for_messages(self, step: Round, now: float) -> None:
         """Wait until the messages that a round expects have come."""
+        self.present(step.expect)
         seconds = None if step.idle else self._patience.silent
-        reason = "can be reached, and is silent"
-        self._start(partial(self._silent, step), now, seconds, reason, step.need is not None)
+        reason, tolerant = "can be reached, and is silent", step.need is not None
+        self._start(now, _Wait(partial(self._silent, step), seconds, reason, tolerant))
 
     def wait_until_read(self, step: Round, now: float) -> None:
         """Wait until the receivers of a round have read what was sent to them, if it is much."""
@@ -254,21 +224,12 @@ class Connection:
             peer.asking, peer.unread = True, 0
         self._tell({peer.party: Asked() for peer in full}, self._patience.gone)
         awaited = lambda: [peer for peer in full if peer.asking and peer.gone is None]  # noqa: E731
-        reason = "can be reached, and does not read"
-        self._start(awaited, now, self._patience.silent, reason, step.need is not None)
+        reason, tolerant = "can be reached, and does not read", step.need is not None
+        self._start(now, _Wait(awaited, self._patience.silent, reason, tolerant))
 
-    def _start(
-        self,
-        awaited: Callable[[], list[Peer]],
-        now: float,
-        seconds: float | None,
-        reason: str,
-        tolerant: bool = False,
-    ) -> None:
-        end = inf if seconds is None else now + seconds
-        reason = reason if seconds is None else f"{reason} ({seconds:g} s)"
-        self._wait = _Wait(awaited, end, reason, tolerant)
-        self._probe = now + self._patience.probe
+    def _start(self, now: float, wait: _Wait) -> None:
+        self._wait, self._probe = wait, now + self._patience.probe
+        self._end = inf if wait.seconds is None else now + wait.seconds
 
     def is_waiting(self) -> bool:
         """Whether a peer is awaited.
@@ -287,13 +248,14 @@ class Connection:
     @property
     def deadline(self) -> float:
         """When to call `tick`."""
-        return min(self._probe, self._wait.end)
+        return min(self._probe, self._end)
 
     def tick(self, now: float) -> None:
         """Give up those that are awaited when the time is up; send them pings before."""
-        if now >= self._wait.end:
+        if now >= self._end:
             for peer in self._wait.awaited():
-                peer.gone = PeerTimeoutError(peer.party, self._wait.reason)
+                reason = f"{self._wait.reason} ({self._wait.seconds:g} s)"
+                peer.gone = PeerTimeoutError(peer.party, reason)
         elif now >= self._probe:
             self._tell({p.party: Ping() for p in self._wait.awaited()}, self._patience.gone)
             self._probe = inf if self._outgoing else now + self._patience.probe
@@ -340,10 +302,10 @@ class Connection:
 
     def _sort(self, peer: Peer, text: bytes) -> None:
         """Keep a message; act on a control."""
-        is_message, is_gone = text.startswith(_MESSAGE), self.star and peer.gone is not None
+        is_message, is_gone = text.startswith(MESSAGE), self.star and peer.gone is not None
         if is_message and not is_gone:
             return peer.keep(text)
-        after = memoryview(text)[len(_CONTROL) :]
+        after = memoryview(text)[len(CONTROL) :]
         match None if is_message else control.decode_control(after, peer.party):
             case Abort() as abort:
                 self._leaves(peer, _blamed(peer, abort))

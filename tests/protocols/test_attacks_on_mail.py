@@ -11,8 +11,9 @@ from protocols.federation import ANALYST, DEALER
 from protocols.seal import DATA, HEADER, HELLO, MAGIC, UNKNOWN, Seal
 from protocols.session import Go
 from protocols.transports import network
-from protocols.transports.connection import Connection, Peer
+from protocols.transports.connection import Connection
 from protocols.transports.mailbox import MOST_EARLY, Mailbox
+from protocols.transports.peer import Peer
 from protocols.variables import Family
 from protocols.wire import Envelope, encode, header, name_digest
 from tests.protocols.network import QUICK, MemoryLink, Network, Parties, identities
@@ -110,7 +111,7 @@ def test_a_flood_of_refused_packets_does_not_stop_the_clock():
 
 def test_mail_that_waits_is_counted_as_it_comes(monkeypatch):
     """Not added up anew with each message, which is quadratic; small messages take room too."""
-    monkeypatch.setattr("protocols.transports.connection.MOST_WAITING", 100_000)
+    monkeypatch.setattr("protocols.transports.peer.MOST_WAITING", 100_000)
     peer = Peer("b", frozenset("ab"))
     for _ in range(378):
         peer.keep(b"message\0")

@@ -10,7 +10,6 @@ import pytest
 
 from mpc.errors import (
     PartyGoneError,
-    UnexpectedMessageError,
 )
 from mpc.rounds import Expect, Round
 from protocols.errors import (
@@ -25,10 +24,9 @@ from protocols.session import Answer, Go
 from protocols.transports.channel import drive
 from protocols.transports.connection import Connection
 from protocols.transports.control import Asked, Taken
-from protocols.transports.mailbox import Mailbox
-from protocols.transports.network import accept, begin
+from protocols.transports.network import begin
 from protocols.variables import Family, Rows
-from tests.protocols.network import QUICK, Killed, Network, Parties, identities, same_tables
+from tests.protocols.network import QUICK, Killed, Network, Parties, same_tables
 from tests.protocols.small import data_of, memories
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
@@ -238,15 +236,6 @@ def test_a_peer_that_is_there_and_silent_is_named():
         assert "(analyst says so)" in str(errors["a"]) and type(errors["a"]) is PeerAbortedError
 
 
-def test_without_a_time_out_idle_sites_wait():
-    with Parties(DATA, patience=QUICK._replace(silent=0.2)) as parties:
-        session, counter = counter_of(parties)
-        time.sleep(0.8)
-        assert counter.tables([Family("x")])[0].sum() == 40
-        session.close()
-        assert set(parties.errors(*DATA, DEALER).values()) == {None}
-
-
 def test_a_program_that_fails_tells_its_class_and_no_more(monkeypatch):
     def fails(*_):
         raise RuntimeError("a record of Ms Smith")
@@ -342,27 +331,3 @@ def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):
             parties.errors(*DATA, DEALER)
         assert ((DEALER, Asked) in told) == asks
         assert (Taken in [kind for _, kind in told]) == asks
-
-
-def test_a_sender_of_more_than_is_read_is_named(monkeypatch):
-    monkeypatch.setattr("protocols.transports.connection.MOST_WAITING", 10_000)
-    network, known = Network(), identities("a", "b", ANALYST)
-    boxes = {p: Mailbox(network.link(p), known[p], QUICK) for p in known}
-    joined = {}
-    threads = [
-        threading.Thread(target=lambda p=p: joined.update({p: accept(boxes[p], ANALYST)}))
-        for p in "ab"
-    ]
-    for thread in threads:
-        thread.start()
-    channel = begin(boxes[ANALYST], ("a", "b"))
-    for thread in threads:
-        thread.join()
-    for messages, error in ((20, PeerTimeoutError), (60, UnexpectedMessageError)):
-        for _ in range(messages):
-            channel.send({"a": Go(False)})
-        joined["a"]._patience = QUICK._replace(silent=0.3)
-        with pytest.raises(error) as caught:
-            joined["a"].receive(Round({}, {"b": Expect(Go)}))
-        joined["a"]._gone.clear()
-    assert caught.value.party == ANALYST and "more than is read" in str(caught.value)
