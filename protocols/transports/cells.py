@@ -1,30 +1,28 @@
-"""What is used of NVFlare's CellNet, an internal interface: cells, and how they connect.
+"""Cells of NVFlare's CellNet, an internal interface: how they are made, and how they stop.
 
-A cell takes in plain bytes alone: what CellNet would decode (its own serialization, bulk messages,
-exchange of keys) is refused before it is read, as is, at the relay, what comes in another's name.
-
-Connections are CellNet's but for two things, which are here. Its relay shakes hands where it
-accepts, so that one stranger who says nothing would keep all others out; and its parties wait
-without an end for a relay that says nothing. Here each connection has its own thread, and a time.
+A cell takes in plain bytes alone. It refuses, before it is read, whatever CellNet would decode: its
+own serialization, bulk messages, exchange of keys. The relay's cell also refuses what comes in
+another's name.
 """
 
 from __future__ import annotations
 
-import socket
 import ssl
 from functools import cache
 from pathlib import Path
 from threading import Thread
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 from protocols.errors import TransportError
 from protocols.transports.mailbox import RELAY
 
+if TYPE_CHECKING:
+    from protocols.transports.cellnet import CoreCell, Message
+
 CHANNEL, TOPIC = "vertibayes", "packet"
 SERVER = "server"  # CellNet's name of the relay
-SCHEME = "vertibayes"  # of addresses: CellNet finds by it how to connect
 ANSWER_SECONDS = 5.0  # for a receipt, and more for the bytes of its piece
-HANDSHAKE_SECONDS = 10.0
 STOP_SECONDS = 1.5  # for CellNet to stop: it waits for a connection that is being tried
 
 
@@ -44,7 +42,7 @@ class Certificates(NamedTuple):
     key: Path
 
 
-def make_cell(name: str, address: str, certificates: Certificates | None) -> Any:
+def make_cell(name: str, address: str, certificates: Certificates | None) -> CoreCell:
     """Make a cell that takes in plain bytes alone; the relay's, nothing in another's name.
 
     Raises
@@ -57,7 +55,7 @@ def make_cell(name: str, address: str, certificates: Certificates | None) -> Any
     try:
         cell = nv.CoreCell(
             fqcn=name,
-            root_url=f"{SCHEME}://{address}",
+            root_url=f"{nv.SCHEME}://{address}",
             secure=certificates is not None,
             credentials=credentials,
             max_timeout=ANSWER_SECONDS,
@@ -69,7 +67,7 @@ def make_cell(name: str, address: str, certificates: Certificates | None) -> Any
     return cell
 
 
-def _refuse(message: Any, at_relay: bool) -> Any:
+def _refuse(message: Message, at_relay: bool) -> Message | None:
     """Return a refusal of what CellNet would decode, or None; CellNet's filter."""
     nv = nvflare()
     keys = nv.MessageHeaderKey
@@ -112,7 +110,7 @@ def _credentials(certificates: Certificates) -> dict[str, str]:
 _stopping: list[Thread] = []  # of all cells of this process
 
 
-def stop_cell(cell: Any) -> None:
+def stop_cell(cell: CoreCell) -> None:
     """Stop a cell, in a thread that is waited for; let another of its name start here."""
     nv = nvflare()
     stopping = Thread(target=cell.stop, daemon=True)
@@ -128,30 +126,9 @@ def keeps_process() -> bool:
     return any(thread.is_alive() for thread in _stopping)
 
 
-# ---- CellNet -------------------------------------------------------------------------------------
-
-
-class _Names(NamedTuple):
-    """What is used of NVFlare."""
-
-    CoreCell: Any
-    TargetMessage: Any
-    Message: Any
-    make_reply: Any
-    MessageHeaderKey: Any
-    MessagePropKey: Any
-    MessageType: Any
-    ReturnCode: Any
-    Encoding: Any
-    CellChannel: Any
-    CellChannelTopic: Any
-    DriverParams: Any
-    StatsPoolManager: Any
-
-
 @cache
-def nvflare() -> _Names:
-    """Import what is used of NVFlare, when it is.
+def nvflare() -> ModuleType:
+    """Import NVFlare when it is needed, and return what is used of it.
 
     Raises
     ------
@@ -159,75 +136,9 @@ def nvflare() -> _Names:
         If it is not installed.
     """
     try:
-        from nvflare.fuel.f3 import communicator
-        from nvflare.fuel.f3.cellnet import core_cell, defs
-        from nvflare.fuel.f3.cellnet.utils import make_reply
-        from nvflare.fuel.f3.drivers import net_utils, socket_conn, tcp_driver
-        from nvflare.fuel.f3.drivers.driver_params import DriverParams
-        from nvflare.fuel.f3.message import Message
-        from nvflare.fuel.f3.stats_pool import StatsPoolManager
+        from protocols.transports import cellnet
     except ImportError as error:
         raise TransportError(
-            f"between machines NVFlare is wanted: pip install 'vertibayes[nvflare]' ({error})"
+            f"NVFlare is not installed: pip install 'vertibayes[nvflare]' ({error})"
         ) from None
-    communicator.driver_mgr.register(_driver(tcp_driver, net_utils, socket_conn, DriverParams))
-    return _Names(
-        core_cell.CoreCell,
-        core_cell.TargetMessage,
-        Message,
-        make_reply,
-        defs.MessageHeaderKey,
-        defs.MessagePropKey,
-        defs.MessageType,
-        defs.ReturnCode,
-        defs.Encoding,
-        defs.CellChannel,
-        defs.CellChannelTopic,
-        DriverParams,
-        StatsPoolManager,
-    )
-
-
-def _driver(tcp_driver: Any, net_utils: Any, socket_conn: Any, names: Any) -> Any:
-    """Return the class of connections whose handshakes end in time."""
-
-    class Server(tcp_driver.TcpStreamServer):  # type: ignore[misc]
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given)
-            if self.ssl_context:
-                self.socket.do_handshake_on_connect = False
-
-        def finish_request(self, request: Any, client_address: Any) -> None:
-            if self.ssl_context:
-                request.settimeout(HANDSHAKE_SECONDS)
-                try:
-                    request.do_handshake()
-                except OSError:
-                    return  # a stranger
-                request.settimeout(None)
-            super().finish_request(request, client_address)
-
-    class Driver(tcp_driver.TcpDriver):  # type: ignore[misc]
-        @staticmethod
-        def supported_transports() -> list[str]:
-            return [SCHEME]
-
-        def listen(self, connector: Any) -> None:
-            self.connector = connector
-            self.server = Server(self, connector)
-            self.server.serve_forever()
-
-        def connect(self, connector: Any) -> None:
-            self.connector = connector
-            params = connector.params
-            where = params[names.HOST.value], int(params[names.PORT.value])
-            context = net_utils.get_ssl_context(params, ssl_server=False)
-            plain = socket.create_connection(where, HANDSHAKE_SECONDS)
-            with context.wrap_socket(plain) if context else plain as connected:
-                connected.settimeout(None)
-                connection = socket_conn.SocketConnection(connected, connector, bool(context))
-                self.add_connection(connection)
-                connection.read_loop()
-                self.close_connection(connection)
-
-    return Driver
+    return cellnet

@@ -8,7 +8,7 @@ its data and its randomness.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mpc.randomness import Randomness, SystemRandomness
 from mpc.rounds import Expect, Message, Party, Program
@@ -89,7 +89,7 @@ class LocalTransport:
     def __init__(
         self,
         analyst: Party,
-        programs: Mapping[Party, Program[Any]],
+        programs: Mapping[Party, Program[object]],
         randomness: Randomness | None = None,
         traffic: Traffic | None = None,
     ) -> None:

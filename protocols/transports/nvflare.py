@@ -30,7 +30,7 @@ from functools import partial
 from secrets import token_bytes
 from threading import Lock
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Self
 
 from mpc.rounds import Party
 from protocols.errors import PeerGoneError, TransportError
@@ -46,6 +46,9 @@ from protocols.transports.cells import (
 )
 from protocols.transports.mailbox import RELAY
 from protocols.transports.pieces import PIECE, Pieces, count_of, piece_of
+
+if TYPE_CHECKING:
+    from protocols.transports.cellnet import CoreCell, Message, TargetMessage
 
 EPOCH_BYTES = 16
 UNDER_WAY = 8  # pieces to each receiver that wait for their receipts at a time
@@ -66,28 +69,29 @@ class Relay:
     address : str
     """
 
-    def __init__(self, address: str, cell: Any) -> None:
+    def __init__(self, address: str, cell: CoreCell) -> None:
         self.address = address
         self._cell = cell
 
     def close(self) -> None:
-        """Stop listening, and close all connections."""
+        """Leave the network, and close all connections."""
         stop_cell(self._cell)
 
-    def __enter__(self) -> Relay:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class CellLink:
+class CellLink(Relay):
     """A party's link to its peers, by way of the relay; see `protocols.transports.mailbox.Link`."""
 
-    def __init__(self, party: Party, address: str, peers: Collection[Party], cell: Any) -> None:
+    def __init__(
+        self, party: Party, address: str, peers: Collection[Party], cell: CoreCell
+    ) -> None:
+        super().__init__(address, cell)
         self.party = party
-        self.address = address
-        self._cell = cell
         self._pieces = Pieces(peers)
         self._epoch = token_bytes(EPOCH_BYTES)
         self._numbers: dict[Party, int] = {}
@@ -139,14 +143,14 @@ class CellLink:
             elif waiting:
                 sleep(AGAIN_SECONDS)
 
-    def _piece(self, peer: Party, packet: bytes, index: int) -> Any:
+    def _piece(self, peer: Party, packet: bytes, index: int) -> TargetMessage:
         nv = nvflare()
         headers = {"epoch": self._epoch, "number": self._numbers[peer]}
         headers |= {"index": index, "count": count_of(packet)}
         message = nv.Message(headers, piece_of(packet, index))
         return nv.TargetMessage(peer, CHANNEL, TOPIC, message)
 
-    def _send(self, pieces: Mapping[Party, Any]) -> set[Party]:
+    def _send(self, pieces: Mapping[Party, TargetMessage]) -> set[Party]:
         """Send a piece to each receiver, wait for the receipts, and return whose have come."""
         nv = nvflare()
         size = UNDER_WAY * sum(len(piece.message.payload) for piece in pieces.values())
@@ -183,7 +187,7 @@ class CellLink:
         finally:
             self._checking.release()
 
-    def _take(self, request: Any) -> Any:
+    def _take(self, request: Message) -> Message:
         """Take a piece in and return its receipt: CellNet's callback."""
         nv = nvflare()
         get = request.get_header
@@ -222,16 +226,6 @@ class CellLink:
                     f"another process is connected to the relay as {self.party}: stop one of them"
                 )
 
-    def close(self) -> None:
-        """Leave the network."""
-        stop_cell(self._cell)
-
-    def __enter__(self) -> CellLink:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class Roll:
     """What the relay knows of parties: their processes, which ask it for receipts.
@@ -244,7 +238,7 @@ class Roll:
         self._lock = Lock()
         self._processes: dict[Party, list[bytes]] = {}  # the last of each name, ascending
 
-    def answer(self, request: Any) -> Any:
+    def answer(self, request: Message) -> Message:
         """Return a receipt, or that there are two: the relay's callback."""
         nv = nvflare()
         name = request.get_header(nv.MessageHeaderKey.ORIGIN)
