@@ -32,7 +32,7 @@ class Channel:
     def __init__(self, mailbox: Mailbox, connection: Connection) -> None:
         self.connection = connection
         self._mailbox = mailbox
-        self._early = mailbox.begin(connection.session)
+        mailbox.begin(connection.session)
 
     def greet(
         self, parties: Collection[Party], patience: float | None = None
@@ -44,13 +44,7 @@ class Channel:
         return {p: error for p in parties if (error := peers[p].gone) is not None}
 
     def await_hellos(self, parties: Collection[Party], most_absent: int = 0) -> None:
-        """Wait until parties have said hello, all but at most `most_absent`.
-
-        Raises
-        ------
-        PeerGoneError
-            If more cannot be reached, or do not say hello in time.
-        """
+        """Wait until parties have said hello, all but at most `most_absent`."""
         self.connection.wait_for_hellos(parties, monotonic(), most_absent)
         self._wait()
 
@@ -72,26 +66,15 @@ class Channel:
         connection = self.connection
         self.await_hellos(connection.present(step.outbox))
         connection.send(step.outbox)
-        if not step.expect:
-            self._deliver()
-            connection.wait_until_read(step, monotonic())
-            self._wait()
         self._deliver()
-        connection.wait_for_messages(step, monotonic())
+        connection.wait_for(step, monotonic())
         self._wait()
         inbox = connection.take(step.expect)
         self._deliver()
         return inbox
 
-    def abort(self, error: BaseException) -> None:
-        """Leave the session, and send all peers who is at fault."""
-        self._leave(error)
-
-    def close(self) -> None:
-        """Leave the session, and send the peers a bye if it was not over."""
-        self._leave(None)
-
-    def _leave(self, error: BaseException | None) -> None:
+    def leave(self, error: BaseException | None = None) -> None:
+        """Leave the session; if it was not over, send the peers who is at fault, or a bye."""
         if self.connection.party == self.connection.analyst:
             self._gather()
         self.connection.leave(error)
@@ -118,15 +101,10 @@ class Channel:
     def _take_in(self, timeout: float) -> None:
         """Take in a packet, if one comes in time."""
         connection, mailbox = self.connection, self._mailbox
-        while self._early:
-            sender, packet = self._early.popitem()
-            if sender in connection.peers and not connection.knows(sender):
-                connection.receive(sender, packet)
-                return
         received = mailbox.receive(connection.session, timeout)
         if received is None:
-            if connection.party != connection.analyst and mailbox.begins(connection.analyst):
-                connection.end(SessionOverError(f"{connection.analyst} has begun another session"))
+            if connection.party != connection.analyst and mailbox.hello_of(connection.analyst):
+                raise SessionOverError(f"{connection.analyst} has begun another session")
         elif received[0] not in connection.peers:
             reason = "takes no part in this session"
             mailbox.refuse(UnexpectedMessageError(received[0], reason))
@@ -159,7 +137,7 @@ def drive(program: Program[R], channel: Channel) -> R:
     except QueryRefusedError:
         raise
     except BaseException as error:
-        channel.abort(error)
+        channel.leave(error)
         raise
     finally:
         program.close()

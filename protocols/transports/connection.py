@@ -21,10 +21,12 @@ Cost: a round for the hellos of a session; 120 bytes a message more than in one 
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Expect, Inbox, Message, Party, Round
@@ -41,17 +43,31 @@ from protocols.session import Traffic
 from protocols.transports import control
 from protocols.transports.control import Abort, Asked, Bye, Control, Ping, Taken
 from protocols.transports.mailbox import RELAY, UNREADABLE, Patience
-from protocols.transports.peer import MESSAGE, Peer
+
+Delivery: TypeAlias = tuple[Mapping[Party, bytes], float | None]  # as of `mailbox.Link.deliver`
 
 WINDOW = 1 << 25  # bytes that are sent before their receiver is asked whether it has read them
-CONTROL = b"control\0"
+MOST_WAITING = 1 << 30  # bytes of one sender that wait to be read,
+A_MESSAGE = 256  # and so many more for each of its messages
+MESSAGE, CONTROL = b"message\0", b"control\0"  # with the envelope 80 bytes: arrays stay aligned
 
 
-class Delivery(NamedTuple):
-    """Packets to deliver side by side, and how long to try: see `mailbox.Link.deliver`."""
+@dataclass(eq=False)
+class Peer:
+    """What a connection knows of one peer."""
 
-    packets: Mapping[Party, bytes]
-    patience: float | None
+    party: Party
+    roster: frozenset[Party]  # whom the hellos of the two name
+    hello: bytes = b""  # what it was greeted with
+    welcomed: bytes = b""  # the digest of its own hello
+    gone: PeerGoneError | None = None
+    sent: int = 0  # messages
+    read: int = 0
+    mail: deque[bytes] = field(default_factory=deque)
+    waiting: int = 0  # bytes of its mail
+    unread: int = 0  # bytes that were sent to it, and that it may not have read
+    asking: bool = False  # it was sent `Asked` and has not answered
+    asked: bool = False  # it has sent `Asked` and was not answered
 
 
 class _Wait(NamedTuple):
@@ -123,13 +139,10 @@ class Connection:
         patience = self._patience.gone if patience is None else patience
         self._emit({peer.party: peer.hello for peer in chosen}, patience)
 
-    def knows(self, party: Party) -> bool:
-        """Whether a peer has said hello."""
-        return self._seal.knows(party)
-
-    def settle(self) -> None:
-        """Begin: peers that are gone by now stay absent."""
+    def settle(self) -> frozenset[Party]:
+        """Begin without the peers that are gone by now, and return them."""
         self.absent = frozenset(p for p, peer in self.peers.items() if peer.gone is not None)
+        return self.absent
 
     def _welcome(self, peer: Peer, packet: bytes) -> None:
         """Take a peer's hello; ignore it if it comes again."""
@@ -148,13 +161,7 @@ class Connection:
     # ---- sending ---------------------------------------------------------------------------------
 
     def present(self, parties: Collection[Party]) -> list[Party]:
-        """Return the parties that are not gone.
-
-        Raises
-        ------
-        ProtocolError
-            If one takes no part in the session.
-        """
+        """Return the parties that are not gone; all must take part in the session."""
         for party in parties:
             if party not in self.peers:
                 raise ProtocolError(party, "takes no part in this session")
@@ -180,7 +187,7 @@ class Connection:
 
     def _tell(self, controls: Mapping[Party, Control], patience: float | None) -> None:
         """Send controls to those that have said hello."""
-        text = {p: CONTROL + wire.encode(c) for p, c in controls.items() if self.knows(p)}
+        text = {p: CONTROL + wire.encode(c) for p, c in controls.items() if self._seal.knows(p)}
         self._emit({party: self._seal.seal(party, text[party]) for party in text}, patience)
 
     def _emit(self, packets: Mapping[Party, bytes], patience: float | None) -> None:
@@ -188,7 +195,7 @@ class Connection:
         for receiver, packet in packets.items():
             sent[self.party, receiver] = sent.get((self.party, receiver), 0) + len(packet)
         if packets:
-            self._outgoing.append(Delivery(packets, patience))
+            self._outgoing.append((packets, patience))
 
     def to_send(self) -> list[Delivery]:
         """Take what is to be delivered, in order; `delivered` is to be called after each."""
@@ -210,22 +217,26 @@ class Connection:
         reason = "did not say hello in time; does each side pin the other's key?"
         self._start(now, _Wait(awaited, self._patience.hello, reason))
 
-    def wait_for_messages(self, step: Round, now: float) -> None:
-        """Wait until the messages that a round expects have come."""
+    def wait_for(self, step: Round, now: float) -> None:
+        """Wait for what a round expects; if that is nothing, until much that was sent is read."""
         self.present(step.expect)
+        awaited, doing = partial(self._silent, step), "is silent"
+        if not step.expect:
+            awaited, doing = partial(self._reading, self._ask(step.outbox)), "does not read"
         seconds = None if step.idle else self._patience.silent
-        reason, tolerant = "can be reached, and is silent", step.need is not None
-        self._start(now, _Wait(partial(self._silent, step), seconds, reason, tolerant))
+        reason = f"can be reached, and {doing}"
+        self._start(now, _Wait(awaited, seconds, reason, step.need is not None))
 
-    def wait_until_read(self, step: Round, now: float) -> None:
-        """Wait until the receivers of a round have read what was sent to them, if it is much."""
-        full = [self.peers[p] for p in self.present(step.outbox) if self.peers[p].unread > WINDOW]
+    def _ask(self, outbox: Mapping[Party, Message]) -> list[Peer]:
+        """Ask receivers of much whether they have read it."""
+        full = [self.peers[p] for p in self.present(outbox) if self.peers[p].unread > WINDOW]
         for peer in full:
             peer.asking, peer.unread = True, 0
         self._tell({peer.party: Asked() for peer in full}, self._patience.gone)
-        awaited = lambda: [peer for peer in full if peer.asking and peer.gone is None]  # noqa: E731
-        reason, tolerant = "can be reached, and does not read", step.need is not None
-        self._start(now, _Wait(awaited, self._patience.silent, reason, tolerant))
+        return full
+
+    def _reading(self, asked: Collection[Peer]) -> list[Peer]:
+        return [peer for peer in asked if peer.asking and peer.gone is None]
 
     def _start(self, now: float, wait: _Wait) -> None:
         self._wait, self._probe = wait, now + self._patience.probe
@@ -261,7 +272,7 @@ class Connection:
             self._probe = inf if self._outgoing else now + self._patience.probe
 
     def _strange(self, wanted: Collection[Peer], most_absent: int) -> list[Peer]:
-        strange = [peer for peer in wanted if not self.knows(peer.party)]
+        strange = [peer for peer in wanted if not self._seal.knows(peer.party)]
         gone = [p.gone for p in (wanted if self.star else strange) if p.gone is not None]
         if len(gone) > most_absent > 0:
             names = ", ".join(sorted({error.party for error in gone}))
@@ -304,7 +315,10 @@ class Connection:
         """Keep a message; act on a control."""
         is_message, is_gone = text.startswith(MESSAGE), self.star and peer.gone is not None
         if is_message and not is_gone:
-            return peer.keep(text)
+            peer.waiting += len(text) + A_MESSAGE
+            if peer.waiting > MOST_WAITING:
+                raise UnexpectedMessageError(peer.party, "sends more than is read")
+            return peer.mail.append(text)
         after = memoryview(text)[len(CONTROL) :]
         match None if is_message else control.decode_control(after, peer.party):
             case Abort() as abort:
@@ -347,8 +361,10 @@ class Connection:
         return inbox
 
     def _take(self, peer: Peer, expect: Expect[Message]) -> Message:
-        text, names = peer.next_message(), (self.session, peer.party, self.party)
-        header, body = bytes(text[: wire.ENVELOPE.size]), text[wire.ENVELOPE.size :]
+        text, names = memoryview(peer.mail.popleft()), (self.session, peer.party, self.party)
+        peer.waiting -= len(text) + A_MESSAGE
+        start = len(MESSAGE) + wire.ENVELOPE.size
+        header, body = bytes(text[len(MESSAGE) : start]), text[start:]
         depth = wire.check_header(header, body, wire.Envelope(*names, peer.read, 0))
         peer.read += 1
         self._depth = self.traffic.rounds = max(self._depth, depth)
@@ -365,7 +381,7 @@ class Connection:
     def strangers(self) -> list[Party]:
         """Return the peers whose hellos may be on their way; none once the session is over."""
         there = self.present(self.peers) if self._over is None else []
-        return [party for party in there if not self.knows(party)]
+        return [party for party in there if not self._seal.knows(party)]
 
     def leave(self, error: BaseException | None = None) -> None:
         """Leave the session: send the peers a bye, or an abort that names who is at fault."""
@@ -374,10 +390,6 @@ class Connection:
             self._tell({party: self._last_word(self.peers[party], error) for party in there}, 0.0)
         self._over = self._over or TransportError("the session is over")
         self._seal.forget()
-
-    def end(self, error: SessionOverError) -> None:
-        """Note that the session is over."""
-        self._over = error
 
     def _last_word(self, peer: Peer, error: BaseException | None) -> Control:
         if error is None:

@@ -122,7 +122,7 @@ class Mailbox:
         self.refused: deque[ProtocolError] = deque(maxlen=MOST_REFUSED)
         self._note = note
         self._noted: deque[float] = deque(maxlen=MOST_NOTED)
-        self._early: deque[tuple[Party, Header, bytes]] = deque()
+        self._early: list[tuple[Party, bytes, bytes]] = []  # sender, session, hello
         self._seen: set[bytes] = set()
         self._answered: dict[tuple[Party, bytes], float] = {}
 
@@ -140,27 +140,21 @@ class Mailbox:
             self._noted.append(now)
             self._note(error)
 
-    def begin(self, session: bytes) -> dict[Party, bytes]:
-        """Note that a session begins, which it does once; take the oldest hello of each sender."""
+    def begin(self, session: bytes) -> None:
+        """Note that a session begins, which it does once."""
         self._seen.add(session)
-        early = [item for item in self._early if item[1].session == session]
-        self._early = deque(item for item in self._early if item not in early)
-        return {sender: packet for sender, _, packet in reversed(early)}
-
-    def begins(self, sender: Party) -> bool:
-        """Whether a sender has said hello to begin a new session."""
-        return any(p == sender and h.session not in self._seen for p, h, _ in self._early)
 
     def hello_of(self, sender: Party) -> bytes | None:
-        """Take a sender's oldest hello of a new session."""
-        for item in self._early:
-            if item[0] == sender and item[1].session not in self._seen:
-                self._early.remove(item)
-                return item[2]
-        return None
+        """Return a sender's oldest hello of a session that has not begun."""
+        new = (h for p, session, h in self._early if p == sender and session not in self._seen)
+        return next(new, None)
 
     def receive(self, session: bytes | None, timeout: float | None) -> tuple[Party, bytes] | None:
         """Return the next packet of a session; None after `timeout` seconds or an early hello."""
+        for item in self._early:
+            if item[1] == session:
+                self._early.remove(item)
+                return item[0], item[2]
         end = None if timeout is None else monotonic() + timeout
         while True:
             received = self.link.receive(None if end is None else max(0.0, end - monotonic()))
@@ -203,7 +197,7 @@ class Mailbox:
         kept = [item for item in self._early if item[0] == sender]
         if len(kept) == MOST_EARLY:
             self._early.remove(kept[0])
-        self._early.append((sender, header, packet))
+        self._early.append((sender, header.session, packet))
 
     def _turn_away(self, sender: Party, header: Header) -> None:
         """Refuse a packet of another session; tell its sender if it was a message.

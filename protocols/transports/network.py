@@ -77,8 +77,22 @@ class NetworkTransport:
         star: bool = False,
         most_absent: int = 0,
     ) -> None:
-        self._channel = begin(mailbox, parties, waiting, star=star, most_absent=most_absent)
-        self.absent = self._channel.connection.absent
+        most = max(0, len(parties) - 1) if star else 0
+        if not 0 <= most_absent <= most:
+            why = "all parties but one" if star else "the session is not a star"
+            raise ValueError(f"most_absent must be between 0 and {most} ({why}), got {most_absent}")
+        strangers = set(parties) - set(mailbox.identity.peers)
+        if strangers:
+            raise ValueError(f"no key is pinned of {', '.join(sorted(strangers))}")
+        session = mailbox.randomness.bytes(SESSION_BYTES)
+        self._channel = _open(mailbox, session, {mailbox.party, *parties}, mailbox.party, star)
+        try:
+            _greet(self._channel, mailbox.patience.hello, waiting)
+            self._channel.await_hellos(parties, most_absent)
+        except BaseException as error:
+            self._channel.leave(error)
+            raise
+        self.absent = self._channel.connection.settle()
 
     @property
     def traffic(self) -> Traffic:
@@ -91,35 +105,7 @@ class NetworkTransport:
 
     def close(self) -> None:
         """End the session."""
-        self._channel.close()
-
-
-def begin(
-    mailbox: Mailbox,
-    parties: Collection[Party],
-    waiting: Waiting = unsaid,
-    *,
-    star: bool = False,
-    most_absent: int = 0,
-) -> Channel:
-    """Begin a session with parties; parameters and errors are those of `NetworkTransport`."""
-    most = max(0, len(parties) - 1) if star else 0
-    if not 0 <= most_absent <= most:
-        reason = "all parties but one" if star else "as the session is not a star"
-        raise ValueError(f"most_absent must be between 0 and {most} ({reason}), got {most_absent}")
-    strangers = set(parties) - set(mailbox.identity.peers)
-    if strangers:
-        raise ValueError(f"no key is pinned of {', '.join(sorted(strangers))}")
-    session = mailbox.randomness.bytes(SESSION_BYTES)
-    channel = _open(mailbox, session, {mailbox.party, *parties}, mailbox.party, star)
-    try:
-        _greet(channel, mailbox.patience.hello, waiting)
-        channel.await_hellos(channel.connection.peers, most_absent)
-    except BaseException as error:
-        channel.abort(error)
-        raise
-    channel.connection.settle()
-    return channel
+        self._channel.leave()
 
 
 def _open(
@@ -155,18 +141,20 @@ def accept(mailbox: Mailbox, analyst: Party) -> Channel:
 
 
 def _join(mailbox: Mailbox, analyst: Party, packet: bytes) -> Channel:
+    session = read_header(packet, analyst).session
+    mailbox.begin(session)
     text = mailbox.identity.open_statically(analyst, packet)
     parties = decode_roster(text[KEY_BYTES:], analyst)
     if not {mailbox.party, analyst} <= set(parties):
         raise UnexpectedMessageError(analyst, f"a session without {mailbox.party}")
-    channel = _open(mailbox, read_header(packet, analyst).session, parties, analyst)
+    channel = _open(mailbox, session, parties, analyst)
     channel.connection.receive(analyst, packet)
     strangers = set(parties) - set(mailbox.identity.peers) - {mailbox.party}
     if strangers:
         channel.greet([analyst])
         unknown = f"has pinned no key of {', '.join(sorted(strangers))}"
         error = ProtocolError(mailbox.party, unknown)
-        channel.abort(error)
+        channel.leave(error)
         raise error
     channel.greet(channel.connection.peers)
     return channel

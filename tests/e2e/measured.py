@@ -10,13 +10,13 @@ from tests.e2e.party import main, say
 
 def tell_bytes():
     """Say at the end of each session what was sent in it."""
-    leave = Channel._leave
+    leave = Channel.leave
 
-    def watched(channel, error):
+    def watched(channel, error=None):
         leave(channel, error)
         say(f"sent {channel.connection.traffic.bytes}")
 
-    Channel._leave = watched
+    Channel.leave = watched
 
 
 if __name__ == "__main__":

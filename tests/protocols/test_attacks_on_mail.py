@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
-from mpc.errors import ProtocolError
 from protocols.federation import ANALYST, DEALER
 from protocols.seal import DATA, HEADER, HELLO, MAGIC, UNKNOWN, Seal
 from protocols.session import Go
 from protocols.transports import network
 from protocols.transports.connection import Connection
 from protocols.transports.mailbox import MOST_EARLY, Mailbox
-from protocols.transports.peer import Peer
 from protocols.variables import Family
 from protocols.wire import Envelope, encode, header, name_digest
 from tests.protocols.network import QUICK, MemoryLink, Network, Parties, identities
@@ -107,17 +103,6 @@ def test_a_flood_of_refused_packets_does_not_stop_the_clock():
     start = time.monotonic()
     Mailbox(Flood(), KNOWN["a"]).receive(b"s" * 16, 0.05)
     assert time.monotonic() - start < 1.0
-
-
-def test_mail_that_waits_is_counted_as_it_comes(monkeypatch):
-    """Not added up anew with each message, which is quadratic; small messages take room too."""
-    monkeypatch.setattr("protocols.transports.peer.MOST_WAITING", 100_000)
-    peer = Peer("b", frozenset("ab"))
-    for _ in range(378):
-        peer.keep(b"message\0")
-    assert peer.waiting == 378 * 264
-    with pytest.raises(ProtocolError, match="b: sends more than is read"):
-        peer.keep(b"message\0")
 
 
 # ---- who is blamed -------------------------------------------------------------------------------

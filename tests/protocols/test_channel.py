@@ -21,10 +21,9 @@ from protocols.errors import (
 from protocols.federation import ANALYST, DEALER, federate
 from protocols.queries import Describe
 from protocols.session import Answer, Go
-from protocols.transports.channel import drive
 from protocols.transports.connection import Connection
 from protocols.transports.control import Asked, Taken
-from protocols.transports.network import begin
+from protocols.transports.network import NetworkTransport
 from protocols.variables import Family, Rows
 from tests.protocols.network import QUICK, Killed, Network, Parties, same_tables
 from tests.protocols.small import data_of, memories
@@ -223,13 +222,13 @@ def test_who_is_late_is_told_soon_and_may_come_then(monkeypatch):
 def test_a_peer_that_is_there_and_silent_is_named():
     patience = QUICK._replace(silent=0.5)
     with Parties(DATA, patience=patience) as parties:
-        channel = begin(parties.mailbox, (*parties.sites, DEALER))
+        transport = NetworkTransport(parties.mailbox, (*parties.sites, DEALER))
 
         def asks_nobody():
             yield Round({}, {"b": Expect(Answer)})
 
         with pytest.raises(PeerTimeoutError, match="b: can be reached, and is silent") as caught:
-            drive(asks_nobody(), channel)
+            transport.run(asks_nobody())
         assert caught.value.party == "b"
         errors = parties.errors(*DATA, DEALER)
         assert {e.party for e in errors.values()} == {"b"}
@@ -285,14 +284,14 @@ def collects(parties, need):
 @pytest.mark.parametrize(("need", "heard"), [(1, ["b", "c"]), (2, ["b", "c"]), (3, None)])
 def test_a_round_goes_on_without_the_gone_if_enough_are_left(need, heard):
     with Parties(DATA) as parties:
-        channel = begin(parties.mailbox, (*parties.sites, DEALER))
+        transport = NetworkTransport(parties.mailbox, (*parties.sites, DEALER))
         parties.network.kill("a")
         if heard is None:
             with pytest.raises(PeerGoneError, match="a: cannot be reached"):
-                drive(collects(parties.sites, need), channel)
+                transport.run(collects(parties.sites, need))
         else:
-            assert drive(collects(parties.sites, need), channel) == heard
-            channel.close()
+            assert transport.run(collects(parties.sites, need)) == heard
+            transport.close()
 
 
 def test_a_program_may_catch_that_a_peer_is_gone():
@@ -303,10 +302,10 @@ def test_a_program_may_catch_that_a_peer_is_gone():
             return error.party
 
     with Parties(DATA) as parties:
-        channel = begin(parties.mailbox, (*parties.sites, DEALER))
+        transport = NetworkTransport(parties.mailbox, (*parties.sites, DEALER))
         parties.network.kill("a")
-        assert drive(tolerant(), channel) == "a"
-        channel.close()
+        assert transport.run(tolerant()) == "a"
+        transport.close()
 
 
 def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):

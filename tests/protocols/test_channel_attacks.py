@@ -18,8 +18,7 @@ from protocols.errors import PeerAbortedError, PeerGoneError
 from protocols.federation import ANALYST, DEALER
 from protocols.seal import HELLO, UNKNOWN, Identity
 from protocols.session import Go
-from protocols.transports.channel import drive
-from protocols.transports.network import NetworkTransport, begin
+from protocols.transports.network import NetworkTransport
 from protocols.variables import Family
 from tests.protocols.network import QUICK, Network, Parties, identities
 from tests.protocols.small import data_of
@@ -225,11 +224,11 @@ def test_an_analyst_must_have_pinned_all_parties():
 def test_a_party_outside_the_session_is_neither_sent_to_nor_heard():
     with Parties(DATA) as parties:
         for step in (Round({"c": Go(True)}, {}), Round({}, {"c": Expect(Go)})):
-            channel = begin(parties.mailbox, ("a", "b"))
+            transport = NetworkTransport(parties.mailbox, ("a", "b"))
 
             def program(step=step):
                 yield step
 
             with pytest.raises(ProtocolError, match="c: takes no part in this session"):
-                drive(program(), channel)
+                transport.run(program())
             assert {e.party for e in parties.errors("a", "b").values()} == {"c", "analyst"} - {"c"}

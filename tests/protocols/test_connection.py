@@ -80,7 +80,7 @@ class Ends:
         return [(receiver, len(packet)) for _, receiver, packet, _ in self.carry()]
 
     def hears(self, party, step, now=0.0):
-        self.ends[party].wait_for_messages(step, now)
+        self.ends[party].wait_for(step, now)
         return not self.ends[party].is_waiting()
 
 
@@ -103,7 +103,7 @@ def test_a_message_is_awaited_until_it_has_come():
 
 def test_what_was_sent_is_counted_hellos_and_pings_included():
     ends = Ends("a")
-    ends["a"].wait_for_messages(step_of({ANALYST: Expect(Go)}), 0.0)
+    ends["a"].wait_for(step_of({ANALYST: Expect(Go)}), 0.0)
     ends.tick("a", 2.0)
     total = sum(len(packet) for sender, *_, packet, _ in ends.carried if sender == "a")
     assert ends["a"].traffic.bytes_sent == {("a", ANALYST): total}
@@ -139,7 +139,7 @@ def test_a_hello_that_names_other_parties_is_refused():
     b = Connection(Seal(known["b"], SESSION), ("a", "b", ANALYST), ANALYST, PATIENCE)
     a.greet("b")
     with pytest.raises(UnexpectedMessageError, match="a: a session of other parties"):
-        b.receive("a", a.to_send()[0].packets["b"])
+        b.receive("a", a.to_send()[0][0]["b"])
 
 
 def test_a_peer_that_was_not_there_when_it_was_greeted_is_greeted_when_it_comes():
@@ -147,12 +147,12 @@ def test_a_peer_that_was_not_there_when_it_was_greeted_is_greeted_when_it_comes(
     ends.dead.clear()
     ends["b"].greet(["a"])
     ends.carry()
-    assert ends["a"].knows("b") and ends["b"].knows("a")
+    assert ends["a"]._seal.knows("b") and ends["b"]._seal.knows("a")
     assert ends["a"].peers["b"].gone is None
 
 
 def test_messages_that_wait_are_limited_for_each_sender(monkeypatch):
-    monkeypatch.setattr("protocols.transports.peer.MOST_WAITING", 10_000)
+    monkeypatch.setattr("protocols.transports.connection.MOST_WAITING", 10_000)
     ends = Ends("a", "b")
     for _ in range(20):
         ends[ANALYST].send({"a": Go(False)})
@@ -165,7 +165,7 @@ def test_messages_that_wait_are_limited_for_each_sender(monkeypatch):
 
 
 def test_what_is_read_makes_room(monkeypatch):
-    monkeypatch.setattr("protocols.transports.peer.MOST_WAITING", 1_000)
+    monkeypatch.setattr("protocols.transports.connection.MOST_WAITING", 1_000)
     ends = Ends("a", "b")
     for _ in range(100):
         ends["b"].send({"a": Go(False)})
@@ -178,7 +178,7 @@ def test_a_message_to_who_takes_no_part_is_an_error():
     ends = Ends("a", "b")
     for act in (
         lambda: ends["a"].send({"zoe": Go(True)}),
-        lambda: ends["a"].wait_for_messages(step_of({"zoe": Expect(Go)}), 0.0),
+        lambda: ends["a"].wait_for(step_of({"zoe": Expect(Go)}), 0.0),
     ):
         with pytest.raises(ProtocolError, match="zoe: takes no part in this session"):
             act()
@@ -190,7 +190,7 @@ def test_a_message_to_who_takes_no_part_is_an_error():
 def test_pings_are_due_while_somebody_is_awaited_and_counted_from_their_delivery():
     ends = Ends("a", "b")
     a = ends["a"]
-    a.wait_for_messages(step_of(FROM_B), 10.0)
+    a.wait_for(step_of(FROM_B), 10.0)
     assert a.deadline == 12.0
     a.tick(11.9)
     assert not a.to_send()
@@ -229,10 +229,10 @@ def test_who_is_not_answered_waits_until_what_it_sent_is_read(monkeypatch):
     ends, step = Ends("a", "b"), Round({"b": Go(True)}, {})
     ends["a"].send(step.outbox)
     monkeypatch.setattr("protocols.transports.connection.WINDOW", ends["a"].peers["b"].unread)
-    ends["a"].wait_until_read(step, 0.0)
+    ends["a"].wait_for(step, 0.0)
     assert not ends["a"].is_waiting()  # one message is within the window
     ends["a"].send(step.outbox)
-    ends["a"].wait_until_read(step, 0.0)
+    ends["a"].wait_for(step, 0.0)
     ends.carry()
     for _ in range(2):
         assert ends["a"].is_waiting()
@@ -245,7 +245,7 @@ def test_who_does_not_read_is_given_up_when_its_time_is_over(monkeypatch):
     monkeypatch.setattr("protocols.transports.connection.WINDOW", 0)
     ends, step = Ends("a", "b"), Round({"b": Go(True)}, {}, need=0)
     ends["a"].send(step.outbox)
-    ends["a"].wait_until_read(step, 0.0)
+    ends["a"].wait_for(step, 0.0)
     ends.tick("a", 100.0)
     assert not ends["a"].is_waiting()
     assert "can be reached, and does not read (100 s)" in str(ends["a"].peers["b"].gone)
