@@ -189,13 +189,13 @@ def answer(
     while sessions is None or served < sessions:
         channel = accept(mailbox, analyst)
         served += 1
-        ended(_serve(channel, serve(role, channel.analyst, conversations, considered)))
+        ended(_serve(channel, serve(role, analyst, conversations, considered)))
 
 
 def _serve(channel: Channel, program: Program[None]) -> Exception | None:
     """Serve one session; return what ended it, if that was a failure."""
     try:
-        drive(serve(role, channel.connection.analyst, conversations), channel)
+        drive(program, channel)
     except SessionOverError:
         return None
     except Exception as error:  # whatever it was, the next session is answered
