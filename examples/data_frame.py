@@ -1,11 +1,11 @@
-"""From a pandas data frame to a model, in three lines; it predicts, and it is saved.
+"""Learn a model from a pandas data frame in three lines, predict with it, and save it.
 
 Two sites hold columns of scikit-learn's iris data (Fisher 1936). In a notebook, a last line
 ``network`` draws the structure.
 
     python examples/data_frame.py
 
-It needs scikit-learn for the data.
+The example needs scikit-learn for the data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vertibayes import Network, SecureCounter, federate, fit_cpts, k2, split_col
 
 
 def learn(path: Path | None = None) -> Network:
-    """Learn what predicts the species, and save it if a path is given."""
+    """Learn a network that predicts the species, and save it if a path is given."""
     iris = load_iris(as_frame=True)
     frame = iris.data.assign(species=iris.target_names[iris.target])
 
@@ -26,11 +26,13 @@ def learn(path: Path | None = None) -> Network:
         counter = SecureCounter.of(federation, order=["species", *iris.feature_names])
         network = fit_cpts(counter, k2(counter, max_parents=2), pseudo_count=1)
 
-    found = network.predict(frame, "species")
-    print(f"{(found == frame.species).mean():.0%} of the {len(frame)} species it was learned from")
+    predicted = network.predict(frame, "species")
+    print(
+        f"{(predicted == frame.species).mean():.0%} of the {len(frame)} species it was learned from"
+    )
     print(network.predict_proba(frame.iloc[[0, 50, 100]], "species").round(3))
     if path is not None:
-        network.save(path)  # vertibayes.read_model, or vertibayes predict --model, reads it
+        network.save(path)  # vertibayes.read_model and vertibayes predict --model read the file
     return network
 
 

@@ -1,4 +1,4 @@
-"""Twelve hospitals add up case counts; two drop out on the way; the server sees the sum alone.
+"""Twelve hospitals add up case counts, two drop out, and the server sees only the sum.
 
 python examples/masked_sum.py
 """
@@ -13,16 +13,16 @@ from mpc.randomness import SystemRandomness
 from mpc.scheduler import ByHand, Scheduler, Sent
 from mpc.signing import SigningKey
 
-CASES = np.random.default_rng(1).poisson(20, (12, 8))  # of 8 diagnoses, at each hospital
+CASES = np.random.default_rng(1).poisson(20, (12, 8))  # 12 hospitals, 8 diagnoses
 
 
 class TwoDropOut(ByHand):
-    """hospital-3 goes after it has sealed its shares, hospital-7 after its masked vector."""
+    """hospital-3 drops out after its sealed shares, hospital-7 after its masked vector."""
 
     scheduler: Scheduler
 
     def pack(self, sent: Sent) -> Sent:
-        """Pass a message on, and drop who has sent its last."""
+        """Deliver a message, and drop its sender if this is the sender's last message."""
         last = {"hospital-3": Shared, "hospital-7": MaskedVector}.get(sent.sender)
         if type(sent.message) is last:
             self.scheduler.drop(sent.sender)
@@ -44,11 +44,11 @@ def add_up() -> Sum:
     for name, counts in zip(hospitals, CASES, strict=True):
         program = contribute(members[name], plan, counts, "server", randomness)
         scheduler.start(name, program)
-    found: Sum = scheduler.finish("server")
+    total: Sum = scheduler.finish("server")
     print(
-        f"{len(found.parties)} of 12 hospitals, threshold {neighbourhood.threshold}:", found.values
+        f"{len(total.parties)} of 12 hospitals, threshold {neighbourhood.threshold}:", total.values
     )
-    return found
+    return total
 
 
 if __name__ == "__main__":

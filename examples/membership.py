@@ -1,36 +1,39 @@
-"""Parties come, go and fail; sums go on, and few keys change.
+"""Parties join, leave and fail; the sums continue, and few keys change.
 
 python examples/membership.py
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from mpc.additive_scheme import NEVER, Parameters, draw_modulus
 from mpc.membership import Aggregator, Estimates, Groups, Member, answer_roll, call_roll
-from mpc.randomness import KeyPair, SystemRandomness
+from mpc.randomness import KeyPair, StreamKey, SystemRandomness
+from mpc.rounds import Party, Program
 from mpc.scheduler import run_all
 
 RANDOMNESS = SystemRandomness()
 
 
 def keys_per_join(parties: int) -> int:
-    """Return how many parties' keys a join changes."""
+    """Return the number of parties whose keys a join changes."""
     groups = Groups([f"p{i}" for i in range(parties)], RANDOMNESS)
     return len(groups.join("newcomer"))
 
 
 def sum_without(absent: str) -> int:
-    """Sum over six parties, one of which has dropped out: no new set-up."""
+    """Sum over six parties, one of which has dropped out, without another set-up."""
     parameters = Parameters(draw_modulus(), b"example", most=100, lowest=0, highest=1000)
     groups = Groups("abcdef", RANDOMNESS)
     groups.join("g")
     groups.leave("b")
     pairs = {party: KeyPair.generate(RANDOMNESS) for party in (*groups.parties, "aggregator")}
 
-    def streams(own: str) -> dict:
+    def streams(own: Party) -> dict[Party, StreamKey]:
         return {p: pairs[own].agree(pairs[p].public, "sums") for p in pairs if p != own}
 
-    programs = {
+    programs: dict[Party, Program[Any]] = {
         "aggregator": call_roll(
             Aggregator(parameters, "aggregator", streams("aggregator")), [absent], 1, 1
         )
@@ -47,4 +50,4 @@ if __name__ == "__main__":
         print(f"{count:6} parties: a join changes the keys of {keys_per_join(count)}")
     estimates = Estimates("abcdef")
     print(f"estimates {estimates.values}; when g joins, {estimates.join('g')} change")
-    print(f"sum over a, c, d, f, g with e gone: {sum_without('e')}")
+    print(f"sum over a, c, d, f, g without e: {sum_without('e')}")

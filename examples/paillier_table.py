@@ -1,23 +1,28 @@
 """A registry and a hospital count treatments by outcomes for an analyst, without a dealer.
 
-The registry encrypts its column once; the hospital multiplies ciphertexts and never decrypts.
+The registry encrypts its column once. The hospital multiplies ciphertexts and decrypts nothing.
 
     python examples/paillier_table.py
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from mpc.paillier import PrivateKey, TablePlan, count_by_state, encrypt_column, open_tables
+from mpc.paillier.messages import Integers
 from mpc.randomness import SystemRandomness
+from mpc.rounds import Party, Program
 from mpc.scheduler import run_all
 
 TREATMENTS, OUTCOMES = ("none", "drug", "surgery"), ("died", "survived")
 
 
-def count(patients: int = 300) -> tuple[np.ndarray, np.ndarray]:
-    """Return the table that the analyst opens, and that of the pooled columns."""
+def count(patients: int = 300) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the table that is revealed to the analyst, and the table of the pooled columns."""
     generator, randomness = np.random.default_rng(0), SystemRandomness()
     treatment = generator.integers(0, 3, patients)
     outcome = (generator.random(patients) < 0.3 + 0.2 * treatment).astype(np.int64)
@@ -26,13 +31,14 @@ def count(patients: int = 300) -> tuple[np.ndarray, np.ndarray]:
     plan = TablePlan(
         b"patients by ward", key.public, "registry", "hospital", "analyst", patients, 3, (2,)
     )
-    programs = {
+    programs: dict[Party, Program[Any]] = {
         "registry": encrypt_column(plan, key, treatment, randomness),
         "hospital": count_by_state(plan, [outcome], randomness),
         "analyst": open_tables(plan),
     }
     outputs, transcript = run_all(programs)
     for sent in transcript:
+        assert isinstance(sent.message, Integers)
         number, size = sent.message.values.shape
         kind = type(sent.message).__name__
         print(f"{sent.sender:>8} -> {sent.receiver:<8} {kind}: {number} integers of {size} bytes")

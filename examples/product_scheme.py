@@ -1,4 +1,4 @@
-"""Three sites multiply counts; how much the product itself tells of them.
+"""Three sites multiply counts, and the example shows how much the product reveals of them.
 
 python examples/product_scheme.py
 """
@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from itertools import combinations_with_replacement
 from statistics import median
+from typing import Any
 
 from mpc.product_scheme import (
     NEVER,
@@ -19,15 +20,20 @@ from mpc.product_scheme import (
     open_products,
 )
 from mpc.randomness import SystemRandomness
+from mpc.rounds import Party, Program
 from mpc.scheduler import run_all
 
 
 def multiply() -> list[int]:
-    """Open the products of three sites' counts, and count who else could have them."""
+    """Reveal products of three sites' counts; say how many other counts have the same product."""
     parameters = Parameters(2048, b"example", most=3, highest=100)
-    counts = {"a": [12, 97, 60], "b": [35, 89, 60], "c": [1, 83, 60]}  # smoothed: none is zero
+    counts = {
+        "a": [12, 97, 60],
+        "b": [35, 89, 60],
+        "c": [1, 83, 60],
+    }  # smoothed: above zero
     keys = deal_keys(parameters, counts, SystemRandomness())
-    programs = {}
+    programs: dict[Party, Program[Any]] = {}
     for site, mine in counts.items():
         encryptor = Encryptor(parameters, site, keys.parties[site], last_time=NEVER)
         programs[site] = contribute(encryptor, mine, 1, "aggregator")

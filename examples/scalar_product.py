@@ -1,4 +1,4 @@
-"""The scalar product of 0/1 vectors of several parties, and what it costs with each party more.
+"""Compute the scalar product of the 0/1 vectors of two to five parties, and print its cost.
 
 python examples/scalar_product.py
 """
@@ -26,7 +26,7 @@ RANDOMNESS = SystemRandomness()
 
 
 def multiply(parties: int) -> tuple[int, int]:
-    """Count the records that all parties have; return the result and the sub-protocols run."""
+    """Count the records that all parties have; return it and the number of sub-protocols."""
     names = tuple(f"hospital {i + 1}" for i in range(parties))
     columns = np.frombuffer(RANDOMNESS.bytes(parties * RECORDS), np.uint8).reshape(parties, 1, -1)
     vectors = dict(zip(names, (columns > 63).astype(np.uint32), strict=True))

@@ -1,11 +1,12 @@
-"""Two hospitals, one model: scikit-learn's breast cancer data, its columns split in two.
+"""Two hospitals learn one model from the columns of scikit-learn's breast cancer data.
 
-569 patients of Wisconsin (Wolberg, Street and Mangasarian 1995). One hospital has measured the mean
-cell nuclei and knows the diagnosis; the other has the worst ones. Each bins its numbers itself.
+The data are of 569 patients of Wisconsin (Wolberg, Street and Mangasarian 1995). One hospital has
+the diagnosis and the mean measurements of the cell nuclei; the other hospital has the worst
+measurements. Each hospital bins its own numbers.
 
     python examples/two_hospitals.py
 
-It needs scikit-learn for the data.
+The example needs scikit-learn for the data.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from vertibayes import Network, SecureCounter, federate, fit_cpts, k2, scores
 
 
 def hospitals() -> dict[str, SiteData]:
-    """Return what each hospital holds, encoded there."""
-    found = load_breast_cancer()
-    names = [name.replace(" ", "_") for name in found.feature_names]
-    columns = {n: TextColumn.of(c) for n, c in zip(names, found.data.T, strict=True)}
-    diagnosis = TextColumn.of(found.target_names[found.target])
+    """Return the columns of each hospital, which that hospital has encoded."""
+    cancer = load_breast_cancer()
+    names = [name.replace(" ", "_") for name in cancer.feature_names]
+    columns = {n: TextColumn.of(c) for n, c in zip(names, cancer.data.T, strict=True)}
+    diagnosis = TextColumn.of(cancer.target_names[cancer.target])
     quarters = Encoding(bins=0.25)
     city = {"diagnosis": diagnosis} | {n: columns[n] for n in names[:10]}
     county = {n: columns[n] for n in names[20:]}
@@ -34,7 +35,7 @@ def hospitals() -> dict[str, SiteData]:
 
 
 def learn() -> tuple[Network, SecureCounter]:
-    """Learn the model that neither could learn alone."""
+    """Learn a model that neither hospital could learn alone."""
     with federate(hospitals()) as federation:
         counter = SecureCounter.of(federation)
         structure = k2(counter, max_parents=2)
@@ -47,7 +48,7 @@ def learn() -> tuple[Network, SecureCounter]:
             if counter.study.holders[parent] != counter.study.holders[child]
         ]
         print(f"between the hospitals: {', '.join(across)}")
-        print(f"opened: {len(counter.ledger.tables)} tables, {counter.ledger.cells} cells")
+        print(f"revealed: {len(counter.ledger.tables)} tables, {counter.ledger.cells} cells")
     return network, counter
 
 

@@ -1,4 +1,4 @@
-"""Three hospitals hold attributes of the same patients; an aggregator classifies new ones.
+"""Three hospitals hold attributes of the same patients; an aggregator classifies new patients.
 
 python examples/vdpnb.py
 """
@@ -31,19 +31,19 @@ def patients(count: int, seed: int) -> LocalData:
 
 
 def part(data: LocalData, *names: str) -> LocalData:
-    """Return what one hospital has."""
+    """Return the columns of one hospital."""
     return LocalData({n: data.variables[n] for n in names}, {n: data.codes[n] for n in names})
 
 
 def classify() -> dict[str, float]:
-    """Classify new patients over three hospitals, without noise and with; return accuracies."""
+    """Classify new patients over three hospitals, without and with noise; return accuracies."""
     training, new = patients(500, seed=1), patients(100, seed=2)
     variables = training.variables
     schema = Schema(variables["class"], {name: variables[name] for name in ATTRIBUTES})
     holders = {f"hospital of {name}": (name,) for name in ATTRIBUTES}
-    # Public: the schema, who holds what, and how many records each class has.
+    # These are public: the schema, who holds which attribute, and the records of each class.
     split = Split(schema, holders, tuple(np.bincount(training.codes["class"]).tolist()))
-    modulus = draw_modulus()  # the dealer's; it forgets the factors
+    modulus = draw_modulus()  # the dealer draws it and forgets its factors
     pooled = NaiveBayes(schema).fit(training)
     accuracies = {"pooled": pooled.score(new)}
     for label, noise in (("exact", None), ("noisy", RecordNoise(eps=1.0))):
@@ -53,10 +53,10 @@ def classify() -> dict[str, float]:
             for site, held in holders.items()
         }
         study = Study(Logarithms(split, b"example", modulus), tables)
-        found = study.predict({site: part(new, *held) for site, held in holders.items()})
-        accuracies[label] = float((found == np.array(CLASSES)[new.codes["class"]]).mean())
+        predicted = study.predict({site: part(new, *held) for site, held in holders.items()})
+        accuracies[label] = float((predicted == np.array(CLASSES)[new.codes["class"]]).mean())
         if noise is None:
-            assert (found == pooled.predict(new)).all()
+            assert (predicted == pooled.predict(new)).all()
             sent = max(study.bytes.values())
             print(f"100 patients in one batch: {sent:,} bytes from each hospital")
         else:

@@ -1,8 +1,10 @@
-"""Draw records for the example: three organizations, 2,000 people, each its own columns and order.
+"""Draw records of 2,000 invented people for the three organizations of the example.
+
+Each organization has its own columns, and its records are in an order of their own.
 
     python examples/three_sites/make_records.py FOLDER
 
-Nothing here is a real person. The organizations would have these files already.
+No record is of a real person. Real organizations have their files already.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ from __future__ import annotations
 import csv
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 PEOPLE = 2_000
 
 
 def main(folder: Path) -> None:
+    """Write a file of records into the folder of each organization."""
     draw = np.random.default_rng(20)
     people = np.array([f"P{number:06}" for number in draw.permutation(10 * PEOPLE)[:PEOPLE]])
     age = draw.integers(20, 90, PEOPLE)
@@ -42,14 +47,15 @@ def main(folder: Path) -> None:
     )
 
 
-def word(values: np.ndarray) -> np.ndarray:
+def word(values: NDArray[np.bool_]) -> NDArray[np.str_]:
+    """Return `yes` for each true value and `no` for each false one."""
     return np.where(values, "yes", "no")
 
 
 def write(
-    draw: np.random.Generator, folder: Path, people: np.ndarray, **columns: np.ndarray
+    draw: np.random.Generator, folder: Path, people: NDArray[np.str_], **columns: NDArray[Any]
 ) -> None:
-    """Write an organization's file: its columns, its people in an order of its own."""
+    """Write the columns of one organization, with the people in a random order."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "records.csv").open("w", newline="") as file:
         writer = csv.writer(file)
