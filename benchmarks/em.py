@@ -151,12 +151,12 @@ def main() -> None:
         return
     cases = [(n, share) for n, share in CASES if given.only in (None, f"{n}-{share}")]
     rows = [row(name, share, given) for name, share in cases]
-    header = ["records with cells missing", "ours s", "iterations", "s an iteration", "peak MiB",
+    header = ["records with cells missing", "ours s", "iterations", "s per iteration", "peak MiB",
               "log-likelihood", "pyAgrum s", "largest difference of a CPT"]  # fmt: skip
     print(table(header, rows))
     truth, data = load(given.data, "alarm", 10)
     seconds = seconds_of(lambda: posterior(truth, data.codes, "HYPOVOLEMIA"), 5)
-    print(f"\nPrediction, ALARM: {seconds / data.records * 1000:.4f} ms a record")
+    print(f"\nPrediction, ALARM: {seconds / data.records * 1000:.4f} ms per record")
 
 
 def row(name: str, share: int, given: argparse.Namespace) -> list[object]:

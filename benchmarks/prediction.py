@@ -1,4 +1,4 @@
-"""Prediction: seconds a record beside pyAgrum's and pgmpy's, and what a pseudo-count does to it.
+"""Prediction: seconds per record beside pyAgrum's and pgmpy's, and what a pseudo-count does to it.
 
     python benchmarks/prediction.py --data FOLDER [--records 30000] [--times 5]
 
@@ -224,7 +224,7 @@ def smoothing(folder: Path) -> str:
         rows.append([prior, f"{zeros:.1%}", f"{loss:.4f}", f"{area:.4f}", f"{joint:.3f}",
                      f"{distance:.3f}"])  # fmt: skip
     return table(["pseudo-count", "records without a prediction, or their class impossible",
-                  "log-loss", "AUC", "log-likelihood a record", "KL from maximum likelihood"],
+                  "log-loss", "AUC", "log-likelihood per record", "KL from maximum likelihood"],
                  rows)  # fmt: skip
 
 
@@ -267,7 +267,7 @@ def main() -> None:
     print(smoothing(Path(given.data)))
     print()
     rows = [row(case, Path(given.data), given.records, given.times) for case in CASES]
-    print(table(["network", "parents / children of the target", "missing", "ours, ms a record",
+    print(table(["network", "parents / children of the target", "missing", "ours, ms per record",
                  "pyAgrum", "ratio", "pgmpy", "ratio", "largest difference"], rows))  # fmt: skip
 
 

@@ -111,7 +111,7 @@ def bytes_and_rounds(run: SecureRun) -> str:
     traffic = run.federation.traffic
     return (
         table(
-            ["site", "states", "bytes to commit, a receiver", "n x states x width", "ratio"], rows
+            ["site", "states", "bytes to commit, per receiver", "n x states x width", "ratio"], rows
         )
         + f"\n\nK2: {traffic.rounds} rounds in all, {run.counter.calls} calls in "
         f"{run.counter.queries} queries; {traffic.bytes / 1e6:.1f} MB, all links"

@@ -121,7 +121,7 @@ def main() -> None:
     rows = [run(*case, given.budget) for case in cases]
     if given.largest >= 7:
         rows.append(run(10**7, 37, 3, given.budget, "pairs"))
-    header = ["records", "variables", "sites", "found", "commit s", "total s", "us a record",
+    header = ["records", "variables", "sites", "result", "commit s", "total s", "us per record",
               "rounds", "queries", "MB sent", "peak MiB beyond the codes"]  # fmt: skip
     print(table(header, rows))
 

@@ -249,7 +249,7 @@ def main():
         rows += rows_of(name, delay, speed, got, bare, memory("VmHWM") - resident)
     print(f"{given.records:,} records, {given.sites} sites, {len(wanted.edges)} edges each time\n")
     header = ["link", "phase", "rounds", "MB of all", "MB of the busiest", "without delay s",
-              "rounds x latency s", "bytes / bandwidth s", "explained s", "measured s",
+              "rounds x latency s", "bytes / bandwidth s", "predicted s", "measured s",
               "peak MiB"]  # fmt: skip
     print(table(header, rows))
 

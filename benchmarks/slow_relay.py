@@ -190,7 +190,7 @@ def main() -> None:
         rows += rows_of(name, latency, speed, got, bare)
     print(f"{given.records:,} records, {given.sites} sites, {len(wanted.edges)} edges each time\n")
     header = ["line", "phase", "rounds", "MB of all", "MB of the busiest way", "without delay s",
-              "rounds x latency s", "bytes / bandwidth s", "explained s", "measured s"]  # fmt: skip
+              "rounds x latency s", "bytes / bandwidth s", "predicted s", "measured s"]  # fmt: skip
     print(table(header, rows))
 
 

@@ -144,7 +144,7 @@ def table_3(folder: Path) -> str:
             *more, aic = synthetic(data, structure, "lung", sites)
             shown = [f"{value:.3f}" for value in (area, *more)]
             rows.append([missing, sites, *shown, f"{aic:.0f}", f"{seconds * 1000:.0f}"])
-    return table(["missing %", "sites", "public", "SCV", "SVDG", "AIC", "ms a fit"], rows)
+    return table(["missing %", "sites", "public", "SCV", "SVDG", "AIC", "ms per fit"], rows)
 
 
 def optimism(folder: Path) -> str:

@@ -112,12 +112,13 @@ def main() -> None:
             seconds, sent, rounds = cost_of(data, families, shuffled, given.repeats)
             said = by[shuffled]()
             rows.append([
-                f"{records:,}", " x ".join(map(str, (*states, last))), "gaps" if missing else "",
+                f"{records:,}", " x ".join(map(str, (*states, last))), "missing" if missing else "",
                 "shuffle" if shuffled else "products", f"{1000 * seconds / TABLES:.2f}",
                 f"{said.picoseconds / 1e9 / TABLES:.2f}", f"{sent / 1e3 / TABLES:.0f}",
                 f"{said.bytes / 1e3 / TABLES:.0f}", rounds,
             ])  # fmt: skip
-    header = ["records", "cells", "", "way", "ms a table", "said", "KB a table", "said", "rounds"]
+    header = ["records", "cells", "", "method", "ms per table", "predicted", "KB per table",
+              "predicted", "rounds"]  # fmt: skip
     print(table(header, rows))
 
 
