@@ -29,18 +29,19 @@ is lacking."""
 told = {"miner": "climb"}
 # The site but
 # for one
-limit = f"{told} bytes a record"  # an own comment
+limit = f"{told} bytes a record, one call a parent"  # an own comment
 '''
 LEGITIMATE = """Nothing but formats; withstood; NVFlare; untold; gapped; someone else, reclaimed.
-There is no key. It is no longer valid. The aggregator opens a connection to both sites."""
+There is no key. It is no longer valid. The aggregator opens a connection to both sites.
+Hill climbing. It's a party. The site calls a record by its name, and takes 3 ms per record."""
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_texts_have_plain_words(place):
     read = files(place)
     assert read, f"no file of {place} was read"
-    found = [str(finding) for path in read for finding in findings(path)]
-    assert not found, f"{len(found)} habits of wording:\n" + "\n".join(found)
+    lines = [str(finding) for path in read for finding in findings(path)]
+    assert not lines, f"{len(lines)} habits of wording:\n" + "\n".join(lines)
 
 
 def planted(tmp_path, name, text):
@@ -64,6 +65,7 @@ def test_the_checker_finds_planted_habits_in_a_module(tmp_path):
         (2, "lacking"),
         (5, "but for"),
         (7, "bytes a record"),
+        (7, "one call a parent"),
     ]
 
 

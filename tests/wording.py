@@ -26,7 +26,7 @@ PLACES = {
     "examples": ["examples/**/*.py"],
 }
 
-UNIT = r"(?:s|ms|us|seconds?|bytes|KB|MB|MiB|calls?|messages?|rounds?|rows?|elements?|cells?)"
+UNIT = r"(?:(?<!['’])s|ms|us|seconds|bytes|[KM]i?B|(?:a|one|\d+) (?:call|message|round|row)s?)"
 THING = r"(?:party|site|record|table|row|column|packet|round|query|count|parent|family|peer|batch)"
 INLINE_CODE = r"``[^`]+``|`[^`]+`"
 # A regular expression, in which a blank stands for any white space, and what to write instead.
@@ -41,12 +41,16 @@ HABITS = {
     r"but for": "except",
     r"come yet": "connected yet",
     r"told": "notified, informed; message; distinguished",
+    r"tells? apart": "distinguishes",
+    r"(?:is|are) to be": "must be, will be",
+    r"wants": "needs, expects",
+    r"till": "until",
     r"opened (?:table|cell)s?": "revealed",
     r"(?:table|cell)s? (?:that )?(?:is|are|was|were) opened": "revealed",
     r"opens (?:\w+ )?(?:table|cell)s?": "reveals",
     r"miners?": "aggregator",
-    r"climb(?:s|ed|ing)?": "EM",
-    r"gaps": "missing values",
+    r"(?<!hill[-\s])climb(?:s|ed|ing)?": "EM",
+    r"gaps(?! :)": "missing values",
     r"the gone": "the parties that dropped out",
     r"mend(?:s|ed|ing)?": "fix, correct",
     r"of both(?= ?[.,;:)])": "of both sites (say the noun again)",
