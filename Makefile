@@ -1,15 +1,15 @@
-# make demo | test | bench: each makes the virtual environment first, if it is not there.
+# make demo | test | bench: each first makes the virtual environment if it does not exist.
 
-# Another one: make PYTHON=python3.13 test
+# To choose another Python: make PYTHON=python3.13 test
 PYTHON ?= $(shell python3.11 --version >/dev/null 2>&1 && echo python3.11 || echo python3)
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
-# A virtual environment is of one Python: .venv, or .venv-3.13 where another Python made .venv.
+# A virtual environment belongs to one Python: .venv, or .venv-3.13 if another Python made .venv.
 environment = $(shell test ! -e $(1) || grep -q '^version = $(VERSION)\.' $(1)/pyvenv.cfg \
 	&& echo $(1) || echo $(1)-$(VERSION))
 VENV := $(call environment,.venv)
 MACHINES := $(call environment,.venv-machines)
 BIN := $(VENV)/bin
-# Paths that the tests change into; one BLAS thread a process, as two processes share the cores.
+# One BLAS thread per process, because two test processes share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test test-machines bench lint lock clean
@@ -20,7 +20,8 @@ demo: $(VENV)/installed
 test: $(VENV)/installed lint
 	$(BIN)/pytest -n 2
 
-# What needs NVFlare: parties as processes, killed and started again. Five minutes, after a larger installation.
+# The tests that need NVFlare: parties as processes, killed and restarted. They take five minutes,
+# after a larger installation.
 test-machines: $(MACHINES)/installed
 	$(MACHINES)/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
 		tests/e2e/test_analyst_killed.py tests/e2e/test_strangers.py tests/e2e/test_capture.py \
@@ -46,7 +47,7 @@ $(VENV)/installed $(MACHINES)/installed: pyproject.toml
 		--config-settings editable_mode=compat --editable .
 	@touch $@
 
-# Renews the lock: the newest versions that pyproject.toml allows, with hashes, naming no index.
+# Renew the lock: the newest versions that pyproject.toml allows, with hashes, without an index.
 lock:
 	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
 		--no-annotate --group test --custom-compile-command "make lock" pyproject.toml -o requirements.lock
