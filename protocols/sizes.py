@@ -1,4 +1,4 @@
-"""Amounts of memory, as people write them: ``512MiB``."""
+"""Amounts of memory as text: ``512MiB``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ UNITS = {
 
 
 def parse_size(text: str) -> int:
-    """Return the number of bytes that a text such as ``512MiB``, ``1.5 GB`` or ``2g`` says.
+    """Return the number of bytes in a text such as ``512MiB``, ``1.5 GB`` or ``2g``.
 
     Raises
     ------
     ValueError
-        If it is no size.
+        If the text is not an amount of memory.
 
     Examples
     --------

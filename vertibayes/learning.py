@@ -1,4 +1,4 @@
-"""A whole run: structure, CPTs, scores, with the seconds that each takes."""
+"""A run: structure, CPTs and scores, with the time that each takes."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""A small certificate authority: one root, and a certificate for each party, its name bound to it.
+"""A small certificate authority: one root, and a certificate in the name of each party.
 
-    FOLDER/root.key                     stays on the coordinator's machine; whoever has it can
-                                        take any name at the relay
-    FOLDER/rootCA.pem                   everybody's
+    FOLDER/root.key                     stays on the coordinator's machine: with it, anybody can
+                                        connect to the relay under any name
+    FOLDER/rootCA.pem                   for all parties
     FOLDER/NAME/{rootCA.pem, client.crt, client.key}
     FOLDER/relay/{rootCA.pem, server.crt, server.key}
 
-Files and common names are those of NVFlare's own provisioning; keys are RSA, which it asks for.
-Certificates say who may connect to the relay under which name. They open no message: what is sent
-is sealed with keys that the parties make themselves and the coordinator never sees
-(`vertibayes keygen`).
+Files and common names are those that NVFlare provisions; keys are RSA, as NVFlare requires.
+A certificate allows a party to connect to the relay under its name. It opens no message: messages
+are sealed with keys that the parties make themselves with `vertibayes keygen`, and that the
+coordinator never sees.
 """
 
 from __future__ import annotations
@@ -32,32 +32,33 @@ from protocols.transports.mailbox import RELAY
 KEY_BITS = 3072
 DAYS = 365
 ROOT_DAYS = 3650
-CLOCKS = timedelta(minutes=5)  # by which a party's may be behind
+CLOCKS = timedelta(minutes=5)  # by which the clock of a party may be slow
 
 
 def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAYS) -> list[Path]:
-    """Make certificates for parties; a root and the relay's, if the folder has none yet.
+    """Make certificates for parties; also a root and the relay's certificate if there are none yet.
 
     Parameters
     ----------
     folder : Path
+        The folder of the authority.
     parties : sequence of Party
         Sites, dealer and analyst.
     host : str
-        The relay's name or number on the network.
+        The host name or IPv4 address of the relay.
     days : int, default=365
-        For how long the certificates are good.
+        Number of days for which the certificates are valid.
 
     Returns
     -------
     folders : list of Path
-        One a party: what it is to be given.
+        One folder for each party, to be given to it.
 
     Raises
     ------
     ValueError
-        If a name is none or stands twice, a party has a certificate there already, the relay has
-        one of another host, or the certificates would be good for longer than the root.
+        If a name is not valid or appears twice, a party already has a certificate, the relay has
+        one for another host, or the certificates would be valid for longer than the root.
     """
     names = party_names(parties)
     host_name(host)
@@ -65,16 +66,16 @@ def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAY
     if not relay.exists():
         names.append(RELAY)
     elif _host(host) not in _names_of(_certificate(relay)):
-        raise ValueError(f"{relay} is not of the host {host}: remove it, or name the host it is of")
+        raise ValueError(f"{relay} is not for the host {host}: remove it, or specify its host")
     for name in names:
         if (folder / name / _files(name)[0]).exists():
-            raise ValueError(f"{folder / name}: {name} has a certificate there already")
+            raise ValueError(f"{folder / name}: {name} already has a certificate there")
     if not 1 <= days <= ROOT_DAYS:
-        raise ValueError(f"{days} days: from 1 to {ROOT_DAYS} is wanted")
+        raise ValueError(f"--days must be from 1 to {ROOT_DAYS}, got {days}")
     key, root = _root(folder)
     rest = root.not_valid_after_utc - datetime.now(UTC)
     if timedelta(days=days) > rest + CLOCKS:
-        raise ValueError(f"{days} days: the root in {folder} is good for {rest.days} more")
+        raise ValueError(f"--days must be at most {rest.days}, as for the root, got {days}")
     for name in names:
         _write_party(folder / name, name, key, root, host, days)
     return [folder / name for name in names]
@@ -97,7 +98,7 @@ def _root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
         except (OSError, ValueError) as error:
             raise ValueError(f"{folder}: its root cannot be read ({error})") from None
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise ValueError(f"{key_file} is no RSA key")
+            raise ValueError(f"{key_file} is not an RSA key")
         return key, root
     key = _new_key()
     builder = _builder(_name("vertibayes root"), _name("vertibayes root"), key, key, ROOT_DAYS)
@@ -160,8 +161,8 @@ def _host(host: str) -> x509.GeneralName:
 
 
 def _names_of(certificate: x509.Certificate) -> list[x509.GeneralName]:
-    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    return list(found.value)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    return list(names.value)
 
 
 def _usage(*, signs: bool) -> x509.KeyUsage:
@@ -205,32 +206,43 @@ def _builder(
 def check_certificate(
     root: Path, certificate: Path, key: Path, party: Party, now: datetime
 ) -> datetime:
-    """Check that a party's certificate is good; return when it ends.
+    """Check that a party's certificate is valid; return when it expires.
+
+    Parameters
+    ----------
+    root, certificate, key : Path
+        The certificate of the root, and the party's certificate and private key.
+    party : Party
+        The name that the certificate must be in.
+    now : datetime
+        The time at which it must be valid.
 
     Raises
     ------
     ValueError
-        If a file cannot be read, others can read the key, it is not the certificate's, the root has
-        not signed it, it is in another name, or the clock is outside its time.
+        If a file cannot be read, others can read the key, the key is not that of the certificate,
+        the root has not signed the certificate, it is in another name, or it is not valid now.
     """
     check_secret(key)
     own, above = _certificate(certificate), _certificate(root)
     try:
         private = serialization.load_pem_private_key(key.read_bytes(), None)
     except (OSError, ValueError):
-        raise ValueError(f"{key} is no private key in PEM") from None
+        raise ValueError(f"{key} is not a private key in PEM") from None
     if private.public_key() != own.public_key():
         raise ValueError(f"{key} is not the key of {certificate}")
     try:
         own.verify_directly_issued_by(above)
-    except Exception:  # a type, a name or a signature that does not fit
+    except Exception:  # a type, a name or a signature that is not valid
         raise ValueError(f"{certificate} is not signed by {root}") from None
     names = [str(a.value) for a in own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     if names != [party]:
         raise ValueError(f"{certificate} is in the name of {', '.join(names)}, not of {party}")
     if not own.not_valid_before_utc <= now <= own.not_valid_after_utc:
         span = f"{own.not_valid_before_utc:%Y-%m-%d} to {own.not_valid_after_utc:%Y-%m-%d}"
-        raise ValueError(f"{certificate} is good from {span}; this clock says {now:%Y-%m-%d %H:%M}")
+        raise ValueError(
+            f"{certificate} is valid from {span}; this clock says {now:%Y-%m-%d %H:%M}"
+        )
     return own.not_valid_after_utc
 
 
@@ -240,10 +252,10 @@ def _certificate(path: Path) -> x509.Certificate:
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError:
-        raise ValueError(f"{path} is no certificate in PEM") from None
+        raise ValueError(f"{path} is not a certificate in PEM") from None
 
 
 def public_key_of(path: Path) -> bytes:
-    """Return the public key of a certificate, by which two parties with one are found."""
+    """Return the public key of a certificate, for finding two parties with the same one."""
     encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     return _certificate(path).public_key().public_bytes(encoding, form)

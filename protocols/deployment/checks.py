@@ -1,4 +1,4 @@
-"""What can be said before a run: `vertibayes check` on one file, or on several side by side."""
+"""What `vertibayes check` finds before a run, in one file or between several."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ SOON = timedelta(days=30)
 
 
 class Outside(NamedTuple):
-    """What is asked beyond the files: each returns a doubt or None, or raises a ValueError.
+    """Checks outside the files: each returns a warning or None, or raises a ValueError.
 
     Parameters
     ----------
     reach : callable
-        Whether the relay listens where a party looks for it.
+        Checks that the relay listens at its address.
     listen : callable
-        Whether the relay can listen there.
+        Checks that the relay can listen at its address.
     study : callable
-        Whether it can be learned what a study's file says.
+        Checks the settings of a study.
     """
 
     reach: Callable[[RelayAddress], str | None]
@@ -57,12 +57,13 @@ class Outside(NamedTuple):
 
 @dataclass
 class Findings:
-    """What was found, in order: lines that say what is right, what may be wrong, what is.
+    """The findings, in order.
 
     Attributes
     ----------
     parts : list of list of (str, str)
-        Of each file, and of all together: each "ok", "warning" or "wrong", and a sentence.
+        The lines about each file, and about all files together. Each line is "ok", "warning" or
+        "wrong", and a sentence.
     """
 
     parts: list[list[tuple[How, str]]] = field(default_factory=list)
@@ -80,18 +81,28 @@ class Findings:
         """Add a line."""
         self.parts[-1].append((how, text))
 
-    def ask(self, told: str, good: str, question: Callable[[], str | None]) -> None:
-        """Say what is good, what may be wrong, or what is."""
+    def ask(self, subject: str, good: str, question: Callable[[], str | None]) -> None:
+        """Add the line of one check.
+
+        Parameters
+        ----------
+        subject : str
+            What is checked: the first words of the line.
+        good : str
+            The rest of the line if the check finds nothing.
+        question : callable
+            The check: it returns a warning or None, or raises a ValueError.
+        """
         try:
             doubt = question()
         except ValueError as error:
-            self.say("wrong", f"{told} {error}")
+            self.say("wrong", f"{subject} {error}")
         else:
-            self.say("warning" if doubt else "ok", f"{told} {doubt or good}")
+            self.say("warning" if doubt else "ok", f"{subject} {doubt or good}")
 
     @contextmanager
     def wrong_if_it_fails(self) -> Iterator[None]:
-        """Note a ValueError as what is wrong, and go on."""
+        """Add a line about a ValueError or an OSError of the block, and continue."""
         try:
             yield
         except (ValueError, OSError) as error:
@@ -104,12 +115,12 @@ class Findings:
 
 
 def read_any(path: Path) -> AnyFile:
-    """Read a party's file, whichever party's it is.
+    """Read the file of a party of any kind.
 
     Raises
     ------
     ValueError
-        If it is at fault, or is none.
+        If it cannot be used, or is not the file of a party.
     """
     tables = TomlFile.read(path).values
     if "site" in tables:
@@ -120,154 +131,165 @@ def read_any(path: Path) -> AnyFile:
         return DealerFile.read(path)
     if "relay" in tables:
         return RelayFile.read(path)
-    raise ValueError(f"{path}: no file of a site, dealer, study or relay")
+    raise ValueError(f"{path}: not the file of a site, dealer, study or relay")
 
 
 def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = None) -> Findings:
-    """Check files, each for itself, and what several say of each other.
+    """Check each file, and that several files agree.
 
     Parameters
     ----------
     paths : sequence of Path
+        The files, of any parties.
     outside : Outside
+        The checks outside the files.
     now : datetime, optional
-        The clock's time if None.
+        The time at which certificates must be valid; the clock's time if None.
     """
-    found, files = Findings(), list[AnyFile]()
+    findings, files = Findings(), list[AnyFile]()
     public: dict[Party, bytes] = {}
     for path in paths:
-        found.begin()
-        with found.wrong_if_it_fails():
+        findings.begin()
+        with findings.wrong_if_it_fails():
             file = read_any(path)
-            found.say("ok", f"{path}: {file.kind} {file.party}")
+            findings.say("ok", f"{path}: {file.kind} {file.party}")
             files.append(file)
-            _check_file(found, file, outside, now or datetime.now(UTC), public)
-    found.begin()
-    _check_pins(found, files, public)
-    _check_one_certificate_a_party(found, files)
-    _check_one_relay(found, files)
-    return found
+            _check_file(findings, file, outside, now or datetime.now(UTC), public)
+    findings.begin()
+    _check_pins(findings, files, public)
+    _check_one_certificate_a_party(findings, files)
+    _check_one_relay(findings, files)
+    return findings
 
 
 def _check_file(
-    found: Findings, file: AnyFile, outside: Outside, now: datetime, public: dict[Party, bytes]
+    findings: Findings, file: AnyFile, outside: Outside, now: datetime, public: dict[Party, bytes]
 ) -> None:
-    told = f"{file.party}: the relay {file.relay.address}"
+    relay = f"{file.party}: the relay {file.relay.address}"
     if isinstance(file, RelayFile):
-        found.ask(told, "can listen", lambda: outside.listen(file.relay))
+        findings.ask(relay, "can listen", lambda: outside.listen(file.relay))
     else:
-        found.ask(told, "listens", lambda: outside.reach(file.relay))
-    with found.wrong_if_it_fails():
-        _check_certificate(found, file, now)
+        findings.ask(relay, "listens", lambda: outside.reach(file.relay))
+    with findings.wrong_if_it_fails():
+        _check_certificate(findings, file, now)
     if not isinstance(file, RelayFile):
-        with found.wrong_if_it_fails():
-            public[file.party] = _check_key(found, file)
+        with findings.wrong_if_it_fails():
+            public[file.party] = _check_key(findings, file)
     if isinstance(file, StudyFile):
-        found.ask(
-            f"{file.party}:", "what is to be learned is in order", lambda: outside.study(file)
+        findings.ask(
+            f"{file.party}:", "the settings of the study are valid", lambda: outside.study(file)
         )
     if isinstance(file, SiteFile):
         data = None
-        with found.wrong_if_it_fails():
+        with findings.wrong_if_it_fails():
             data = read_data(file)
-            _check_data(found, file, data)
-        with found.wrong_if_it_fails():
-            _check_memory(found, file, data)
+            _check_data(findings, file, data)
+        with findings.wrong_if_it_fails():
+            _check_memory(findings, file, data)
 
 
-def _check_key(found: Findings, file: PartyFile) -> bytes:
+def _check_key(findings: Findings, file: PartyFile) -> bytes:
     public = own_keys(file).public
-    found.say("ok", f"{file.party}: public key {encode_public(public)}; the others must pin this")
+    findings.say("ok", f"{file.party}: public key {encode_public(public)}; others must pin it")
     return public
 
 
-def _check_certificate(found: Findings, file: AnyFile, now: datetime) -> None:
+def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:
     if file.relay.certificates is None:
-        found.say("warning", f"{file.party}: no certificates: for practice on this machine alone")
+        findings.say(
+            "warning", f"{file.party}: no certificates; this is only for practice on one machine"
+        )
         return
     end = check_certificate(*file.relay.certificates, file.party, now)
     how: How = "warning" if end - now < SOON else "ok"
-    found.say(how, f"{file.party}: its certificate is good until {end:%Y-%m-%d}")
+    findings.say(how, f"{file.party}: its certificate is valid until {end:%Y-%m-%d}")
 
 
-def _check_data(found: Findings, file: SiteFile, data: SiteData) -> None:
-    found.say("ok", f"{file.party}: {data.records} records; compare the number with the others")
+def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:
+    findings.say("ok", f"{file.party}: {data.records} records; all sites must have as many")
     report = data.report.message()
     if report is not None:
-        found.say("warning", f"{file.party}: {report}")
-    found.say("ok", f"{file.party}: the counts below are its own: no line of them is for others")
+        findings.say("warning", f"{file.party}: {report}")
+    findings.say("ok", f"{file.party}: the counts below are private: show them to nobody else")
     for name, variable in data.variables.items():
         counts = np.bincount(data.codes[name], minlength=len(variable.states) + 1)
         names = [*variable.states, "missing"]
         shown = [f"{n} ({c})" for n, c in zip(names, counts.tolist(), strict=True)]
-        told = f"{file.party}: {name}: {', '.join(shown if counts[-1] else shown[:-1])}"
+        text = f"{file.party}: {name}: {', '.join(shown if counts[-1] else shown[:-1])}"
         if np.count_nonzero(counts[:-1]) > 1:
-            found.say("ok", told)
+            findings.say("ok", text)
         else:
-            found.say("warning", f"{told}: no two states have records, so that it tells nothing")
+            findings.say("warning", f"{text}: only one state has records; the variable is useless")
     spaced = 0 if data.ids is None else sum(text != text.strip() for text in data.ids.texts)
     if spaced:
-        text = f"{spaced} identifiers begin or end with a space: to others' without, they are new"
-        found.say("warning", f"{file.party}: {text}")
+        text = f"{spaced} identifiers begin or end with a space: others without do not match"
+        findings.say("warning", f"{file.party}: {text}")
     if data.records < file.policy.fewest_records:
-        text = f"{data.records} records: its policy wants {file.policy.fewest_records} in a table"
-        found.say("wrong", f"{file.party}: {text}")
+        text = f"{data.records} records: its policy requires {file.policy.fewest_records}"
+        findings.say("wrong", f"{file.party}: {text}")
 
 
-def _check_memory(found: Findings, file: SiteFile, data: SiteData | None) -> None:
-    """Say what a site remembers; of one that is running nothing is read."""
-    told = []
+def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> None:
+    """Add what a site remembers; read nothing of a site that is running."""
+    remembered = []
     if file.folder.is_dir():
         try:
             memory = SiteMemory(file.memory)
         except InUseError:
-            found.say("ok", f"{file.party}: is running, on this machine")
+            findings.say("ok", f"{file.party}: is running, on this machine")
             return
         with closing(memory):
             if file.memory.exists():
-                told.append(f"{memory.count_sets()} record sets answered for")
+                remembered.append(f"{memory.count_sets()} record sets answered for")
             changed = memory.changed({} if data is None else data.codes)
         if changed:
-            text = f"{', '.join(changed)}: not as in the latest study, which cannot be gone on with"
-            found.say("warning", f"{file.party}: {text}")
+            text = f"{', '.join(changed)}: not as in the latest study, which cannot be resumed"
+            findings.say("warning", f"{file.party}: {text}")
     if file.ledger.exists():
         with closing(LedgerFile(file.ledger)) as ledger:
-            told.append(f"{len(ledger.tables)} tables opened")
-    found.say("ok", f"{file.party}: remembers {', '.join(told) or 'nothing: a new site'}")
+            remembered.append(f"{len(ledger.tables)} tables revealed")
+    findings.say(
+        "ok", f"{file.party}: remembers {', '.join(remembered) or 'nothing: it is a new site'}"
+    )
 
 
 # ---- several files -------------------------------------------------------------------------------
 
 
-def _check_pins(found: Findings, files: Sequence[AnyFile], public: Mapping[Party, bytes]) -> None:
-    """Compare the keys that files pin with those that the others have."""
+def _check_pins(
+    findings: Findings, files: Sequence[AnyFile], public: Mapping[Party, bytes]
+) -> None:
+    """Compare the keys that files pin with the keys of the other files' parties."""
     for file in files:
         pinned = {} if isinstance(file, RelayFile) else file.pinned
         for party, key in pinned.items():
             if party in public and public[party] != key:
-                found.say("wrong", f"{file.source.path}: pins another public key than {party} has")
+                findings.say(
+                    "wrong",
+                    f"{file.source.path}: pins a key of {party} that {party} does not use",
+                )
     owners: dict[bytes, Party] = {}
     for party, key in public.items():
         if key in owners:
-            found.say("wrong", f"{owners[key]} and {party} have one key: they are one party")
+            findings.say("wrong", f"{owners[key]} and {party} have the same key: one party")
         owners[key] = party
 
 
-def _check_one_certificate_a_party(found: Findings, files: Sequence[AnyFile]) -> None:
-    """Two parties that show one are one: a dealer who shows the relay's is refused."""
+def _check_one_certificate_a_party(findings: Findings, files: Sequence[AnyFile]) -> None:
+    """Refuse two parties that show the same certificate, as a dealer that shows the relay's."""
     shown: dict[bytes, Party] = {}
     for file in files:
         certificates = file.relay.certificates
         if certificates is None or not certificates.certificate.exists():
             continue
-        with found.wrong_if_it_fails():
+        with findings.wrong_if_it_fails():
             key = public_key_of(certificates.certificate)
             if shown.setdefault(key, file.party) != file.party:
-                raise ValueError(f"{shown[key]} and {file.party} show one certificate")
+                raise ValueError(f"{shown[key]} and {file.party} show the same certificate")
 
 
-def _check_one_relay(found: Findings, files: Sequence[AnyFile]) -> None:
+def _check_one_relay(findings: Findings, files: Sequence[AnyFile]) -> None:
     addresses = {file.relay.address: file.party for file in files}
     if len(addresses) > 1:
-        told = ", ".join(f"{party}: {where}" for where, party in addresses.items())
-        found.say("warning", f"the relay has several addresses: {told}")
+        text = ", ".join(f"{party}: {where}" for where, party in addresses.items())
+        findings.say("warning", f"the files have several addresses of the relay: {text}")

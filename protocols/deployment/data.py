@@ -1,4 +1,4 @@
-"""A site's data, read and encoded as its `site.toml` says."""
+"""A site's data, read and encoded as its `site.toml` describes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ADVICE = Advice(
 def read_data(site: SiteFile) -> SiteData:
     """Read a site's records, of the variables that it offers, in the order of their identifiers.
 
-    Variables that tell nothing are left out unless the file says ``strict``; the data's report
-    says which.
+    Variables that cannot be used are left out, unless the file has ``strict = true``; the report of
+    the data lists them.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def read_data(site: SiteFile) -> SiteData:
             variable.check_printable()
         except ValueError as error:
             raise DataError(f"{source.file}: {error}") from None
-    return data.in_order_of_ids()  # encoded before: errors name the file's own records
+    return data.in_order_of_ids()  # after encoding: its errors name the file's lines
 
 
 def _encoding(site: SiteFile) -> Encoding:

@@ -1,8 +1,9 @@
 """The configuration of each party: `site.toml`, `dealer.toml`, `study.toml`, `relay.toml`.
 
-Each party writes its own, and pins in it the public keys of those with whom it works. What the
-others' files say binds nobody: an analyst's study can only match what sites and dealer have pinned.
-A deployment whose dealer is also a site, the analyst or the relay is refused, by name and by key.
+Each party writes its own file, and pins in it the public keys of the parties with which it works.
+The file of one party binds no other party: an analyst's study can only match what the sites and the
+dealer have pinned. A dealer that is also a site, the analyst or the relay is refused, by its name
+and by its key.
 """
 
 from __future__ import annotations
@@ -90,12 +91,12 @@ class SiteFile:
 
     @property
     def memory(self) -> Path:
-        """Where it keeps what it has promised."""
+        """The file of what the site has promised."""
         return self.folder / "memory"
 
     @property
     def ledger(self) -> Path:
-        """Where it notes what was revealed."""
+        """The file in which the site records what was revealed."""
         return self.folder / "ledger.jsonl"
 
 
@@ -181,13 +182,13 @@ class StudyFile:
 
     @property
     def tables(self) -> Path:
-        """Where the tables that were opened are kept."""
+        """The file of the tables that were revealed."""
         return self.folder / "tables"
 
 
 @dataclass(frozen=True)
 class RelayFile:
-    """The relay's configuration: it knows names and addresses, and no key of a message."""
+    """The relay's configuration: names and addresses, and no key of a message."""
 
     kind: ClassVar[str] = "relay"
     party: ClassVar[Party] = RELAY
@@ -206,12 +207,12 @@ PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile
 
 
 def own_keys(file: PartyFile) -> KeyPair:
-    """Read the private key of a party's file, and see that it has pinned nobody else with it.
+    """Read the private key of a party's file; refuse it if the file pins another party with it.
 
     Raises
     ------
     ValueError
-        If the key cannot be read, or another party is pinned with it: it names the party.
+        If the key cannot be read, or another party is pinned with it; the message names the party.
     """
     keys = read_private(file.key)
     for name, key in file.pinned.items():

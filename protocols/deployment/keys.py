@@ -1,4 +1,4 @@
-"""Private keys as people handle them: each in a file of its own, which its owner alone can read."""
+"""Files of private keys: one key in each file, which only its owner can read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = "vertibayes private key, format 1: keep it secret\n"
 
 
 def write_private(path: Path, keys: KeyPair) -> None:
-    """Write a private key to a new file that its owner alone can read.
+    """Write a private key to a new file that only its owner can read.
 
     Raises
     ------
@@ -24,7 +24,7 @@ def write_private(path: Path, keys: KeyPair) -> None:
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Write a new file that its owner alone can read; as `write_private`."""
+    """Write a new file that only its owner can read; as `write_private`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -44,7 +44,8 @@ def read_private(path: Path) -> KeyPair:
     Raises
     ------
     ValueError
-        If there is none, others may read it, or it is none; nothing of it is shown.
+        If there is no such file, other users may read it, or it is not a private key. The message
+        shows nothing of the key.
     """
     check_secret(path)
     text = path.read_text(encoding="ascii", errors="replace")
@@ -53,23 +54,23 @@ def read_private(path: Path) -> KeyPair:
     except ValueError:
         private = b""
     if not text.startswith(HEAD) or len(private) != KEY_BYTES:
-        raise ValueError(f"{path} is no private key of `vertibayes keygen`")
+        raise ValueError(f"{path} is not a private key that `vertibayes keygen` made")
     return KeyPair(private)
 
 
 def check_secret(path: Path) -> None:
-    """Refuse a file that is not there, or that others than its owner may read.
+    """Refuse a file that does not exist, or that users other than its owner may read.
 
     Raises
     ------
     ValueError
-        It names the file.
+        If it is one; the message names the file.
     """
     try:
         mode = path.stat().st_mode
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
     if not stat.S_ISREG(mode):
-        raise ValueError(f"{path} is no file")
+        raise ValueError(f"{path} is not a file")
     if mode & 0o077:
-        raise ValueError(f"{path} can be read by others: chmod 600 {path}")
+        raise ValueError(f"other users can read {path}: chmod 600 {path}")

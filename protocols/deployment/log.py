@@ -1,8 +1,8 @@
-"""What a running party tells: one line an event, `time party event key=value`.
+"""The log of a running party: one line for each event, `time party event key=value`.
 
-Only names, numbers and reasons that any party may read are passed on, never an object: so no line
-can hold a key, a record, an identifier or a cell. The standard library's logging carries them,
-since the transport's library writes there too and one level then rules both.
+Lines have only names, numbers and reasons that any party may read, never an object, so that no line
+can have a key, a record, an identifier or a cell. They go to the standard library's logging, where
+the transport's library writes too, so that one level applies to both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMAT = "%(asctime)s %(message)s"
 
 
 def start_log(party: Party, *, quiet: bool = False) -> None:
-    """Write a party's events to standard error; of other libraries warnings alone."""
+    """Write a party's events, and the warnings of other libraries, to standard error."""
     logging.basicConfig(stream=sys.stderr, format=FORMAT, level=logging.WARNING, force=True)
     LOG.setLevel(logging.WARNING if quiet else logging.INFO)
     TRANSPORT.setLevel(logging.INFO)
@@ -34,10 +34,9 @@ def start_log(party: Party, *, quiet: bool = False) -> None:
 
 
 class _Connection(logging.Handler):
-    """Says once that the relay is not there, and once that it is again.
+    """Logs once that the relay cannot be reached, and once that it is connected again.
 
-    The transport's own words are for its makers, and come anew every few seconds; what they mean
-    for a session is told by its error.
+    The transport logs this every few seconds, in terms of its own. Sessions raise errors about it.
     """
 
     def __init__(self, party: Party) -> None:
@@ -55,7 +54,7 @@ class _Connection(logging.Handler):
 
 
 def teller(party: Party) -> Tell:
-    """Return what writes a party's events."""
+    """Return the function that logs a party's events."""
 
     def tell(event: str, **facts: str | int | tuple[str, ...]) -> None:
         LOG.info("%s", line(party, event, **facts))
@@ -69,7 +68,7 @@ def line(party: Party, event: str, **facts: str | int | tuple[str, ...]) -> str:
     Raises
     ------
     TypeError
-        If a fact is no text, number or tuple of texts: other things may show what they hold.
+        If a fact is not a text, a number or a tuple of texts: other objects may show their content.
     """
     return " ".join([party, event, *(f"{name}={_shown(value)}" for name, value in facts.items())])
 
@@ -78,7 +77,7 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(_shown(item) for item in value)
     if type(value) not in (str, int):
-        raise TypeError(f"a {type(value).__name__} is not written to a log")
+        raise TypeError(f"a logged fact must be a text or a number, got {type(value).__name__}")
     text = str(value)
     return text if text.replace("-", "").replace("_", "").isalnum() else json.dumps(text)
 

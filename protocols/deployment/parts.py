@@ -1,4 +1,4 @@
-"""Parts of configuration files: names, keys, addresses, data, policy; and who may be whom."""
+"""Parts of configuration files: names, keys, addresses, data, policy; no two parties are one."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ POLICY = (
 
 @dataclass(frozen=True)
 class RelayAddress:
-    """Where the relay is, and what a party shows to it.
+    """Where the relay is, and the certificates that a party shows to it.
 
-    Without certificates anybody who reaches the relay can take any name: this is for practice, on
-    one machine, and `read` refuses it for any other address.
+    Without certificates, anybody who reaches the relay can take any name. This is for practice on
+    one machine: `relay_of` refuses it for any other address.
     """
 
     address: str
@@ -58,7 +58,7 @@ class RelayAddress:
 
     @property
     def host_and_port(self) -> tuple[str, int]:
-        """The address, taken apart."""
+        """The host and the port of the address."""
         host, _, port = self.address.rpartition(":")
         return host, int(port)
 
@@ -89,19 +89,19 @@ class DataSource:
 
 
 class Parties(NamedTuple):
-    """Who takes part, as one file has it; a key is None where it is the file's own."""
+    """The parties that one file names; the key is None for the party whose file it is."""
 
     sites: Mapping[Party, bytes | None]
     dealer: tuple[Party, bytes | None]
     analyst: tuple[Party, bytes | None]
 
     def check(self, file: TomlFile) -> None:
-        """Refuse two parties of one name or one key.
+        """Refuse two parties with the same name or the same key.
 
         Raises
         ------
         ValueError
-            It names them.
+            If there are two; the message names them.
         """
         named = [(name, key, "a site") for name, key in self.sites.items()]
         named += [(*self.dealer, "the dealer"), (*self.analyst, "the analyst")]
@@ -118,7 +118,7 @@ class Parties(NamedTuple):
 
 
 def _at(file: TomlFile, name: Party, role: str, reason: str) -> ValueError:
-    """Return the error about a party, where the file names it."""
+    """Return the error about a party, placed where the file names the party."""
     places = ("peers", name), ("sites", name), (role.rpartition(" ")[2],)
     place = next((keys for keys in places if file.line(keys) is not None), places[2])
     return file.error(place, f"{name!r}: {reason}" if place == places[2] else reason)
@@ -130,60 +130,60 @@ def party_name(text: str) -> Party:
     Raises
     ------
     ValueError
-        If it is none, or one that is taken.
+        If it is not a valid name, or is reserved.
     """
     if NAME.fullmatch(text) is None or text in RESERVED:
         raise ValueError(
-            f"{text!r} is no name: up to 63 letters, digits, - and _ are wanted, and not one of "
+            f"{text!r} is not a valid name: expected 1 to 63 letters, digits, - and _, none of "
             f"{', '.join(RESERVED)}"
         )
     return text
 
 
 def party_names(texts: Sequence[str]) -> list[Party]:
-    """Return the names of several parties; `party_name` says which are none.
+    """Return the names of several parties.
 
     Raises
     ------
     ValueError
-        Also if one stands twice.
+        If one is not valid (`party_name`), or appears twice.
     """
     names = [party_name(text) for text in texts]
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{name!r} stands twice: each party has a name of its own")
+            raise ValueError(f"{name!r} appears twice: each party needs a name of its own")
     return names
 
 
 def own_party(table: Table) -> tuple[Party, Path]:
-    """Return a party's own name and key file."""
+    """Return the name and the key file of the party whose file it is."""
     return table.made("name", party_name), table.path("key")
 
 
 def pinned_party(file: TomlFile, role: str) -> tuple[Party, bytes]:
     """Return the name and public key of the one party that a table pins."""
     table = file.table(role)
-    found = table.made("name", party_name), table.made("public_key", decode_public)
+    pinned = table.made("name", party_name), table.made("public_key", decode_public)
     table.end()
-    return found
+    return pinned
 
 
 def pinned_keys(table: Table) -> dict[Party, bytes]:
     """Return the parties that a table names with their public keys."""
-    found = {}
+    pinned = {}
     for name in table.values:
         try:
             party_name(name)
         except ValueError as error:
             raise table.error(name, str(error)) from None
-        found[name] = table.made(name, decode_public)
-    return found
+        pinned[name] = table.made(name, decode_public)
+    return pinned
 
 
 def check_sites(file: TomlFile, sites: Mapping[Party, bytes]) -> None:
     """Refuse a file without sites."""
     if not sites:
-        raise file.error(("sites",), "at least one site is wanted")
+        raise file.error(("sites",), "it is empty; name at least one site")
 
 
 def address(text: str) -> str:
@@ -197,25 +197,25 @@ def address(text: str) -> str:
     name, _, port = text.rpartition(":")
     good = HOST.fullmatch(name) and re.fullmatch(r"[0-9]{1,5}", port)
     if not good or not 0 < int(port) < 65_536:
-        raise ValueError(f"{text!r} is no address: HOST:PORT is wanted, HOST a name or of IPv4")
+        raise ValueError(f"{text!r} is not an address: expected HOST:PORT, HOST a name or IPv4")
     return text
 
 
 def host_name(text: str) -> str:
-    """Return the name or number of a machine.
+    """Return a host name or an IPv4 address.
 
     Raises
     ------
     ValueError
-        If it is neither.
+        If the text is neither.
     """
     if HOST.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is no host: its name on the network or its IPv4 is wanted")
+        raise ValueError(f"{text!r} is not a host: expected a host name or an IPv4 address")
     return text
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether an address is that of the machine itself."""
+    """Whether a host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -223,16 +223,16 @@ def is_this_machine(host: str) -> bool:
 
 
 def relay_of(file: TomlFile) -> RelayAddress:
-    """Return where the relay is, from its table."""
+    """Return the relay's address and certificates, from its table."""
     table = file.table("relay")
     where = table.made("address", address)
     certificates = _certificates(table)
     table.end()
-    found = RelayAddress(where, certificates)
-    if certificates is None and not is_this_machine(found.host_and_port[0]):
-        reason = "certificates are wanted: without them a relay is for this machine alone"
+    relay = RelayAddress(where, certificates)
+    if certificates is None and not is_this_machine(relay.host_and_port[0]):
+        reason = "root, certificate and key are missing: only a relay on this machine needs none"
         raise file.error(("relay", "address"), reason)
-    return found
+    return relay
 
 
 def _certificates(table: Table) -> Certificates | None:
@@ -241,7 +241,7 @@ def _certificates(table: Table) -> Certificates | None:
     if not given:
         return None
     if len(given) < len(names):
-        raise table.error(given[0], "root, certificate and key belong together")
+        raise table.error(given[0], "root, certificate and key belong together: give all three")
     return Certificates(*(table.path(name) for name in names))
 
 

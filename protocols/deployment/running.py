@@ -42,12 +42,12 @@ from protocols.transports.nvflare import connect, start_relay
 
 @contextmanager
 def site_role(file: SiteFile) -> Iterator[SiteRole]:
-    """Read a site's key, data, memory and ledger; hold memory and ledger while it lasts.
+    """Read a site's key, data, memory and ledger; keep memory and ledger open until the block ends.
 
     Raises
     ------
     ValueError
-        If one of them is at fault: it names the file.
+        If one of them cannot be used; the message names the file.
     """
     keys, data = own_keys(file), read_data(file)
     file.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def dealer_role(file: DealerFile) -> DealerRole:
 
 
 def _all_but_the_analyst(file: SiteFile | DealerFile) -> dict[str, bytes]:
-    """Return the keys that masks are agreed with: the analyst has none."""
+    """Return the keys of the parties with which masks are agreed: all except the analyst."""
     return {party: key for party, key in file.pinned.items() if party != file.analyst}
 
 
@@ -114,7 +114,7 @@ def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell)
 
 
 def _reason(error: Exception) -> str:
-    """Return why, for this party's own log: an error's text only if it can hold no value."""
+    """Return the reason for this party's log: an error's text only if it cannot have a value."""
     kind = type(error)
     if kind.__module__.split(".")[0] in ("mpc", "protocols"):
         return str(error)
@@ -126,7 +126,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def study_session(file: StudyFile, waiting: Waiting = unsaid) -> Iterator[Session]:
-    """Connect as the analyst, and begin a session; `waiting` is told who has not come yet."""
+    """Connect as the analyst and begin a session; `waiting` gets the parties not yet connected."""
     keys = own_keys(file)
     with _mailbox(file, keys) as mailbox:
         transport = NetworkTransport(mailbox, (*file.sites, file.dealer), waiting)
@@ -136,7 +136,7 @@ def study_session(file: StudyFile, waiting: Waiting = unsaid) -> Iterator[Sessio
 
 
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
-    """Pass packets on until `wait` returns."""
+    """Run the relay, which passes packets on, until `wait` returns."""
     address = file.relay.address
     with start_relay(address, certificates=_certificates(file)):
         tell("listening", address=address)
@@ -147,21 +147,21 @@ def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
 def _mailbox(
     file: PartyFile, keys: KeyPair, note: Callable[[Exception], None] | None = None
 ) -> Iterator[Mailbox]:
-    """Connect to the relay; `note` is told which packets were refused."""
+    """Connect to the relay; `note` gets the error of each packet that is refused."""
     address, certificates = file.relay.address, _certificates(file)
     with connect(file.party, address, file.pinned, certificates=certificates) as link:
         yield Mailbox(link, Identity(file.party, keys, file.pinned), note=note)
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:
-    """Return a party's certificates if they are good: else its peer would only hang up.
+    """Return a party's certificates if they are valid; with others, its peer would only hang up.
 
     Raises
     ------
     ValueError
         As `check_certificate`.
     """
-    found = file.relay.certificates
-    if found is not None:
-        check_certificate(*found, file.party, datetime.now(UTC))
-    return found
+    certificates = file.relay.certificates
+    if certificates is not None:
+        check_certificate(*certificates, file.party, datetime.now(UTC))
+    return certificates

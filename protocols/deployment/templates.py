@@ -1,4 +1,4 @@
-"""What `vertibayes init` writes: a commented file for each party, in a folder of its own."""
+"""What `vertibayes init` writes: a folder for each party, with its commented file."""
 
 from __future__ import annotations
 
@@ -47,46 +47,46 @@ _PRACTICE = """\
 """
 
 _SITE = """\
-folder = "memory"                # what this site has promised and revealed: back it up, never edit
+folder = "memory"                # what this site promised and revealed: back it up, never edit it
 
 [data]
 file = "records.csv"             # never leaves this machine; with \\ in it, as 'C:\\data\\x.csv'
 id_column = "id"                 # identifies people: all sites must hold the same people
-# missing_codes = ["NA"]         # what says missing, beside the empty field; in one: "age=999"
-# bins = 0.1                     # share of the records in a bin of numbers
+# missing_codes = ["NA"]         # mean missing, beside the empty field; in one column: "age=999"
+# bins = 0.1                     # share of the records in a bin of a numeric column
 # binning = "equal-frequency"    # or "equal-width"
-# max_states = 100               # a variable with more is left out
-# keep_spaces = false            # spaces around names and values
-# strict = false                 # whether variables that would be left out are errors
+# max_states = 100               # variables with more are left out
+# keep_spaces = false            # keep spaces around names and values
+# strict = false                 # refuse data with variables that would be left out
 
-# The variables that are offered, one a line; a column that is not named here is never looked at.
-#   {{}}                           its states as found in the data; more than 16 numbers are binned
+# The variables that this site offers, one on each line; no other column is ever used.
+#   {{}}                           its states as in the data; more than 16 numbers are binned
 #   {{ states = ["no", "yes"] }}   these states, in this order; another value is an error
 #   {{ cut = [18, 65] }}           numbers in these bins: up to 18, up to 65, above
 #   {{ bins = 0.2 }}               numbers in bins of a fifth of the records
 #   {{ categorical = true }}       numbers or dates that are names
 #   {{ ignore_case = true }}       "yes" and "YES" are one state
-# A name with a space stands in quotes: "blood pressure" = {{ cut = [120, 140] }}
+# A name with a space needs quotes: "blood pressure" = {{ cut = [120, 140] }}
 [variables]
 {variables}
 
-[policy]                         # what is refused, whoever asks
+[policy]                         # queries outside these bounds are refused
 most_variables = 8               # in one table
-fewest_records = 10              # counted by a table, left out by it, or told apart by several
+fewest_records = 10              # that a table counts or leaves out, or that tables differ in
 most_row_sets = 50
 most_cells = 20_000_000          # in one query
-most_memory = "1GiB"             # that one query may take at this party
-most_failed_meets = 100          # lists of people of another site that were not its own
+most_memory = "1GiB"             # of one query at this party
+most_failed_meets = 100          # comparisons with other sites' lists of people that differed
 """
 
 _PEERS = """
-[{role}]    # their public keys, as they told you: by telephone, not by e-mail
+[{role}]    # their public keys, as they read them to you: by telephone, not by e-mail
 {keys}
 """
 
 _STUDY = """\
 [study]
-folder = "study"                 # tables that were opened: a run that stopped goes on with them
+folder = "study"                 # tables that were revealed: a run that stopped resumes with them
 # variables = ["a", "b"]         # of the study; all that the sites offer if not given
 # memory = "1GiB"                # of one query at a party; as the sites allow if not given
 """
@@ -95,10 +95,10 @@ _LEARNING = """
 [learning]
 max_parents = 3
 # ordering = ["a", "b"]          # for K2; as in the study if not given
-# structure = "structure.json"   # learn the CPTs of this structure only
+# structure = "structure.json"   # learn only the CPTs of this structure
 # missing = "em"                 # em, synthetic, available or state
 # pseudo_count = 0.5             # added to each cell of the CPTs; 0: maximum likelihood
-# structure_records = 10_000     # learn the structure on a sample of so many
+# structure_records = 10_000     # learn the structure on a sample of this size
 
 # [validation]
 # target = "a"
@@ -109,7 +109,7 @@ max_parents = 3
 
 @dataclass(frozen=True)
 class Names:
-    """Who takes part, by name."""
+    """The names of the parties."""
 
     sites: tuple[Party, ...]
     dealer: Party = "dealer"
@@ -118,11 +118,11 @@ class Names:
     def __post_init__(self) -> None:
         party_names(self.parties)
         if not self.sites:
-            raise ValueError("one site at least is wanted")
+            raise ValueError("--sites is empty; name at least one site")
 
     @property
     def parties(self) -> tuple[Party, ...]:
-        """All but the relay."""
+        """All parties except the relay."""
         return (*self.sites, self.dealer, self.analyst)
 
 
@@ -139,30 +139,33 @@ def init(
     Parameters
     ----------
     folder : Path
-        New or empty.
+        The folder to write to, which must be new or empty.
     names : Names
+        The names of the parties.
     practice : bool, default=False
-        Whether to make all private keys too, and pin their public keys: on one machine, to try.
+        Whether to make all private keys too and pin their public keys, for trying on one machine.
     relay_address : str, optional
-        HOST:PORT.
+        The address of the relay, HOST:PORT; an example if None.
     variables : mapping of Party to sequence of str, optional
-        What each site offers; a placeholder if None.
+        The variables that each site offers; a placeholder if None.
 
     Returns
     -------
     files : list of Path
+        The files that were written.
 
     Raises
     ------
     ValueError
-        If the folder is not empty, or an address is none, or another machine's in practice.
+        If the folder is not empty, the address is not valid, or `practice` is given with that of
+        another machine.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder}: a new or empty folder is wanted")
+        raise ValueError(f"--out {folder}: it has files; specify a new or empty folder")
     where = address(relay_address or (PRACTICE_ADDRESS if practice else EXAMPLE_ADDRESS))
     if practice and not is_this_machine(where.rpartition(":")[0]):
-        raise ValueError(f"{where}: practice, without certificates, is for this machine alone")
-    keys = {name: f"paste the public key that {name} tells you" for name in names.parties}
+        raise ValueError(f"--practice needs a relay on this machine, got {where}")
+    keys = {name: f"paste the public key of {name}" for name in names.parties}
     if practice:
         keys = {name: _new_key(folder, name) for name in names.parties}
     writer = _Writer(names, keys, where, practice)
@@ -183,7 +186,7 @@ def _new_key(folder: Path, name: Party) -> str:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Puts the texts of all files together."""
+    """Writes the texts of all files."""
 
     names: Names
     keys: Mapping[Party, str]
@@ -207,8 +210,8 @@ class _Writer:
         return (
             _OWN.format(role="site", name=site)
             + _SITE.format(variables=shown)
-            + self._pinned("dealer", self.names.dealer, "hands out masks; holds no data")
-            + self._pinned("analyst", self.names.analyst, "asks for tables, and gets them")
+            + self._pinned("dealer", self.names.dealer, "deals masks; holds no data")
+            + self._pinned("analyst", self.names.analyst, "tables are revealed to it")
             + self._peers("peers", others)
             + self._relay("client")
         )
@@ -216,7 +219,7 @@ class _Writer:
     def _dealer(self) -> str:
         return (
             _OWN.format(role="dealer", name=self.names.dealer)
-            + self._pinned("analyst", self.names.analyst, "whose queries it deals for")
+            + self._pinned("analyst", self.names.analyst, "it deals for the analyst's queries")
             + self._peers("sites", self.names.sites)
             + self._relay("client")
         )
@@ -226,7 +229,7 @@ class _Writer:
             _STUDY
             + "\n"
             + _OWN.format(role="analyst", name=self.names.analyst)
-            + self._pinned("dealer", self.names.dealer, "the one that the sites have pinned")
+            + self._pinned("dealer", self.names.dealer, "the dealer that the sites have pinned")
             + self._peers("sites", self.names.sites)
             + _LEARNING
             + self._relay("client")
@@ -245,5 +248,5 @@ class _Writer:
 
 
 def _key(name: str) -> str:
-    """Return a variable's name as a key of TOML: quoted, whatever is in it."""
+    """Return a variable's name as a quoted key of TOML."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

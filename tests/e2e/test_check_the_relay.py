@@ -85,7 +85,7 @@ def test_a_relay_of_ones_own_root_listens(folder):
     with listening(shakes_hands(files(folder, "relay"))) as address:
         assert said(check._reach_relay, address, files(folder, "north")) is None
         doubt = said(check._listen, address, files(folder, "relay"))
-        assert doubt == "is listened on already: good, if by this relay"
+        assert doubt == "is already in use: right if by this relay"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_listens_and_says_nothing_is_doubtful(folder, monkeypatch):
     monkeypatch.setattr(check, "REACH_SECONDS", 0.3)
     with listening(lambda connected: connected.recv(10_000) and connected.recv(1)) as address:
         doubt = said(check._reach_relay, address, files(folder, "north"))
-        assert doubt == "listens, and does not answer"
+        assert doubt == "listens, but does not answer"
 
 
 def test_a_name_that_nobody_has_is_wrong(monkeypatch):
@@ -138,4 +138,4 @@ def test_a_name_that_nobody_has_is_wrong(monkeypatch):
 
 def test_an_address_of_another_machine_cannot_be_listened_on():
     told = said(check._listen, "192.0.2.1:8102", None)
-    assert told.startswith("wrong: cannot be listened on (Cannot assign requested address")
+    assert told.startswith("wrong: cannot be used to listen (Cannot assign requested address")

@@ -113,7 +113,7 @@ def test_up_does_not_take_a_port_that_is_taken(capsys, tmp_path):
         folder = deployment(tmp_path / "all", address=f"127.0.0.1:{port}")
         study = folder / "analyst" / "study.toml"
         code, _, error = run(capsys, "up", study, "--out", tmp_path / "out")
-        assert code == 2 and "something listens at" in error
+        assert code == 2 and "another program listens at" in error
         assert reach("127.0.0.1", port) is None
     assert "cannot be reached" in reach("127.0.0.1", port)
 

@@ -1,4 +1,4 @@
-"""``vertibayes check``: what can be said before a run, the versions and the relay's address too."""
+"""``vertibayes check``: checks files, keys, data and the relay before a run; prints versions."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ REACH_SECONDS = 3.0
 
 
 def run_check(files: Sequence[Path], meet: bool) -> bool:
-    """Print what is found; return whether anything is wrong.
+    """Check files and print the findings; return whether anything is wrong.
 
     Raises
     ------
     ValueError
-        If parties are to meet, and the first file is not a study's, or is at fault.
+        If `meet` is true and the first file is not the file of a study, or cannot be used.
     """
     study = StudyFile.read(files[0]) if meet else None
-    found = check_files(files, Outside(_reach_relay, _listen, _study))
-    if study is not None and not found.wrong:
-        found.begin()
-        _meet(study, found)
+    findings = check_files(files, Outside(_reach_relay, _listen, _study))
+    if study is not None and not findings.wrong:
+        findings.begin()
+        _meet(study, findings)
     sys.stdout.write(f"{versions()}\n")
-    for part in filter(None, found.parts):
+    for part in filter(None, findings.parts):
         sys.stdout.write("\n" + "".join(f"{how:8}{text}\n" for how, text in part))
-    count = Counter(how for how, _ in found.lines)
+    count = Counter(how for how, _ in findings.lines)
     doubts = f"{count['warning']} warning{'' if count['warning'] == 1 else 's'}"
     sys.stdout.write(f"\n{count['wrong'] or 'nothing'} wrong, {doubts}\n")
-    return found.wrong
+    return findings.wrong
 
 
 def reach(host: str, port: int) -> str | None:
-    """Return None if somebody listens at an address, else why it cannot be reached.
+    """Return None if a program listens at an address, otherwise why it cannot be reached.
 
     Raises
     ------
     ValueError
-        If there is no such machine.
+        If the host is unknown.
     """
     try:
         with socket.create_connection((host, port), REACH_SECONDS):
             return None
     except socket.gaierror as error:
-        raise ValueError(f"is at no machine that is known here ({error.strerror})") from None
+        raise ValueError(f"has an unknown host ({error.strerror})") from None
     except OSError as error:
         return f"cannot be reached ({error.strerror or error})"
 
 
 def _reach_relay(relay: RelayAddress) -> str | None:
-    """Say also if what listens is no relay with a certificate of this root."""
+    """As `reach`; raise ValueError if the program has no certificate of this root for a relay."""
     doubt = reach(*relay.host_and_port)
     if doubt or relay.certificates is None:
         return doubt
@@ -73,32 +73,32 @@ def _reach_relay(relay: RelayAddress) -> str | None:
         context.load_verify_locations(relay.certificates.root)
         context.load_cert_chain(relay.certificates.certificate, relay.certificates.key)
     except OSError:
-        return None  # what is wrong with them is said elsewhere
-    context.check_hostname = False  # the name that counts is the relay's own
+        return None  # `check_certificate` finds what is wrong with them
+    context.check_hostname = False  # the certificate is in the name of the relay, not of the host
     try:
         plain = socket.create_connection(relay.host_and_port, REACH_SECONDS)
         with plain, context.wrap_socket(plain) as secure:
             shown = secure.getpeercert() or {}
     except TimeoutError:
-        return "listens, and does not answer"
+        return "listens, but does not answer"
     except OSError as error:
         reason = getattr(error, "verify_message", "") or type(error).__name__
-        raise ValueError(f"shows no certificate of a relay of this root ({reason})") from None
+        raise ValueError(f"shows no certificate of this root ({reason})") from None
     if (("commonName", RELAY),) not in shown.get("subject", ()):
         raise ValueError("shows a certificate that is not in the name of relay")
     return None
 
 
 def _listen(relay: RelayAddress) -> str | None:
-    """Say whether an address can be listened on; taken, the relay itself may be who listens."""
+    """Check that an address is free; the program that already listens there may be the relay."""
     try:
         socket.create_server(relay.host_and_port).close()
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
-            raise ValueError(f"cannot be listened on ({error.strerror})") from None
+            raise ValueError(f"cannot be used to listen ({error.strerror})") from None
     else:
         return None
-    return _reach_relay(relay) or "is listened on already: good, if by this relay"
+    return _reach_relay(relay) or "is already in use: right if by this relay"
 
 
 def _study(file: StudyFile) -> None:
@@ -107,32 +107,32 @@ def _study(file: StudyFile) -> None:
     check_settings(file)
 
 
-def _meet(file: StudyFile, found: Findings) -> None:
-    """Begin a session as a run does: all agree on keys and releases, the sites on their people."""
+def _meet(file: StudyFile, findings: Findings) -> None:
+    """Begin a session as a run does: it compares keys and versions, and the sites' people."""
     from vertibayes.cli.study import tell_waiting
 
-    told = found.say
+    say = findings.say
     try:
         with study_session(file, waiting=tell_waiting) as session:
             session.ask(Meet.of(session.role, file.sites, file.dealer))
-            told("ok", f"{file.dealer} and the sites have the keys and the release of this study")
-            told("ok", "the sites hold the same people")
+            say("ok", f"{file.dealer} and the sites have the keys and the version of this study")
+            say("ok", "the sites hold the same people")
             for site, shown in session.ask(Describe(file.sites)).items():
                 names = ", ".join(f"{v.name} ({len(v.states)})" for v in shown.named().values())
-                told("ok", f"{site}: {shown.records} records; variables and their states: {names}")
+                say("ok", f"{site}: {shown.records} records; variables and their states: {names}")
     except (ValueError, ProtocolError, QueryRefusedError, TransportError) as error:
-        told("wrong", str(error))
+        say("wrong", str(error))
 
 
 def versions() -> str:
-    """Return the versions that parties should have in common."""
-    told = [f"vertibayes {__version__}", f"Python {sys.version.split()[0]}"]
-    told += [f"{name} {_version(name)}" for name in ("cryptography", "numpy", "nvflare")]
-    return ", ".join(told)
+    """Return the versions, which should be the same for all parties."""
+    texts = [f"vertibayes {__version__}", f"Python {sys.version.split()[0]}"]
+    texts += [f"{name} {_version(name)}" for name in ("cryptography", "numpy", "nvflare")]
+    return ", ".join(texts)
 
 
 def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "is not there"
+        return "is not installed"

@@ -1,7 +1,7 @@
-"""A command that ends with who started it: ``python -m vertibayes.cli.child site FILE``.
+"""A command that ends when its parent process ends: ``python -m vertibayes.cli.child site FILE``.
 
-Whoever started it holds the other end of its standard input, which the system closes when that
-process is gone, however it went.
+The parent holds the other end of the command's standard input. The system closes it when the parent
+ends, however it ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``vertibayes demo``: ALARM over three sites, beside the truth and pooled learning."""
+"""``vertibayes demo``: ALARM over three sites, compared with the truth and with pooled learning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.cli.inputs import Sites
-from vertibayes.cli.learn import Task, learn_from, told
+from vertibayes.cli.learn import Task, learn_from, report_of
 from vertibayes.cli.outputs import check_folder
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import Learned, Options, learn
@@ -22,7 +22,18 @@ from vertibayes.splitting import split_columns
 
 
 def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
-    """Run the demo; print what it finds.
+    """Run the demo and print its results.
+
+    Parameters
+    ----------
+    out : Path or None
+        The folder for the results; None writes no results.
+    records : int
+        Number of records to draw.
+    sites : int
+        Number of sites that hold the columns.
+    seed : int
+        Seed of the records and of the split.
 
     Raises
     ------
@@ -44,7 +55,7 @@ def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
     plain = learn(PlainCounter(pooled), options)
     plain_seconds = perf_counter() - start
     _say("\nLearned over the sites, none of which saw another's records:")
-    _say(told(learned, summary, options), end="")
+    _say(report_of(learned, summary, options), end="")
     _edges(learned)
     _cpts(learned.network)
     _compared(learned, plain, truth, plain_seconds)
@@ -57,7 +68,7 @@ def alarm() -> Network:
     """Return the ALARM network (Beinlich et al. 1989) that pgmpy bundles."""
     from pgmpy.utils import get_example_model
 
-    with warnings.catch_warnings():  # its successor wants the network
+    with warnings.catch_warnings():  # its successor would download the network
         warnings.simplefilter("ignore", FutureWarning)
         return from_pgmpy(get_example_model("alarm"))
 

@@ -22,10 +22,10 @@ STOPPED = 128 + signal.SIGTERM  # of a command that was stopped before it was do
 
 commands = typer.Typer()
 
-FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` tries it."
-WHERE = "docs/deploy.md leads through a run between machines."
+FILE = "Its file: `vertibayes init` writes a commented one, `vertibayes check FILE` checks it."
+WHERE = "docs/deploy.md describes a run between machines, step by step."
 File = Annotated[Path, typer.Argument(help=FILE)]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Tell of errors and warnings only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
 
 
 def _split(text: str) -> tuple[str, ...]:
@@ -33,9 +33,9 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def stop_when_told(status: int = STOPPED) -> None:
-    """End on SIGTERM and SIGHUP as on Ctrl-C: connections are closed, nobody waits for a time-out.
+    """End on SIGTERM and SIGHUP as on Ctrl-C: connections are closed, and no peer has to time out.
 
-    A signal that whoever started this has set aside, as `nohup` does, stays so.
+    A signal that the parent process ignores, as under `nohup`, stays ignored.
     """
 
     def stop(*_: object) -> None:
@@ -52,7 +52,7 @@ def _serve(
     path: Path,
     quiet: bool,
 ) -> None:
-    """Run a party until told to stop, which is how it is to end: it is logged, the status is 0."""
+    """Run a party until it is stopped, which is logged; the exit status is then 0."""
     from protocols.deployment.log import start_log, teller
 
     stop_when_told(0)
@@ -67,13 +67,13 @@ def _serve(
 
 
 def _wait() -> None:
-    """Wait until stopped; a signal may reach another thread, and then would not end a pause."""
+    """Wait until stopped; in short pauses, as a signal may reach another thread."""
     while True:
         sleep(0.5)
 
 
 def leave(code: int) -> None:
-    """End the process if the transport's threads would keep it; all files have been closed."""
+    """End the process if threads of the transport would keep it; all files are closed before."""
     transport = sys.modules.get("protocols.transports.cells")
     if transport is not None and transport.keeps_process():
         with suppress(OSError):
@@ -84,11 +84,11 @@ def leave(code: int) -> None:
 
 @commands.command("keygen")
 def _keygen(
-    out: Annotated[Path, typer.Option(help="A new file for the private key.")],
+    out: Annotated[Path, typer.Option(help="File for the private key, which must be new.")],
 ) -> None:
     """Make a private key, and print its public half.
 
-    The other parties pin what is printed in their files.
+    The other parties pin the public key in their files.
     """
     from mpc.randomness import KeyPair, SystemRandomness
     from protocols.deployment.keys import write_private
@@ -101,16 +101,16 @@ def _keygen(
 
 @commands.command("init")
 def _init(
-    sites: Annotated[str, typer.Option(help="The sites' names: a,b,c.")],
-    out: Annotated[Path, typer.Option(help="A folder, new or empty.")],
-    dealer: Annotated[str, typer.Option(help="The dealer's name.")] = "dealer",
-    analyst: Annotated[str, typer.Option(help="The analyst's name.")] = "analyst",
-    address: Annotated[str | None, typer.Option(help="The relay's HOST:PORT.")] = None,
+    sites: Annotated[str, typer.Option(help="Names of the sites, separated by commas: a,b,c.")],
+    out: Annotated[Path, typer.Option(help="Folder for the files, which must be new or empty.")],
+    dealer: Annotated[str, typer.Option(help="Name of the dealer.")] = "dealer",
+    analyst: Annotated[str, typer.Option(help="Name of the analyst.")] = "analyst",
+    address: Annotated[str | None, typer.Option(help="Relay's address, HOST:PORT.")] = None,
     practice: Annotated[
-        bool, typer.Option("--practice", help="Make all keys here too: to try, on one machine.")
+        bool, typer.Option("--practice", help="Make all keys too, for trying on one machine.")
     ] = False,
 ) -> None:
-    """Write a commented file for each party, in a folder each."""
+    """Write a folder for each party, with its commented file."""
     from protocols.deployment.templates import Names, init
 
     names = Names(_split(sites), dealer, analyst)
@@ -121,21 +121,21 @@ def _init(
 @commands.command("provision")
 def _provision(
     parties: Annotated[str, typer.Option(help="Sites, dealer and analyst: a,b,dealer,analyst.")],
-    host: Annotated[str, typer.Option(help="The relay's name or number on the network.")],
-    out: Annotated[Path, typer.Option(help="A folder; its root.key stays with the coordinator.")],
-    days: Annotated[int, typer.Option(help="For how long certificates are good.")] = 365,
+    host: Annotated[str, typer.Option(help="Host name or IPv4 address of the relay.")],
+    out: Annotated[Path, typer.Option(help="Folder for the certificates; root.key stays there.")],
+    days: Annotated[int, typer.Option(help="Days for which the certificates are valid.")] = 365,
 ) -> None:
-    """Make certificates: who may connect to the relay, as whom."""
+    """Make certificates, with which the parties connect to the relay."""
     from protocols.deployment.certificates import provision
 
     for folder in provision(out, _split(parties), host, days):
-        sys.stdout.write(f"{folder}: give it to {folder.name}, and keep no copy of its key\n")
-    sys.stdout.write(f"{out / 'root.key'}: stays here; who has it can take any name\n")
+        sys.stdout.write(f"{folder}: give it to {folder.name}, and keep no copy of the key\n")
+    sys.stdout.write(f"{out / 'root.key'}: stays here; with it, anybody can take any name\n")
 
 
 @commands.command("site", epilog=WHERE)
 def _site(file: File, quiet: Quiet = False) -> None:
-    """Run a site: answer its analyst, until stopped."""
+    """Run a site, which answers its analyst, until stopped."""
     from protocols.deployment.files import SiteFile
     from protocols.deployment.running import run_site
 
@@ -144,7 +144,7 @@ def _site(file: File, quiet: Quiet = False) -> None:
 
 @commands.command("dealer", epilog=WHERE)
 def _dealer(file: File, quiet: Quiet = False) -> None:
-    """Run the dealer: deal for its sites, until stopped."""
+    """Run the dealer, which deals for its sites, until stopped."""
     from protocols.deployment.files import DealerFile
     from protocols.deployment.running import run_dealer
 
@@ -153,7 +153,7 @@ def _dealer(file: File, quiet: Quiet = False) -> None:
 
 @commands.command("relay", epilog=WHERE)
 def _relay(file: File, quiet: Quiet = False) -> None:
-    """Run the relay: pass on sealed messages, until stopped."""
+    """Run the relay, which passes on sealed messages, until stopped."""
     from protocols.deployment.files import RelayFile
     from protocols.deployment.running import run_relay
 
@@ -164,14 +164,19 @@ def _relay(file: File, quiet: Quiet = False) -> None:
 def _check(
     files: Annotated[list[Path], typer.Argument(help="Configuration files, of any parties.")],
     meet: Annotated[
-        bool, typer.Option("--meet", help="Of study.toml, first: meet its parties, all running.")
+        bool,
+        typer.Option(
+            "--meet",
+            help="Begin a session of the study, the first file.",
+        ),
     ] = False,
 ) -> None:
-    """Say before a run what is wrong.
+    """Check configuration files before a run.
 
-    Keys, certificates, the clock, the data, whether the relay listens; of several files also
-    whether they fit each other. With --meet the parties of a study begin a session: whether all
-    can be reached, pin each other's keys, run one release, and hold the same people.
+    This checks keys, certificates, the clock, the data, and whether the relay listens; with several
+    files, also whether they agree. With --meet, the parties of a study begin a session, which
+    checks that all can be reached, pin each other's keys, run the same version, and hold the same
+    people.
     """
     from vertibayes.cli.check import run_check
 
@@ -182,13 +187,13 @@ def _check(
 
 @commands.command("up")
 def _up(
-    study: Annotated[Path, typer.Argument(help="study.toml; the others' folders lie beside its.")],
-    out: Annotated[Path, typer.Option(help="A folder, new or empty, for the results.")],
+    study: Annotated[Path, typer.Argument(help="study.toml, beside the other parties' folders.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results, which must be new or empty.")],
     quiet: Quiet = False,
 ) -> None:
     """Run all parties of a study on this machine, and learn.
 
-    For practice: each party is a process of its own.
+    For practice; each party is a process.
     """
     from vertibayes.cli.up import run_up
 

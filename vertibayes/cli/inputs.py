@@ -265,7 +265,7 @@ def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     Raises
     ------
     ValueError
-        If the file is no object of lists, or a column is unknown, at two sites or at none.
+        If the file is not an object of lists, or a column is unknown, at two sites or at no site.
     """
     parts = read_json(path)
     if not isinstance(parts, dict) or not all(_is_names(columns) for columns in parts.values()):
@@ -298,7 +298,7 @@ def _file_per_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
     """Read one file per site, and bring the records into one order."""
     if source.sites is not None or source.partition is not None:
         raise ValueError(
-            "--sites and --partition split one file: omit them where each site has its own"
+            "--sites and --partition split one file: omit them if each site has its own file"
         )
     if source.id_column is None and len(files) > 1:
         raise ValueError("specify --id-column: it shows which records of the files belong together")

@@ -92,7 +92,7 @@ def run_learn(source: Source, task: Task) -> None:
     validations = task.validations.prepared(in_order, records)
     learned, summary = learn_from(sites, replace(task, options=options, validations=validations))
     if not task.quiet:
-        sys.stdout.write(told(learned, summary, options))
+        sys.stdout.write(report_of(learned, summary, options))
         sys.stdout.write(f"Written: {task.out}\n")
 
 
@@ -258,7 +258,7 @@ def _smoothing(pseudo_count: float) -> str:
     return f"the exact counts, {pseudo_count:g} added to each (--pseudo-count), divided"
 
 
-def told(learned: Learned, summary: dict[str, Any], options: Options) -> str:
+def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> str:
     """Return the lines that the command prints about a run.
 
     Parameters

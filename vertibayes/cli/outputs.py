@@ -1,4 +1,4 @@
-"""The files of a run: all of them in its folder or, if that cannot be written, all in another."""
+"""The files of a run: all in its folder or, if it cannot be written, all in another folder."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from vertibayes.report.words import area_of, size
 from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
-LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; of failed ones before, by number
-LEAST_FREE = 1_000_000  # bytes on the disk of the results before a run: models are smaller
+LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; with a number, of a failed run before
+LEAST_FREE = 1_000_000  # bytes free on the disk of the results before a run: models are smaller
 
 
 class UnwrittenError(ValueError):
@@ -42,20 +42,20 @@ class UnwrittenError(ValueError):
 
 
 class Run(NamedTuple):
-    """What there is to tell of a run, whoever moved its messages.
+    """What the summary says about a run, in one process or between machines.
 
     Attributes
     ----------
     ledger : Ledger
-        The analyst's.
+        The analyst's ledger.
     traffic : Traffic
-        Of all parties in one process, of the analyst alone between machines.
+        The messages of all parties in one process, or of the analyst between machines.
     shown : mapping of Party to sequence of str
         The variables of each site.
     sender : Party, optional
-        Whose messages `traffic` has, if it is one party's alone.
+        The party whose messages `traffic` has; all parties if None.
     study : mapping, optional
-        What names a study between machines: its file, its id, its parties' keys.
+        The file, the id and the parties' keys of a study between machines.
     """
 
     ledger: Ledger
@@ -68,12 +68,13 @@ class Run(NamedTuple):
 def check_folder(folder: Path) -> None:
     """Refuse, before a run, a folder that cannot take its results.
 
-    It must be new or empty, except for ledgers of runs that failed, and on a disk with free space.
+    The folder must be new or empty, except for ledgers of runs that failed, and on a disk with free
+    space.
 
     Raises
     ------
     ValueError
-        It names the folder.
+        If it cannot; the message names the folder.
     """
     parent = folder.resolve()
     while not parent.exists():
@@ -81,7 +82,7 @@ def check_folder(folder: Path) -> None:
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ValueError(f"--out {folder}: {parent} is not a folder that can be written to")
     if not is_free(folder):
-        raise ValueError(f"--out {folder}: it holds files; specify a new or empty folder")
+        raise ValueError(f"--out {folder}: it has files; specify a new or empty folder")
     free = shutil.disk_usage(parent).free
     if free < LEAST_FREE:
         raise ValueError(
@@ -98,15 +99,15 @@ def is_free(folder: Path) -> bool:
 
 
 def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
-    """Fill a folder, its owner's alone, beside its place and move it there when it is whole.
+    """Write a folder, which only its owner can read, and move it to its place when it is complete.
 
-    Ledgers of runs that failed are kept, as ledger-1.json and so on: what was opened stays so.
-    Where the folder cannot be written, as on a full disk, `write` fills one for temporary files.
+    Ledgers of earlier runs that failed are kept as ledger-1.json and so on, as they say what was
+    revealed. If the folder cannot be written, as on a full disk, `write` fills a temporary folder.
 
     Raises
     ------
     UnwrittenError
-        It says why, and which folder has the files instead.
+        If the folder cannot be written; the message says why, and which folder has the files.
     """
     folder = folder.resolve()
     try:
@@ -117,7 +118,7 @@ def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
 
 def _write_whole(folder: Path, write: Callable[[Path], object]) -> None:
     if not is_free(folder):
-        raise FileExistsError(errno.EEXIST, "it got other files during the run")
+        raise FileExistsError(errno.EEXIST, "other files were put there during the run")
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
@@ -130,11 +131,11 @@ def _write_whole(folder: Path, write: Callable[[Path], object]) -> None:
 
 
 def _write_aside(write: Callable[[Path], object]) -> str:
-    """Fill a folder for temporary files as far as it can be written; say what it has."""
+    """Write to a temporary folder as far as possible; return a sentence about its content."""
     try:
         aside = Path(tempfile.mkdtemp(prefix="vertibayes-"))
     except OSError as error:
-        return f"no folder for temporary files can be written either: {error.strerror}"
+        return f"no temporary folder can be written either: {error.strerror}"
     try:
         write(aside)
     except OSError as error:
@@ -144,7 +145,7 @@ def _write_aside(write: Callable[[Path], object]) -> str:
 
 
 def _keep_ledgers(folder: Path, part: Path) -> None:
-    """Copy the ledgers of earlier runs, numbered on."""
+    """Copy the ledgers of earlier runs, with their numbers."""
     earlier = sorted(folder.glob("ledger-*.json"), key=lambda path: int(path.stem[7:]))
     for path in earlier:
         shutil.copy2(path, part)
@@ -154,7 +155,7 @@ def _keep_ledgers(folder: Path, part: Path) -> None:
 
 
 def _replace(folder: Path, part: Path) -> None:
-    """Put a folder in another's place, whose files it has: they are never gone meanwhile."""
+    """Replace a folder by one that also has its files, which exist at all times."""
     if not folder.exists() or not any(folder.iterdir()):
         part.replace(folder)
         return
@@ -171,9 +172,20 @@ def write_results(
     summary: Mapping[str, Any],
     validated: Mapping[str, Validation],
 ) -> None:
-    """Write structure, model, drawing, summary and ledger of a run.
+    """Write the files of a run.
 
-    If there are any, also its validations, with a picture of each, and its synthetic records.
+    Parameters
+    ----------
+    folder : Path
+        The folder to write.
+    learned : Learned
+        The network, and synthetic records if there are any.
+    run : Run
+        The ledger, and the variables of each site.
+    summary : mapping
+        The content of summary.json.
+    validated : mapping of str to Validation
+        The validations, of which each gets a picture.
     """
 
     def write(part: Path) -> None:
@@ -197,7 +209,7 @@ def write_results(
 
 
 def write_model(part: Path, network: Network) -> None:
-    """Write structure and model in all formats: the first files, as they are worth the most."""
+    """Write structure and model in all formats: first, as they matter most on a full disk."""
     structure = network.structure
     nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
     write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
@@ -232,12 +244,12 @@ def _write_records(path: Path, data: SiteData) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a file of JSON, without NaN."""
+    """Write a JSON file; ValueError if the value has NaN."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all; an OSError names it."""
+    """Write a file completely or not at all; an OSError names the file."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
 
@@ -247,10 +259,26 @@ def summarize(
     counter: SecureCounter,
     run: Run,
     other_seconds: Mapping[str, float],
-    found: Disclosure,
+    disclosed: Disclosure,
     validated: Mapping[str, Validation],
 ) -> dict[str, Any]:
-    """Return the summary of a run as JSON data."""
+    """Return the summary of a run as JSON data.
+
+    Parameters
+    ----------
+    learned : Learned
+        What was learned.
+    counter : SecureCounter
+        The source of all counts.
+    run : Run
+        The traffic, and the variables of each site.
+    other_seconds : mapping of str to float
+        The seconds of "commit" and "validation".
+    disclosed : Disclosure
+        What the revealed tables say about single records.
+    validated : mapping of str to Validation
+        The validations.
+    """
     traffic = run.traffic
     seconds = {
         "commit": other_seconds["commit"],
@@ -290,7 +318,7 @@ def summarize(
         "opened": {
             "tables": len(counter.ledger.tables),
             "cells": counter.ledger.cells,
-            "single_record": found._asdict(),
+            "single_record": disclosed._asdict(),
         },
     }
 

@@ -21,7 +21,7 @@ from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
 from protocols.session import Session
 from protocols.transports.network import unsaid
-from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, told
+from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, report_of
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
@@ -97,7 +97,7 @@ def _learn(file: StudyFile, session: Session, kept: TableFile, task: Task) -> No
         fitting = replace(task, validations=validations)
         learned, summary = learn_with(counter, run, fitting, perf_counter() - start)
     if not task.quiet:
-        sys.stdout.write(told(learned, summary, task.options) + f"Written: {task.out}\n")
+        sys.stdout.write(report_of(learned, summary, task.options) + f"Written: {task.out}\n")
 
 
 def tell_waiting(parties: Collection[Party], seconds: float) -> None:

@@ -22,21 +22,30 @@ END_SECONDS = 10.0
 
 
 def run_up(study: Path, out: Path, quiet: bool) -> None:
-    """Start relay, dealer and sites, learn, and end them all.
+    """Start the relay, the dealer and the sites, learn, and end them all.
+
+    Parameters
+    ----------
+    study : Path
+        The study's file, beside whose folder the folders of the other parties are.
+    out : Path
+        The folder for the results.
+    quiet : bool
+        Whether to print errors and warnings only.
 
     Raises
     ------
     ValueError
-        If a party's file is not there, or a party does not start: it names it.
+        If a party's file is missing, or a party does not start; the message names it.
     """
     check_folder(out)
     file = StudyFile.read(study)
     host, port = file.relay.host_and_port
     if not is_this_machine(host):
-        raise ValueError(f"{study}: the relay {host} is not this machine: start each party there")
+        raise ValueError(f"{study}: the relay {host} is not this machine; start each party there")
     files = party_files(study, file)
     if reach(host, port) is None:
-        raise ValueError(f"{study}: something listens at {file.relay.address} already")
+        raise ValueError(f"{study}: another program listens at {file.relay.address}")
     with _processes() as started:
         relay = _Party(RELAY, "relay", files.pop(RELAY), quiet)
         started.append(relay)
@@ -50,21 +59,21 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
 
 
 def party_files(study: Path, file: StudyFile) -> dict[str, Path]:
-    """Return the files of relay, dealer and sites: in folders beside the study's, by name.
+    """Return the files of the relay, the dealer and the sites, in folders beside the study's.
 
     Raises
     ------
     ValueError
-        It names a file that is not there.
+        If a file is missing; the message names it.
     """
     beside = study.resolve().parent.parent
-    found = {RELAY: beside / RELAY / "relay.toml"}
-    found[file.dealer] = beside / file.dealer / "dealer.toml"
-    found |= {site: beside / site / "site.toml" for site in file.sites}
-    for path in found.values():
+    files = {RELAY: beside / RELAY / "relay.toml"}
+    files[file.dealer] = beside / file.dealer / "dealer.toml"
+    files |= {site: beside / site / "site.toml" for site in file.sites}
+    for path in files.values():
         if not path.exists():
-            raise ValueError(f"{path}: no such file; `vertibayes init --practice` writes all")
-    return found
+            raise ValueError(f"{path}: no such file; `vertibayes init --practice` writes all files")
+    return files
 
 
 def _learn(study: Path, out: Path, quiet: bool) -> None:
@@ -86,7 +95,7 @@ def _command(kind: str, file: Path) -> list[str]:
 
 
 class _Party:
-    """A party's process; its lines are passed on to standard error."""
+    """The process of a party; its output goes to standard error."""
 
     def __init__(self, name: str, kind: str, file: Path, quiet: bool) -> None:
         self.name, self.quiet = name, quiet
@@ -96,7 +105,7 @@ class _Party:
             stdin=subprocess.PIPE,
             text=True,
             errors="replace",
-            start_new_session=True,  # Ctrl-C is for the parent, who ends them in turn
+            start_new_session=True,  # Ctrl-C ends the parent, which then ends the parties in order
         )
         self._said: dict[str, Event] = {"listening": Event(), "connected": Event()}
         Thread(target=self._pass_on, daemon=True).start()
@@ -111,25 +120,25 @@ class _Party:
                 sys.stderr.write(line)
 
     def wait_for(self, event: str) -> None:
-        """Wait until it has said that it listens, or is connected.
+        """Wait until the party logs an event: "listening" or "connected".
 
         Raises
         ------
         ValueError
-            If it ends before, or does not in time.
+            If the party ends before, or does not log the event in time.
         """
         end = monotonic() + START_SECONDS
         while not self._said[event].wait(0.1):
             if self.process.poll() is not None:
-                sleep(0.2)  # for its last words to be passed on
-                raise ValueError(f"{self.name} has ended before it was {event}")
+                sleep(0.2)  # its last lines are still on their way
+                raise ValueError(f"{self.name} ended before it was {event}")
             if monotonic() > end:
-                raise ValueError(f"{self.name} is not {event} after {START_SECONDS:.0f} s")
+                raise ValueError(f"{self.name} was not {event} after {START_SECONDS:.0f} s")
 
 
 @contextmanager
 def _processes() -> Iterator[list[_Party]]:
-    """End all processes that are in the list, however the block ends: the relay, first, last."""
+    """End all processes of the list when the block ends; the relay, which is first, ends last."""
     started: list[_Party] = []
     try:
         yield started

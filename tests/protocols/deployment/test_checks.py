@@ -44,7 +44,7 @@ def found(paths, how, now=None):
 def test_parties_that_fit_together(folder):
     assert found(paths(folder), "wrong") == []
     told = "\n".join(found(paths(folder), "ok"))
-    assert "north: 300 records" in told and "the counts below are its own" in told
+    assert "north: 300 records" in told and "the counts below are private" in told
     variable = pooled(folder).variables["pulse"]
     counts = np.bincount(pooled(folder).codes["pulse"])
     shown = [f"{state} ({count})" for state, count in zip(variable.states, counts, strict=True)]
@@ -81,7 +81,7 @@ def rows_of(folder):
 
 def test_a_column_that_tells_nothing_is_doubtful(folder):
     change(folder / "north" / "site.toml", "age = { cut = [30, 50, 70] }", "age.cut = [200]")
-    told = "north: age: le_200 (300), gt_200 (0): no two states have records"
+    told = "north: age: le_200 (300), gt_200 (0): only one state has records"
     assert any(text.startswith(told) for text in found(paths(folder), "warning"))
     path, rows = rows_of(folder)
     path.write_text("\n".join([rows[0], *(",,".join(row.split(",")[::2]) for row in rows[1:])]))
@@ -117,7 +117,7 @@ def test_data_that_have_changed_since_the_latest_study_are_doubtful(folder):
     file.folder.mkdir()
     with closing(SiteMemory(file.memory)) as memory:
         memory.commit(b"study", read_data(file).codes)
-    told = "not as in the latest study, which cannot be gone on with"
+    told = "not as in the latest study, which cannot be resumed"
     assert not any(told in text for text in found([site], "warning"))
     path, rows = rows_of(folder)
     rows[1] = rows[1].replace(",f", ",?").replace(",m", ",f").replace(",?", ",m")
@@ -141,7 +141,7 @@ def test_a_key_that_is_pinned_wrong_is_found_beside_its_owners_file(folder):
     changed_key(folder / "north" / "site.toml", "south", encode_public(own[::-1]))
     assert found([folder / "north" / "site.toml"], "wrong") == []
     (wrong,) = found(paths(folder), "wrong")
-    assert wrong.endswith("north/site.toml: pins another public key than south has")
+    assert wrong.endswith("north/site.toml: pins a key of south that south does not use")
 
 
 def test_each_mistake_is_told_and_the_rest_checked_all_the_same(folder):
@@ -150,14 +150,14 @@ def test_each_mistake_is_told_and_the_rest_checked_all_the_same(folder):
     change(folder / "east" / "site.toml", "[policy]", "[polici]")
     wrong = found(paths(folder), "wrong")
     assert len(wrong) == 3
-    assert "polici: unknown table" in wrong[0] and "can be read by others" in wrong[1]
+    assert "polici: unknown table" in wrong[0] and "other users can read" in wrong[1]
     assert wrong[2].endswith("south/records.csv: no such file")
 
 
 def test_too_few_records_for_the_policy(folder):
     change(folder / "north" / "site.toml", "fewest_records = 10", "fewest_records = 301")
     (wrong,) = found([folder / "north" / "site.toml"], "wrong")
-    assert wrong == "north: 300 records: its policy wants 301 in a table"
+    assert wrong == "north: 300 records: its policy requires 301"
 
 
 def test_certificates_are_looked_at(folder, monkeypatch):
@@ -174,21 +174,22 @@ def test_certificates_are_looked_at(folder, monkeypatch):
         (folder / "dealer" / name).write_bytes((folder / "analyst" / name).read_bytes())
     wrong = found(paths(folder), "wrong")
     assert any("in the name of analyst, not of dealer" in text for text in wrong)
-    assert any("show one certificate" in text for text in wrong)
+    assert any("show the same certificate" in text for text in wrong)
 
 
 def test_what_init_refuses(tmp_path, folder):
     with pytest.raises(ValueError, match="a new or empty folder"):
         init(folder, Names(("a",)))
-    for sites, reason in (((), "one site at least"), (("a", "a"), "twice"), (("dealer",), "twice")):
+    mistakes = (((), "name at least one site"), (("a", "a"), "twice"), (("dealer",), "twice"))
+    for sites, reason in mistakes:
         with pytest.raises(ValueError, match=reason):
             Names(sites)
-    with pytest.raises(ValueError, match="no address"):
+    with pytest.raises(ValueError, match="not an address"):
         init(tmp_path / "x", Names(("a",)), relay_address="here")
-    with pytest.raises(ValueError, match=r"relay\.org:1: practice, without certificates, is for"):
+    with pytest.raises(ValueError, match=r"--practice needs a relay on this machine, got relay"):
         init(tmp_path / "x", Names(("a",)), practice=True, relay_address="relay.org:1")
     assert not (tmp_path / "x").exists()
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError, match="not a valid name"):
         party_name("x" * 64)
 
 

@@ -66,8 +66,8 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('name = "north"', 'name = "north pole"', "line 2: site.name: 'north pole' is no name"),
-        ('name = "north"', 'name = "server"', "site.name: 'server' is no name"),
+        ('name = "north"', 'name = "north pole"', "line 2: site.name: 'north pole' is not a valid name"),
+        ('name = "north"', 'name = "server"', "site.name: 'server' is not a valid name"),
         ('key = "north.key"', "keys = 1", "line 1: site.key: missing; expected a text"),
         ('file = "records.csv"', "file = 1", "data.file: must be the path of a file, got 1"),
         ("fewest_records = 10", "fewest_records = 0", "policy.fewest_records: must be a whole"),
@@ -80,15 +80,15 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
         ('"sex" = {}', "sex = { bins = 0.1, cut = [1] }", "cut and bins exclude each other"),
         ('"sex" = {}', "id = {}", "data.id_column: 'id' is also in [variables]"),
         ('"sex" = {}', "sex = 1", "variables.sex: must be a table, got 1"),
-        ('address = "127.0.0.1:8102"', 'address = "here"', "relay.address: 'here' is no address"),
-        ('address = "127.0.0.1:8102"', 'address = "h:99999"', "is no address: HOST:PORT"),
-        ('address = "127.0.0.1:8102"', 'address = "h:80"', "certificates are wanted"),
+        ('address = "127.0.0.1:8102"', 'address = "here"', "relay.address: 'here' is not an address"),
+        ('address = "127.0.0.1:8102"', 'address = "h:99999"', "is not an address: expected HOST:PORT"),
+        ('address = "127.0.0.1:8102"', 'address = "h:80"', "root, certificate and key are missing"),
         ("[peers]", "[peer]", "peer: unknown table; expected site"),
         ('name = "dealer"', 'name = "north"', "dealer: 'north': a site has that name, the dealer"),
         ('name = "dealer"', 'name = "south"', "a site has that name, the dealer is another party"),
         ('name = "analyst"', 'name = "dealer"', "the dealer has that name, the analyst is another"),
         ('name = "analyst"', 'name = "east"', "a site has that name, the analyst is another"),
-        ('name = "dealer"', 'name = "relay"', "'relay' is no name"),
+        ('name = "dealer"', 'name = "relay"', "'relay' is not a valid name"),
         ("south = ", "north = ", "peers.north: this site's own name"),
         ('id_column = "id"', "record_key = 'id'", "line 8: data.record_key: record_key is now "
          "called id_column"),
@@ -161,7 +161,7 @@ def test_nobody_is_the_relay(folder, name):
     """Its name is taken, so that no dealer, analyst or site has its certificate."""
     for file, party in (("dealer/dealer", "dealer"), ("analyst/study", "analyst")):
         change(folder / f"{file}.toml", f'name = "{party}"', f'name = "{name}"')
-        with pytest.raises(ValueError, match=f"'{name}' is no name"):
+        with pytest.raises(ValueError, match=f"'{name}' is not a valid name"):
             read_any(folder / f"{file}.toml")
 
 
@@ -182,8 +182,8 @@ def test_a_file_without_sites_and_one_of_nobody(folder, tmp_path):
     study = folder / "analyst" / "study.toml"
     text = study.read_text()
     study.write_text(text[: text.index("north = ")] + text[text.index("[learning]") :])
-    with pytest.raises(ValueError, match="sites: at least one site is wanted"):
+    with pytest.raises(ValueError, match="sites: it is empty; name at least one"):
         StudyFile.read(study)
     (tmp_path / "x.toml").write_text("a = 1\n")
-    with pytest.raises(ValueError, match="no file of a site, dealer, study or relay"):
+    with pytest.raises(ValueError, match="not the file of a site, dealer, study or relay"):
         read_any(tmp_path / "x.toml")

@@ -44,7 +44,7 @@ def test_a_private_key_is_its_owners_alone_and_never_overwritten(tmp_path):
 def test_a_private_key_that_others_can_read_is_refused(tmp_path, mode):
     write_private(tmp_path / "a.key", KEYS)
     (tmp_path / "a.key").chmod(mode)
-    with pytest.raises(ValueError, match=r"can be read by others: chmod 600 .*a\.key"):
+    with pytest.raises(ValueError, match=r"other users can read .*: chmod 600 .*a\.key"):
         read_private(tmp_path / "a.key")
 
 
@@ -53,7 +53,7 @@ def test_what_is_no_key_is_refused_and_not_shown(tmp_path, change):
     write_private(tmp_path / "a.key", KEYS)
     secret = (tmp_path / "a.key").read_text()
     (tmp_path / "a.key").write_text(str(change(secret)))
-    with pytest.raises(ValueError, match="is no private key") as caught:
+    with pytest.raises(ValueError, match="is not a private key") as caught:
         read_private(tmp_path / "a.key")
     assert secret.splitlines()[1][:8] not in str(caught.value)
 
@@ -61,5 +61,5 @@ def test_what_is_no_key_is_refused_and_not_shown(tmp_path, change):
 def test_what_is_no_file(tmp_path):
     with pytest.raises(ValueError, match="No such file"):
         read_private(tmp_path / "none")
-    with pytest.raises(ValueError, match="is no file"):
+    with pytest.raises(ValueError, match="is not a file"):
         read_private(tmp_path)
