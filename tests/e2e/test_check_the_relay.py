@@ -132,7 +132,7 @@ def test_a_name_that_nobody_has_is_wrong(monkeypatch):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    reason = "wrong: is at no machine that is known here (Name or service not known)"
+    reason = "wrong: has an unknown host (Name or service not known)"
     assert said(check._reach_relay, "relay.example.org:8102", None) == reason
 
 

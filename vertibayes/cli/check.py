@@ -83,7 +83,7 @@ def _reach_relay(relay: RelayAddress) -> str | None:
         return "listens, but does not answer"
     except OSError as error:
         reason = getattr(error, "verify_message", "") or type(error).__name__
-        raise ValueError(f"shows no certificate of this root ({reason})") from None
+        raise ValueError(f"shows no certificate of a relay of this root ({reason})") from None
     if (("commonName", RELAY),) not in shown.get("subject", ()):
         raise ValueError("shows a certificate that is not in the name of relay")
     return None

@@ -49,7 +49,7 @@ def test_parties_that_fit_together(folder):
     counts = np.bincount(pooled(folder).codes["pulse"])
     shown = [f"{state} ({count})" for state, count in zip(variable.states, counts, strict=True)]
     assert len(shown) == 3 and f"south: pulse: {', '.join(shown)}" in told.splitlines()
-    assert "north: remembers nothing: a new site" in told
+    assert "north: remembers nothing: it is a new site" in told
     for party in (*SITES, "dealer", "analyst"):
         public = read_private(folder / party / f"{party}.key").public
         assert f"{party}: public key {encode_public(public)}" in told
