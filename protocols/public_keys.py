@@ -1,7 +1,8 @@
 """Public keys as people handle them.
 
 A public key is `vb1:` and 48 characters: 32 bytes of X25519 and four of their SHA-256, so that a
-slip of the pen is an error at once and not a connection that never comes.
+slip of the pen is an error at once and not a connection that never comes. A colon and 48 characters
+more are the same of Ed25519, with which its owner signs in masked sums.
 """
 
 from __future__ import annotations
@@ -10,33 +11,65 @@ import base64
 import binascii
 import hashlib
 
-from mpc.randomness import KEY_BYTES
+from mpc.randomness import KEY_BYTES, KeyPair
+from mpc.signing import SigningKey
 
 PREFIX = "vb1:"
 CHECK_BYTES = 4
 
 
+def public_text(keys: KeyPair) -> str:
+    """Return both public keys of a key pair's owner as text: what the other parties pin."""
+    return f"{encode_public(keys.public)}:{_encode(SigningKey.of(keys).public)}"
+
+
 def encode_public(public: bytes) -> str:
-    """Return a public key as text."""
-    check = hashlib.sha256(public).digest()[:CHECK_BYTES]
-    return PREFIX + base64.urlsafe_b64encode(public + check).decode()
+    """Return a public key of X25519 as text."""
+    return PREFIX + _encode(public)
 
 
 def decode_public(text: str) -> bytes:
-    """Take `encode_public` back.
+    """Return the X25519 key of `public_text` or `encode_public`.
 
     Raises
     ------
     ValueError
-        If it is no public key, or one with a slip.
+        If it is not a public key, or has a slip.
     """
+    return _parts(text)[0]
+
+
+def decode_signing(text: str) -> bytes:
+    """Return the Ed25519 key of `public_text`; nothing if the text is of X25519 alone.
+
+    Raises
+    ------
+    ValueError
+        As `decode_public`.
+    """
+    return b"".join(_parts(text)[1:])
+
+
+def _parts(text: str) -> list[bytes]:
     if not text.startswith(PREFIX):
-        raise ValueError(f"a public key is wanted, as `vertibayes keygen` prints it: {PREFIX}...")
+        raise ValueError(f"expected a public key, as `vertibayes keygen` prints it: {PREFIX}...")
+    parts = text[len(PREFIX) :].split(":")
+    if len(parts) > 2:
+        raise ValueError("a public key with a slip in it: it has more than two parts")
+    return [_decode(part) for part in parts]
+
+
+def _encode(public: bytes) -> str:
+    check = hashlib.sha256(public).digest()[:CHECK_BYTES]
+    return base64.urlsafe_b64encode(public + check).decode()
+
+
+def _decode(text: str) -> bytes:
     try:
-        found = base64.b64decode(text[len(PREFIX) :], altchars=b"-_", validate=True)
+        content = base64.b64decode(text, altchars=b"-_", validate=True)
     except binascii.Error:
-        raise ValueError("a public key with a slip in it: no base64") from None
-    public, check = found[:KEY_BYTES], found[KEY_BYTES:]
+        raise ValueError("a public key with a slip in it: not base64") from None
+    public, check = content[:KEY_BYTES], content[KEY_BYTES:]
     if len(public) < KEY_BYTES or check != hashlib.sha256(public).digest()[:CHECK_BYTES]:
         raise ValueError("a public key with a slip in it: its last characters do not fit")
     return public

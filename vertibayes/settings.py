@@ -126,6 +126,10 @@ MEMBERSHIP = (  # of parties between machines
             least=0, below=1),
     Setting("most_records", "whole", "Maximum number of records of a party in a release.", least=1),
 )  # fmt: skip
+PREDICT = Setting(
+    "predict", "whole", "vdpnb between machines: number of records, first by identifier, "
+    "whose class is predicted over the sites.", least=1,
+)  # fmt: skip
 PARTIES = Setting(
     "parties", "whole", "Number of parties to which the records or columns are dealt.", REQUIRED
 )

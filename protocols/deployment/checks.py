@@ -25,7 +25,7 @@ from protocols.deployment.files import (
 from protocols.deployment.parts import RelayAddress
 from protocols.deployment.tables import TomlFile
 from protocols.errors import words
-from protocols.public_keys import encode_public
+from protocols.public_keys import public_text
 from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
@@ -189,9 +189,9 @@ def _check_file(
 
 
 def _check_key(findings: Findings, file: PartyFile) -> bytes:
-    public = own_keys(file).public
-    findings.say("ok", f"{file.party}: public key {encode_public(public)}; others must pin it")
-    return public
+    keys = own_keys(file)
+    findings.say("ok", f"{file.party}: public key {public_text(keys)}; others must pin it")
+    return keys.public
 
 
 def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None:

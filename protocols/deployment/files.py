@@ -28,6 +28,7 @@ from protocols.deployment.parts import (
     pinned_party,
     policy_of,
     relay_of,
+    signing_keys,
     variables_of,
 )
 from protocols.deployment.tables import TomlFile
@@ -40,6 +41,9 @@ STUDY = (
     Setting("memory", "size", "Memory that one query may take at a party; as much as the sites "
             "allow if not given."),
 )  # fmt: skip
+
+STATES = Setting("", "texts", "The states of a variable, in order.", least=2)
+COUNT = Setting("", "whole", "How many records have a class.", least=0)
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class SiteFile:
     dealer: Party
     analyst: Party
     pinned: Mapping[Party, bytes]
+    signing: Mapping[Party, bytes]
     relay: RelayAddress
 
     @classmethod
@@ -86,6 +91,7 @@ class SiteFile:
             dealer=dealer[0],
             analyst=analyst[0],
             pinned=dict([*peers.items(), dealer, analyst]),
+            signing=signing_keys(file, "peers"),
             relay=relay,
         )
 
@@ -138,7 +144,11 @@ class DealerFile:
 
 @dataclass(frozen=True)
 class StudyFile:
-    """An analyst's study; its tables [learning] and [validation] are read by the learners."""
+    """An analyst's study; its tables [learning] and [validation] are read by the learners.
+
+    `states` declares the states of variables, `class_counts` the number of records of each class:
+    naive Bayes needs them where the sites' data must not tell them.
+    """
 
     kind: ClassVar[str] = "study"
     source: TomlFile = field(repr=False)
@@ -148,6 +158,9 @@ class StudyFile:
     sites: tuple[Party, ...]
     dealer: Party
     pinned: Mapping[Party, bytes]
+    signing: Mapping[Party, bytes]
+    states: Mapping[str, tuple[str, ...]]
+    class_counts: Mapping[str, int]
     variables: tuple[str, ...]
     memory: int | None
     relay: RelayAddress
@@ -157,7 +170,8 @@ class StudyFile:
         """Read and check a study's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "study", "analyst", "dealer", "sites", "learning", "validation", "relay"
-        file.check(known)
+        file.check((*known, "states", "class_counts"))
+        states, counts = file.table("states"), file.table("class_counts")
         study = file.table("study")
         folder, values = study.path("folder", "study"), study.take_all(STUDY)
         study.end()
@@ -176,6 +190,9 @@ class StudyFile:
             sites=tuple(sites),
             dealer=dealer[0],
             pinned=dict([*sites.items(), dealer]),
+            signing=signing_keys(file, "sites"),
+            states={name: states.take(replace(STATES, name=name)) for name in states.values},
+            class_counts={name: counts.take(replace(COUNT, name=name)) for name in counts.values},
             relay=relay,
             **values,
         )

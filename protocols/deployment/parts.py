@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mpc.rounds import Party
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
-from protocols.public_keys import decode_public
+from protocols.public_keys import decode_public, decode_signing
 from protocols.settings import SITE_DATA, VARIABLE, Setting
 from protocols.transports.cells import Certificates
 from protocols.transports.nvflare import NAME, RESERVED
@@ -178,6 +178,12 @@ def pinned_keys(table: Table) -> dict[Party, bytes]:
             raise table.error(name, str(error)) from None
         pinned[name] = table.made(name, decode_public)
     return pinned
+
+
+def signing_keys(file: TomlFile, table: str) -> dict[Party, bytes]:
+    """Return the signing keys of the parties that a table names, of those that have one."""
+    keys = {name: decode_signing(str(text)) for name, text in file.table(table).values.items()}
+    return {name: key for name, key in keys.items() if key}
 
 
 def check_sites(file: TomlFile, sites: Mapping[Party, bytes]) -> None:

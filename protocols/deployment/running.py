@@ -14,6 +14,7 @@ from pathlib import Path
 from traceback import extract_tb
 
 from mpc.randomness import KeyPair
+from mpc.rounds import Party
 from protocols.deployment.certificates import check_certificate
 from protocols.deployment.data import read_data
 from protocols.deployment.files import (
@@ -66,12 +67,20 @@ def site_role(file: SiteFile) -> Iterator[SiteRole]:
             policy=file.policy,
             memory=memory,
             ledger=ledger,
+            analyst_key=file.pinned[file.analyst],
+            signing_keys=file.signing,
         )
 
 
 def dealer_role(file: DealerFile) -> DealerRole:
     """Read the dealer's key; as `site_role`."""
-    return DealerRole(file.party, own_keys(file), _all_but_the_analyst(file), file.policy)
+    return DealerRole(
+        file.party,
+        own_keys(file),
+        _all_but_the_analyst(file),
+        file.policy,
+        analyst=file.analyst,
+    )
 
 
 def _all_but_the_analyst(file: SiteFile | DealerFile) -> dict[str, bytes]:
@@ -126,13 +135,51 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def study_session(file: StudyFile, waiting: Waiting = unsaid) -> Iterator[Session]:
-    """Connect as the analyst and begin a session; `waiting` gets the parties not yet connected."""
-    keys = own_keys(file)
-    with _mailbox(file, keys) as mailbox:
+    """Connect as the analyst, and begin a session; `waiting` is called with the late parties."""
+    with _analyst(file) as (mailbox, role):
         transport = NetworkTransport(mailbox, (*file.sites, file.dealer), waiting)
-        role = AnalystRole(file.party, public_keys=dict(file.pinned), keys=keys)
         with Session(role, transport, CONVERSATIONS) as session:
             yield session
+
+
+@contextmanager
+def star_session(
+    file: StudyFile, most_absent: int, waiting: Waiting = unsaid
+) -> Iterator[tuple[Session, frozenset[Party]]]:
+    """Connect as the analyst, and begin a session with sites that need not know each other.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study; its dealer takes no part.
+    most_absent : int
+        How many of its sites may be missing.
+    waiting : callable, optional
+        As of `NetworkTransport`.
+
+    Yields
+    ------
+    session : Session
+        With the sites that are there.
+    absent : frozenset of Party
+        The sites that are missing.
+    """
+    with _analyst(file) as (mailbox, role):
+        transport = NetworkTransport(
+            mailbox, file.sites, waiting, star=True, most_absent=most_absent
+        )
+        with Session(role, transport, CONVERSATIONS) as session:
+            yield session, transport.absent
+
+
+@contextmanager
+def _analyst(file: StudyFile) -> Iterator[tuple[Mailbox, AnalystRole]]:
+    keys = own_keys(file)
+    role = AnalystRole(
+        file.party, public_keys=dict(file.pinned), signing_keys=dict(file.signing), keys=keys
+    )
+    with _mailbox(file, keys) as mailbox:
+        yield mailbox, role
 
 
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Party
 from protocols.deployment.keys import write_private
 from protocols.deployment.parts import address, is_this_machine, party_names
-from protocols.public_keys import encode_public
+from protocols.public_keys import public_text
 from protocols.transports.mailbox import RELAY
 
 PRACTICE_ADDRESS = "127.0.0.1:8102"
@@ -181,7 +181,7 @@ def init(
 def _new_key(folder: Path, name: Party) -> str:
     keys = KeyPair.generate(SystemRandomness())
     write_private(folder / name / f"{name}.key", keys)
-    return encode_public(keys.public)
+    return public_text(keys)
 
 
 @dataclass(frozen=True)

@@ -153,8 +153,8 @@ def test_an_analyst_learns_from_python(capsys, folder, monkeypatch):
     assert found["structure"] == wanted and wanted.edges and found["model"].check_model()
     cpts = fit_cpts(plain, wanted, pseudo_count=0.5).cpts
     assert all(np.array_equal(found["network"].cpts[name], cpts[name]) for name in cpts)
-    assert "300 records, edges [(" in capsys.readouterr().out and found["asked"]
-    assert runpy.run_path(str(EXAMPLE / "analyst" / "learn.py"))["asked"] == 0
+    assert "300 records, edges [(" in capsys.readouterr().out and found["calls"]
+    assert runpy.run_path(str(EXAMPLE / "analyst" / "learn.py"))["calls"] == 0
     assert SiteFile.read(folder / "north" / "site.toml").ledger.exists()
 
 

@@ -92,11 +92,11 @@ def _keygen(
     """
     from mpc.randomness import KeyPair, SystemRandomness
     from protocols.deployment.keys import write_private
-    from protocols.public_keys import encode_public
+    from protocols.public_keys import public_text
 
     keys = KeyPair.generate(SystemRandomness())
     write_private(out, keys)
-    sys.stdout.write(encode_public(keys.public) + "\n")
+    sys.stdout.write(public_text(keys) + "\n")
 
 
 @commands.command("init")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +32,7 @@ from vertibayes.cli.outputs import (
     write_folder,
     write_json,
     write_model,
+    write_rows,
     write_text,
 )
 from vertibayes.records import read_records
@@ -146,14 +147,9 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     except SpentError as error:
         keep_ledger(error.ledger, out)
         raise
-    warnings = [*doubts, *more, *_doubts(request, schema, training), *learned.warnings]
-    seconds = perf_counter() - start
-    summary = _summary(request, schema, learned, training, tested, seconds) | {"warnings": warnings}
-    warn(warnings)
-    _write(out, learned, summary)
-    if not quiet:
-        sys.stdout.write(_told(summary))
-        sys.stdout.write(f"Written: {out}\n")
+    learned.warnings[:0] = [*doubts, *more, *_doubts(request, schema, training)]
+    learned.seconds, learned.records = perf_counter() - start, training.records
+    report(out, request, learned, tested, quiet=quiet)
 
 
 def _records(
@@ -162,13 +158,7 @@ def _records(
     """Return the records to learn from and those to test on, and doubts about the latter."""
     pooled = LocalData(schema.variables, {name: data.codes[name] for name in schema.variables})
     if request.test is not None:
-        found = read_records(request.test, schema.variables, missing_codes=source.missing_codes)
-        if request.target in found.lacking:
-            raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
-        gaps = {n: np.full(found.data.records, len(schema.variables[n].states))
-                for n in found.lacking}  # fmt: skip
-        tested = LocalData(schema.variables, {**found.data.codes, **gaps})
-        return pooled, _scorable(tested, request), found.doubts(request.test)
+        return pooled, *read_tested(request, schema, source.missing_codes)
     if request.holdout is None:
         return pooled, None, []
     held = round(request.holdout * pooled.records)
@@ -180,6 +170,37 @@ def _records(
     order = np.random.default_rng(source.seed).permutation(pooled.records)
     tested = _scorable(pooled.rows(np.sort(order[:held])), request)
     return pooled.rows(np.sort(order[held:])), tested, []
+
+
+def read_tested(
+    request: Request, schema: Schema, missing_codes: Sequence[str] = ()
+) -> tuple[LocalData, list[str]]:
+    """Read the records of ``--test`` that have a class, and what to warn of.
+
+    Parameters
+    ----------
+    request : Request
+        Names the file.
+    schema : Schema
+        The class and the features, with their states.
+    missing_codes : sequence of str, default=()
+        Values that mean missing.
+
+    Raises
+    ------
+    ValueError
+        If the file has no column of the class, or no record with a class.
+    """
+    assert request.test is not None  # it was asked for
+    read = read_records(request.test, schema.variables, missing_codes=missing_codes)
+    if request.target in read.lacking:
+        raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
+    absent = {
+        name: np.full(read.data.records, len(schema.variables[name].states))
+        for name in read.lacking
+    }
+    tested = LocalData(schema.variables, {**read.data.codes, **absent})
+    return _scorable(tested, request), read.doubts(request.test)
 
 
 def _scorable(tested: LocalData, request: Request) -> LocalData:
@@ -222,53 +243,78 @@ def _doubts(request: Request, schema: Schema, training: LocalData) -> Iterator[s
         yield f"--epsilon {request.epsilon:g}: more than {MUCH} protects next to nothing"
 
 
-def _summary(
-    request: Request,
-    schema: Schema,
-    learned: Learned,
-    training: LocalData,
-    tested: LocalData | None,
-    seconds: float,
-) -> dict[str, Any]:
-    """Return the summary of a run as JSON data."""
+def summary_of(request: Request, learned: Learned, tested: LocalData | None) -> dict[str, Any]:
+    """Return the summary of a run as JSON data.
+
+    Parameters
+    ----------
+    request : Request
+        The options.
+    learned : Learned
+        The model, and what it has cost and revealed.
+    tested : LocalData or None
+        The records that it was tested on.
+    """
     return {
         "version": __version__,
         "method": request.method,
         "target": request.target,
-        "records": training.records,
+        "records": learned.records,
         "parties": request.parties,
         "sites": {site: list(names) for site, names in learned.sites.items()},
         "variables": {
             name: {"states": list(v.states), "missing": v.missing}
-            for name, v in schema.variables.items()
+            for name, v in learned.model.schema.variables.items()
         },
         "options": {n: str(v) if isinstance(v, Path) else v for n, v in asdict(request).items()},
         "promise": learned.promise,
-        "seconds": {"test": round(learned.test_seconds, 4), "total": round(seconds, 4)},
+        "seconds": {"test": round(learned.test_seconds, 4), "total": round(learned.seconds, 4)},
         "rounds": learned.rounds,
         "bytes": {"total": sum(learned.bytes.values()), "sent_by": dict(learned.bytes)},
         "opened": {"tables": len(learned.ledger.tables), "cells": learned.ledger.cells},
-        "test": None if tested is None else _score(request, schema, learned, training, tested),
+        "test": None if tested is None else _score(learned, tested),
+        "warnings": learned.warnings,
     }
 
 
-def _score(
-    request: Request, schema: Schema, learned: Learned, training: LocalData, tested: LocalData
-) -> dict[str, Any]:
+def _score(learned: Learned, tested: LocalData) -> dict[str, Any]:
     """Return how well the tested records were classified, beside the most frequent class."""
     assert learned.log_proba is not None  # they were tested
-    truth, states = _classes(tested, request.target), schema.target.states
-    counts = np.bincount(_classes(training, request.target), minlength=len(states))
-    found = auc(truth, np.exp(learned.log_proba), states)
+    model, target = learned.model, learned.model.schema.target
+    truth = _classes(tested, target.name)
+    areas = auc(truth, np.exp(learned.log_proba), target.states)
     return {
         "records": tested.records,
         "predicted_by": learned.predicted_by,
         "accuracy": float((learned.log_proba.argmax(axis=1) == truth).mean()),
-        "accuracy_of_the_most_frequent_class": float(
-            (truth == counts[: len(states)].argmax()).mean()
-        ),
-        "auc": found.auc,
+        "accuracy_of_the_most_frequent_class": float((truth == model.class_count_.argmax()).mean()),
+        "auc": areas.auc,
     }
+
+
+def report(
+    out: Path, request: Request, learned: Learned, tested: LocalData | None, *, quiet: bool
+) -> None:
+    """Write and print a run's results.
+
+    Parameters
+    ----------
+    out : Path
+        The folder for the results.
+    request : Request
+        The options.
+    learned : Learned
+        The model, and what it has cost and revealed.
+    tested : LocalData or None
+        The records that it was tested on.
+    quiet : bool
+        Whether to print warnings only.
+    """
+    summary = summary_of(request, learned, tested)
+    warn(learned.warnings)
+    _write(out, learned, summary)
+    if not quiet:
+        sys.stdout.write(_told(summary) + f"Written: {out}\n")
 
 
 def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
@@ -280,6 +326,9 @@ def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
         write_json(part / "ledger.json", learned.ledger.as_json())
         write_json(part / "summary.json", summary)
         write_text(part / "structure.svg", draw(network.structure, learned.holders))
+        if learned.predictions:
+            header = "record", "class", *learned.model.schema.target.states
+            write_rows(part / "predictions.csv", [header, *learned.predictions])
 
     write_folder(out, write)
 
@@ -287,7 +336,7 @@ def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
 def _told(summary: Mapping[str, Any]) -> str:
     """Return a run in a few lines."""
     lines = [
-        f"{summary['records']} records, {len(summary['variables']) - 1} features, "
+        f"{summary['records'] or 'unknown'} records, {len(summary['variables']) - 1} features, "
         f"{summary['parties']} parties; {summary['method']}, noise {summary['options']['noise']}",
         f"seconds: {summary['seconds']['total']:.3f}, of it tests {summary['seconds']['test']:.3f}",
         f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",

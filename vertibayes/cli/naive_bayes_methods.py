@@ -71,6 +71,16 @@ class Learned:
         Of each column, for the drawing.
     log_proba : ndarray of shape (n, n_classes), optional
         Of the tested records.
+    predicted_by : str
+        How these were predicted.
+    test_seconds, seconds : float
+        What the test took, and everything.
+    records : int or None
+        How many it was learned from; None where nobody knows.
+    predictions : list of tuple
+        For each record predicted over the sites: its place, its class, each class's probability.
+    warnings : list of str
+        What the user should know.
     """
 
     model: NaiveBayes
@@ -83,6 +93,9 @@ class Learned:
     log_proba: Floats | None = None
     predicted_by: str = "the model"
     test_seconds: float = 0.0
+    seconds: float = 0.0
+    records: int | None = None
+    predictions: list[tuple[object, ...]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -144,11 +157,11 @@ def _revealed(columns: Columns, split: Split) -> Learned:
     holders = {name: site for site, names in sites.items() for name in names}
     warnings = [found.sentence()] if found.cells else []
     return Learned(
-        model, None, ledger, _sent_by(traffic), traffic.rounds, sites, holders, warnings=warnings
+        model, None, ledger, sent_by(traffic), traffic.rounds, sites, holders, warnings=warnings
     )
 
 
-def _sent_by(traffic: Traffic) -> dict[str, int]:
+def sent_by(traffic: Traffic) -> dict[str, int]:
     """Return the bytes that each party sent."""
     sent: dict[str, int] = {}
     for (sender, _), count in traffic.bytes_sent.items():
@@ -178,7 +191,7 @@ def _noisy(request: Request, columns: Columns, split: Split) -> Learned:
     ledger.note(f"the counts of each {target}", "the records", (*split.holders, ANALYST))
     holders = {n: site for site, names in split.holders.items() for n in names}
     return Learned(
-        model_of(split, tables), noise.promise(split.schema), ledger, _sent_by(traffic),
+        model_of(split, tables), noise.promise(split.schema), ledger, sent_by(traffic),
         traffic.rounds, split.holders, {target: ALL_SITES, **holders},
     )  # fmt: skip
 
@@ -200,7 +213,7 @@ def _test(
         learned.log_proba = log_proba(joint)
         learned.ledger.facts += federation.session.role.ledger.facts
         sent, learned.rounds = (
-            _sent_by(federation.traffic),
+            sent_by(federation.traffic),
             learned.rounds + federation.traffic.rounds,
         )
     learned.test_seconds = perf_counter() - start
@@ -242,7 +255,7 @@ def learn_horizontal(
         )
         raise SpentError(reason, ledger) from None
     promise = study.promise_.to_json() if study.promise_ is not None else None
-    learned = Learned(study.model_, promise, ledger, _sent_by(traffic), traffic.rounds)
+    learned = Learned(study.model_, promise, ledger, sent_by(traffic), traffic.rounds)
     if promise is None:
         (tables,) = apart(schema.statistics, schema.variables, study.model_.sums_)
         shown = disclosure([(Rows(), table) for table in tables], training.records)

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -237,10 +237,13 @@ def _write_records(path: Path, data: SiteData) -> None:
         np.array([*variable.states, ""])[data.codes[name]]
         for name, variable in data.variables.items()
     ]
+    write_rows(path, [data.variables, *zip(*columns, strict=True)])
+
+
+def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    """Write rows as CSV, the header first; as `write_text`."""
     with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(data.variables)
-        writer.writerows(zip(*columns, strict=True))
+        csv.writer(file).writerows(rows)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -27,7 +27,15 @@ from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
 from vertibayes.learning import Options, checks
 from vertibayes.secure_counter import SecureCounter
-from vertibayes.settings import LEARNER, LEARNING, MEMBERSHIP, NAIVE_BAYES, TEST, VALIDATION
+from vertibayes.settings import (
+    LEARNER,
+    LEARNING,
+    MEMBERSHIP,
+    NAIVE_BAYES,
+    PREDICT,
+    TEST,
+    VALIDATION,
+)
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
 
@@ -70,9 +78,7 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     check_folder(out)
     file = StudyFile.read(path)
     if learner_of(file) == "naive_bayes":
-        from vertibayes.cli.naive_bayes_study import (  # type: ignore[import-not-found]
-            run_naive_bayes_study,
-        )
+        from vertibayes.cli.naive_bayes_study import run_naive_bayes_study
 
         run_naive_bayes_study(file, out, quiet)
         return
@@ -125,7 +131,7 @@ def check_settings(file: StudyFile) -> None:
         validations_of(file)
         return
     table = file.source.table("learning")
-    table.take_all([LEARNER, *NAIVE_BAYES, *MEMBERSHIP, *TEST])
+    table.take_all([LEARNER, *NAIVE_BAYES, *MEMBERSHIP, *TEST, PREDICT])
     table.end()
 
 

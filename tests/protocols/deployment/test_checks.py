@@ -197,5 +197,5 @@ def test_without_practice_keys_are_each_partys_own(tmp_path):
     init(tmp_path / "x", Names(("a", "b")))
     assert not list((tmp_path / "x").glob("**/*.key"))
     wrong = found(paths(tmp_path / "x"), "wrong")
-    assert len([text for text in wrong if "a public key is wanted" in text]) == 4
+    assert len([text for text in wrong if "expected a public key" in text]) == 4
     assert wrong[4].endswith("relay/server.key: No such file or directory")

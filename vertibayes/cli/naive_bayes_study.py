@@ -1,0 +1,241 @@
+"""``vertibayes learn study.toml`` with ``learner = "naive_bayes"``: the sites are processes.
+
+method = "hdpnb"    each site holds records of its own: sums over those that are there
+method = "vdpnb"    each site holds columns of the same records: tables that the sites publish
+with noise, or exact tables through a counter; predictions over the sites
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from protocols.accounting import share_of
+from protocols.deployment.files import StudyFile
+from protocols.deployment.log import start_log
+from protocols.deployment.running import star_session, study_session
+from protocols.queries import Describe, Meet, Publish
+from protocols.queries.members import Members
+from protocols.queries.publish import RecordNoise
+from protocols.queries.scoring import Split
+from protocols.queries.terms import Terms
+from protocols.schema import Schema
+from protocols.session import Session
+from protocols.transports.network import unsaid
+from protocols.variables import Variable
+from vertibayes.cli.learn import ledger_kept
+from vertibayes.cli.naive_bayes import Request, read_tested, report
+from vertibayes.cli.naive_bayes_methods import Learned, sent_by
+from vertibayes.cli.study import tell_waiting
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.distributed import learn_sums
+from vertibayes.naive_bayes.vertical import (
+    log_proba,
+    model_of,
+    most_probable,
+    predict_joint_log_proba,
+    tables_of,
+)
+from vertibayes.settings import LEARNER, MEMBERSHIP, NAIVE_BAYES, PREDICT, TEST
+from vertibayes.study import counter_of
+from vertibayes.table_file import TableFile
+
+FOUND_STATES = (
+    "the states of the variables are those that the sites described, with their numbers of "
+    "records: epsilon does not cover these; declare [states] in the study to describe nothing"
+)
+
+
+@dataclass(frozen=True)
+class _Study:
+    """A study's file, its options, and where its results go."""
+
+    file: StudyFile
+    request: Request
+    membership: Mapping[str, Any]
+    predict: int
+    out: Path
+    quiet: bool
+
+    @property
+    def waiting(self) -> Any:
+        """What tells of sites that have not connected."""
+        return unsaid if self.quiet else tell_waiting
+
+
+def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
+    """Learn naive Bayes over the sites of a study, and write the results.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study.
+    out : Path
+        The folder for the results.
+    quiet : bool
+        Whether to print errors and warnings only.
+
+    Raises
+    ------
+    ValueError
+        If the study's settings cannot be used; the message names the key.
+    """
+    table = file.source.table("learning")
+    values = table.take_all([LEARNER, *NAIVE_BAYES, *TEST])
+    membership, predict = table.take_all(MEMBERSHIP), table.take(PREDICT)
+    table.end()
+    del values["learner"]
+    try:
+        request = Request(**values, parties=len(file.sites)).checked()
+    except ValueError as error:
+        raise table.error("learner", str(error).replace("--", "")) from None
+    if request.holdout is not None:
+        raise table.error("holdout", "the records lie at the sites: use test, a file of records")
+    start_log(file.party, quiet=quiet)
+    study = _Study(file, request, membership, predict or 0, out, quiet)
+    start = perf_counter()
+    learned = (_sums if request.method == "hdpnb" else _columns)(study)
+    learned.seconds = perf_counter() - start
+    tested = None
+    if request.test is not None:
+        tested, more = read_tested(request, learned.model.schema)
+        learned.warnings += more
+        learned.log_proba = learned.model.predict_log_proba(tested)
+    report(out, request, learned, tested, quiet=quiet)
+
+
+# ---- sites that hold records ---------------------------------------------------------------------
+
+
+def _sums(study: _Study) -> Learned:
+    """Learn from sums over the sites that are there."""
+    file, request, membership = study.file, study.request, study.membership
+    if membership["most_records"] is None:
+        raise file.source.error(("learning", "most_records"), "declare the most records of a site")
+    if len(file.sites) < 2:
+        raise file.source.error(("sites",), "sums are over two sites or more")
+    most_absent = math.floor(share_of(membership["dropouts"], len(file.sites)))
+    with (
+        star_session(file, most_absent, study.waiting) as (session, absent),
+        ledger_kept(session.role.ledger, study.out),
+    ):
+        schema = _schema(study, session, absent)
+        shares = membership["dishonest"], membership["dropouts"]
+        sizes = len(file.sites), membership["most_records"]
+        terms = Terms(schema, *sizes, request.privacy(), *shares)
+        members = Members(terms, file.sites, request.via)
+        release = learn_sums(session, terms, members, absent, alpha=request.alpha)
+    promise = None if release.promise is None else release.promise.to_json()
+    traffic = session.transport.traffic
+    learned = Learned(release.model, promise, session.role.ledger, sent_by(traffic), traffic.rounds)
+    gone = sorted(set(file.sites) - set(release.parties))
+    learned.warnings += [f"not in the sums: {', '.join(gone)}"] if gone else []
+    learned.warnings += [] if file.states or promise is None else [FOUND_STATES]
+    return learned
+
+
+def _schema(study: _Study, session: Session, absent: frozenset[str]) -> Schema:
+    """Return the class and the features: as declared, or as the sites describe them."""
+    states = dict(study.file.states)
+    if not states:
+        present = tuple(site for site in study.file.sites if site not in absent)
+        for description in session.ask(Describe(present)).values():
+            for name, variable in description.named().items():
+                known = states.get(name, ())
+                new = tuple(state for state in variable.states if state not in known)
+                states[name] = (*known, *new)
+    chosen = study.file.variables or tuple(states)
+    return _schema_of(study, {name: Variable(name, states[name]) for name in chosen})
+
+
+def _schema_of(study: _Study, variables: Mapping[str, Variable]) -> Schema:
+    target = study.request.target
+    if target not in variables:
+        raise study.file.source.error(
+            ("learning", "target"), f"{target!r} is not among {', '.join(variables)}"
+        )
+    features = {name: variable for name, variable in variables.items() if name != target}
+    return Schema(variables[target], features)
+
+
+# ---- sites that hold columns ---------------------------------------------------------------------
+
+
+def _columns(study: _Study) -> Learned:
+    """Learn from tables, and predict records over the sites."""
+    with (
+        study_session(study.file, study.waiting) as session,
+        ledger_kept(session.role.ledger, study.out),
+    ):
+        learn = _exact if study.request.noise == "none" else _noisy
+        learned, split = learn(study, session)
+        if study.predict:
+            _predict(study, session, learned, split)
+    traffic = session.transport.traffic
+    learned.bytes, learned.rounds = sent_by(traffic), traffic.rounds
+    return learned
+
+
+def _exact(study: _Study, session: Session) -> tuple[Learned, Split]:
+    """Reveal exact tables: the class is at one site."""
+    file, request = study.file, study.request
+    with TableFile(file.tables) as kept:
+        counter = counter_of(file, session, kept)
+        schema = _schema_of(study, counter.variables)
+        model = NaiveBayes(schema, alpha=request.alpha).fit_counter(counter)
+        holders = {name: sites[0] for name, sites in counter.study.holders.items()}
+    split = _split(study, schema, holders, model.class_count_.astype(int).tolist())
+    learned = Learned(model, None, session.role.ledger, {}, 0, split.holders, holders)
+    learned.records = counter.records
+    return learned, split
+
+
+def _noisy(study: _Study, session: Session) -> tuple[Learned, Split]:
+    """Have each site count, add noise and publish its tables: all sites know the class."""
+    file, request = study.file, study.request
+    assert request.epsilon is not None  # the request was checked
+    if not file.class_counts:
+        raise file.source.error(
+            ("class_counts",), "declare how many records have each class, which all sites know"
+        )
+    session.ask(Meet.of(session.role, file.sites, file.dealer))
+    target = Variable(request.target, tuple(file.class_counts))
+    features: dict[str, Variable] = {}
+    holders: dict[str, str] = {}
+    for site, description in session.ask(Describe(file.sites)).items():
+        for name, variable in description.named().items():
+            if name != request.target and name in (file.variables or (name,)):
+                features[name], holders[name] = variable, site
+    split = _split(study, Schema(target, features), holders, list(file.class_counts.values()))
+    noise = RecordNoise(request.epsilon, request.accounting)
+    tables = session.ask(Publish.of(split, noise))
+    promise, ledger = noise.promise(split.schema), session.role.ledger
+    learned = Learned(model_of(split, tables), promise, ledger, {}, 0, split.holders, holders)
+    learned.records = sum(file.class_counts.values())
+    return learned, split
+
+
+def _split(study: _Study, schema: Schema, holders: Mapping[str, str], counts: list[int]) -> Split:
+    held: dict[str, list[str]] = {}
+    for name in schema.features:
+        held.setdefault(holders[name], []).append(name)
+    return Split(schema, held, counts, study.request.alpha)
+
+
+def _predict(study: _Study, session: Session, learned: Learned, split: Split) -> None:
+    """Predict the first records, in the order of their identifiers, over the sites."""
+    start = perf_counter()
+    tables = tables_of(learned.model, split.schema.categorical)
+    places, via = (0, study.predict), study.request.via
+    joint = predict_joint_log_proba(session, study.file.dealer, split, tables, places, via)
+    learned.test_seconds = perf_counter() - start
+    classes, shares = most_probable(split, joint), np.exp(log_proba(joint))
+    learned.predictions = [
+        (place, name, *row) for place, (name, row) in enumerate(zip(classes, shares, strict=True))
+    ]
