@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from mpc.randomness import KeyPair
+from mpc.signing import SigningKey
 from protocols.errors import TransportError
 from protocols.federation import ANALYST, DEALER
+from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS
 from protocols.roles import DealerRole, SiteRole
 from protocols.seal import Identity
@@ -45,6 +47,11 @@ def identity_of(party, settings):
     return Identity(party, keys[party], {p: k.public for p, k in keys.items() if p != party})
 
 
+def signing_of(settings):
+    keys = {p: KeyPair(bytes.fromhex(key)) for p, key in settings["keys"].items()}
+    return {party: SigningKey.of(pair).public for party, pair in keys.items()}
+
+
 def data_of(path):
     with np.load(path, allow_pickle=False) as file:
         notes = json.loads(file["variables"].tobytes())
@@ -65,7 +72,11 @@ def role_of(party, identity, settings):
     peers = {p: key for p, key in identity.peers.items() if p != ANALYST}
     if party == DEALER:
         return DealerRole(party, identity.keys, peers)
-    role = SiteRole(party, data_of(settings["data"][party]), identity.keys, peers)
+    role = SiteRole(
+        party, data_of(settings["data"][party]), identity.keys, peers,
+        policy=Policy(**settings.get("policy", {})),
+        analyst_key=identity.peers[ANALYST], signing_keys=signing_of(settings),
+    )  # fmt: skip
     if "memory" in settings:
         role.memory = SiteMemory(Path(settings["memory"]) / party)
         role.ledger = LedgerFile(Path(settings["memory"]) / f"{party}.jsonl")

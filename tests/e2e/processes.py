@@ -29,7 +29,7 @@ from protocols.transports.cells import Certificates
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import NetworkTransport
 from protocols.transports.nvflare import connect
-from tests.e2e.party import identity_of, save_data, stop_file
+from tests.e2e.party import identity_of, save_data, signing_of, stop_file
 
 ROOT = Path(__file__).parents[2]
 
@@ -137,7 +137,7 @@ class Processes:
 
     def __init__(
         self, folder, data, *, secure=False, patience=None, stop=None, memory=False,
-        analyst_apart=False, around=None,
+        analyst_apart=False, around=None, policy=None,
     ):  # fmt: skip
         self.folder, self.sites = folder, tuple(data)
         parties = (*data, DEALER, ANALYST)
@@ -149,7 +149,7 @@ class Processes:
         self.patience = patience or {}
         self.settings = {
             "address": self.address, "keys": keys, "data": files, "folder": str(folder),
-            "patience": self.patience,
+            "patience": self.patience, "policy": policy or {},
         }  # fmt: skip
         for party, (kind, place, *seconds) in (stop or {}).items():
             self.stop_at(party, kind, place, *seconds)
@@ -206,6 +206,15 @@ class Processes:
         transport = NetworkTransport(self.mailbox, (*self.sites, DEALER))
         role = AnalystRole(public_keys=self.mailbox.identity.peers)
         return Session(role, transport, CONVERSATIONS)
+
+    def star(self, members, most_absent=0):
+        """Begin a session with sites that need not know each other; return it and who is absent."""
+        transport = NetworkTransport(self.mailbox, members, star=True, most_absent=most_absent)
+        known = self.mailbox.identity
+        role = AnalystRole(
+            public_keys=dict(known.peers), signing_keys=signing_of(self.settings), keys=known.keys
+        )
+        return Session(role, transport, CONVERSATIONS), transport.absent
 
     def promised(self, site):
         """Return what a site's memory has committed: study -> column -> digest."""

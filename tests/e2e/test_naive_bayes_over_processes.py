@@ -1,0 +1,147 @@
+"""Naive Bayes over sites that are processes of their own, over NVFlare on loopback."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
+
+from mpc.errors import PartyGoneError
+from protocols.accounting import Privacy
+from protocols.errors import QueryRefusedError
+from protocols.federation import DEALER
+from protocols.queries import Describe, Meet, Publish
+from protocols.queries.members import Members
+from protocols.queries.publish import RecordNoise
+from protocols.queries.scoring import Logarithms, Split
+from protocols.queries.terms import Terms
+from protocols.schema import Schema
+from protocols.site.data import SiteData
+from protocols.site.statistics import LocalData
+from protocols.variables import Variable
+from tests.e2e.processes import Processes
+from vertibayes.naive_bayes.distributed import learn_sums, pooled
+from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba
+
+# CellNet leaves the sockets of attempts that failed to the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+PATIENCE = {"gone": 2.0, "probe": 0.5, "hello": 20.0}
+SCHEMA = Schema(
+    Variable("y", ("no", "yes")),
+    {"a": Variable("a", ("u", "v", "w")), "b": Variable("b", ("k", "l"))},
+)
+
+
+def site_data(seed, records=30):
+    draw = np.random.default_rng(seed)
+    codes = {n: draw.integers(0, len(v.states), records) for n, v in SCHEMA.variables.items()}
+    return SiteData(SCHEMA.variables, {n: c.astype(np.uint8) for n, c in codes.items()})
+
+
+def sums_of(data, sites, terms):
+    return pooled(terms, [LocalData(data[s].variables, data[s].codes) for s in sites]).sums_
+
+
+def killing(processes, party):
+    """Kill a party once it says that it is about to send its message."""
+
+    def kill():
+        processes.running[party].wait_for("here")
+        processes.running[party].kill()
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_twenty_parties_of_which_three_leave_two_join_and_two_are_killed(tmp_path):
+    data = {f"s{i:02}": site_data(i) for i in range(22)}
+    sites = list(data)
+    terms = Terms(SCHEMA, 22, 30, dropouts=0.2)
+    with Processes(tmp_path, data, patience=PATIENCE, policy={"exact_sums": True}) as processes:
+        members = Members(terms, sites[:20])
+        session, absent = processes.star(members.parties)
+        with session:
+            release = learn_sums(session, terms, members)
+        assert not absent and release.parties == tuple(sites[:20])
+        assert np.array_equal(release.sums, sums_of(data, sites[:20], terms))
+
+        for party in sites[:3]:
+            members.leave(party)
+        for party in sites[20:]:
+            members.join(party)
+        processes.running["s05"].kill()
+        processes.stop_at("s06", "sum-masked")
+        session, absent = processes.star(members.parties, most_absent=3)
+        killed = killing(processes, "s06")
+        with session:
+            release = learn_sums(session, terms, members, absent)
+        killed.join(10)
+        left = [site for site in members.parties if site not in ("s05", "s06")]
+        assert absent == {"s05"} and release.parties == tuple(left)
+        assert np.array_equal(release.sums, sums_of(data, left, terms))
+
+
+def test_a_killed_site_is_named_resumes_and_its_budget_is_spent_once_it_has_sent(tmp_path):
+    data = {f"s{i}": site_data(i) for i in range(4)}
+    terms = Terms(SCHEMA, 4, 30, Privacy(eps=0.5))
+    policy = {"most_epsilon": 1.2}
+    with Processes(tmp_path, data, patience=PATIENCE, policy=policy, memory=True) as processes:
+        members = Members(terms, data, "additive")
+        processes.stop_at("s2", "ciphertexts")
+        session, _ = processes.star(members.parties)
+        killing(processes, "s2")
+        with session, pytest.raises(PartyGoneError, match="s2"):
+            learn_sums(session, terms, members)
+        processes.start("s2")
+        processes.running["s2"].wait_for("ready")
+        session, _ = processes.star(members.parties)
+        with session:
+            release = learn_sums(session, terms, members)
+            assert release.parties == tuple(data) and release.promise.eps == pytest.approx(0.5)
+            with pytest.raises(QueryRefusedError, match=r"epsilon 0.5: 0.2 is left") as refused:
+                learn_sums(session, terms, members)
+        assert refused.value.site in data
+
+
+def test_columns_at_three_sites_are_learned_and_predicted_as_in_one_process(tmp_path):
+    whole = site_data(7, 40)
+    held = {"one": ("a",), "two": ("b",)}
+    data = {site: whole.take([*names, "y"]) for site, names in held.items()}
+    counts = np.bincount(whole.codes["y"], minlength=2).tolist()
+    split = Split(SCHEMA, held, counts)
+    policy = {"most_epsilon": 3.0, "most_scores": 60}
+    with Processes(tmp_path, data, patience=PATIENCE, policy=policy, memory=True) as processes:
+        with processes.session() as session:
+            session.ask(Meet.of(session.role, processes.sites, DEALER))
+            tables = session.ask(Publish.of(split, RecordNoise(2.0)))
+        wanted = model_of(split, tables).predict_joint_log_proba(
+            LocalData(whole.variables, whole.codes)
+        )
+        processes.stop_at("one", "ciphertexts")
+        killing(processes, "one")
+        with processes.session() as session, pytest.raises(PartyGoneError, match="one"):
+            predict_joint_log_proba(session, DEALER, split, tables, (0, 20))
+        processes.start("one")
+        processes.running["one"].wait_for("ready")
+        with processes.session() as session:
+            joint = predict_joint_log_proba(session, DEALER, split, tables, (0, 40))
+            with pytest.raises(QueryRefusedError, match="0 are left of most_scores = 60"):
+                predict_joint_log_proba(session, DEALER, split, tables, (0, 1))
+        error = Logarithms(split, b"", session.role.modulus).error
+        assert np.abs(joint - wanted).max() <= error + 1e-12
+
+
+def test_a_site_describes_itself_in_a_star(tmp_path):
+    data = {"s0": site_data(0), "s1": site_data(1)}
+    with Processes(tmp_path, data, patience=PATIENCE) as processes:
+        session, _ = processes.star(("s0", "s1"))
+        with session:
+            described = session.ask(Describe(("s0", "s1")))
+    assert described["s1"].named()["a"].states == ("u", "v", "w")
