@@ -150,6 +150,7 @@ class Processes:
         self.settings = {
             "address": self.address, "keys": keys, "data": files, "folder": str(folder),
             "patience": self.patience, "policy": policy or {},
+            "connect": 30 + 8 * len(data), "seconds": 120 + 20 * len(data),
         }  # fmt: skip
         for party, (kind, place, *seconds) in (stop or {}).items():
             self.stop_at(party, kind, place, *seconds)
@@ -177,7 +178,7 @@ class Processes:
         if not self.analyst_apart:
             self._connect()
         for party in (*self.sites, DEALER):
-            self.running[party].wait_for("ready")
+            self.running[party].wait_for("ready", timeout=40 + 8 * len(self.sites))
 
     def _connect(self):
         address = self._address_of(ANALYST)
