@@ -24,10 +24,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from side_by_side import on_one_thread, table
 
 from protocols.federation import ANALYST, DEALER, federate
+from protocols.opening import open_study
 from protocols.transports.mailbox import RELAY
 from tests.e2e.party import data_of, save_data
 from tests.e2e.processes import Process, Processes
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
@@ -58,7 +59,7 @@ def memory(field: str, pid: int) -> int:
 def timed(session, sites, order):
     """Commit and learn; return the figures that both ways have."""
     start = perf_counter()
-    counter = SecureCounter(session, sites, DEALER, order=order)
+    counter = SecureCounter(open_study(session, sites, DEALER, order=order))
     committed = perf_counter() - start
     parents = k2(counter, max_parents=3).parents
     found = {node: sorted(names) for node, names in parents.items()}

@@ -29,9 +29,9 @@ from protocols.site.data import SiteData
 from protocols.site.text import read_columns
 from protocols.variables import Family, Variable
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure, from_pgmpy
 from vertibayes.parameters.synthetic import sample
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 

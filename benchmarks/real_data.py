@@ -34,10 +34,10 @@ from protocols.site.data import SiteData
 from protocols.sizes import parse_size
 from vertibayes.cli.inputs import Source, read_sites
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Options, families_of
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import scores
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.structure.k2 import k2
 
 MIB = 1 << 20

@@ -31,7 +31,7 @@ def memory(field: str) -> int:
 def one_case(records: int, variables: int, sites: int, budget: int, what: str) -> None:
     """Run one case; print its figures as JSON."""
     from protocols.federation import federate
-    from vertibayes.secure_counter import SecureCounter
+    from vertibayes.counting.secure import SecureCounter
     from vertibayes.splitting import split_columns
 
     data = columns(records, variables)
@@ -56,7 +56,7 @@ def one_case(records: int, variables: int, sites: int, budget: int, what: str) -
 def search(counter: object, what: str) -> str:
     """Learn the structure; or, of very many records, ask all pairs and one extension."""
     from protocols.variables import Family
-    from vertibayes.secure_counter import SecureCounter
+    from vertibayes.counting.secure import SecureCounter
     from vertibayes.structure.k2 import k2
 
     assert isinstance(counter, SecureCounter)

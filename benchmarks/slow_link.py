@@ -29,6 +29,7 @@ from side_by_side import on_one_thread, table
 
 from mpc.randomness import KeyPair, SystemRandomness
 from protocols.federation import ANALYST, DEALER, federate
+from protocols.opening import open_study
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.seal import Identity
@@ -37,8 +38,8 @@ from protocols.transports.local import EnvelopedPackets
 from protocols.transports.mailbox import Mailbox
 from protocols.transports.network import NetworkTransport, answer
 from vertibayes.cli.demo import alarm
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.synthetic import sample
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
@@ -148,7 +149,7 @@ def run(parts, order, latency, bandwidth, receipts):
     mark()
     analyst = AnalystRole(public_keys=boxed[ANALYST].identity.peers)
     with Session(analyst, transport, CONVERSATIONS) as session:
-        counter = SecureCounter(session, tuple(parts), DEALER, order=order)
+        counter = SecureCounter(open_study(session, tuple(parts), DEALER, order=order))
         mark()
         found = k2(counter, max_parents=3)
         mark()

@@ -27,9 +27,10 @@ from federation import RELAY, Measured, alarm_file
 from side_by_side import on_one_thread, table
 
 from protocols.federation import ANALYST, DEALER
+from protocols.opening import open_study
 from tests.e2e.party import data_of
 from vertibayes.counting import PlainCounter
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
@@ -128,7 +129,7 @@ def run(data, sites: int, latency: float, bandwidth: float):
             marks.append((perf_counter(), rounds, parties.passed()))
 
         mark()
-        counter = SecureCounter(session, parties.sites, DEALER, order=order)
+        counter = SecureCounter(open_study(session, parties.sites, DEALER, order=order))
         mark()
         found = k2(counter, max_parents=3)
         mark()

@@ -28,12 +28,12 @@ from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.text import read_columns
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import PSEUDO_COUNT, scores
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.validation.methods import public, scv, svdg
 

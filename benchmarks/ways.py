@@ -28,7 +28,7 @@ from protocols.queries.costs import Cost, Costs
 from protocols.queries.ways import Group, Load, Ways
 from protocols.site.data import SiteData
 from protocols.variables import Family, Variable
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 
 # records, states of the prefix, states of each last variable, missing values
 CASES = [

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from protocols.variables import Family, Rows, Variable
     from vertibayes.bif import read_bif, write_bif
     from vertibayes.counting import Counter, PlainCounter
+    from vertibayes.counting.secure import SecureCounter
     from vertibayes.inference.prediction import predict, predict_proba
     from vertibayes.model_file import read_model
     from vertibayes.network import Network, Structure
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from vertibayes.parameters.em_tables import fit_em_from_tables
     from vertibayes.parameters.three_steps import fit_three_steps
     from vertibayes.records import read_records
-    from vertibayes.secure_counter import SecureCounter
     from vertibayes.splitting import split_columns
     from vertibayes.structure.k2 import k2
     from vertibayes.study import connect_study
@@ -32,7 +32,7 @@ _HOMES = {
     "Network": "vertibayes.network",
     "PlainCounter": "vertibayes.counting",
     "Rows": "protocols.variables",
-    "SecureCounter": "vertibayes.secure_counter",
+    "SecureCounter": "vertibayes.counting.secure",
     "SiteData": "protocols.site.data",
     "Structure": "vertibayes.network",
     "Variable": "protocols.variables",

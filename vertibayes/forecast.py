@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mpc.commitments.operands import CODE_RING, FLAG_RING
 from protocols.queries.costs import Cost, Costs
 from protocols.queries.ways import Group, Load, batches, choose_ways, grouped
 from protocols.roles import Study
@@ -80,18 +79,11 @@ def forecast(study: Study, families: Sequence[Family], *, missing: bool = False)
         If a table takes more memory than a query may.
     """
     costs = Costs(study, study.records, missing)
-    total = _commitment(study, costs)
+    rounds = QUERY_ROUNDS + 2 + costs.blocks
+    total = Forecast(queries=1, rounds=rounds, bytes=costs.commitment_bytes)
     for batch in batches(costs, families):
         total = total.plus(_query(costs, grouped(batch)))
     return total
-
-
-def _commitment(study: Study, costs: Costs) -> Forecast:
-    """Forecast the commitment of all columns."""
-    elements = costs.indicators * costs.ring.bytes + len(study.variables) * CODE_RING.bytes
-    flags = FLAG_RING.bytes * sum(variable.missing for variable in study.variables.values())
-    sent = study.records * (elements + flags) * (len(study.sites) - 1)
-    return Forecast(queries=1, rounds=QUERY_ROUNDS + 2 + costs.blocks, bytes=sent)
 
 
 def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:

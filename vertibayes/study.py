@@ -8,8 +8,9 @@ from pathlib import Path
 
 from protocols.deployment.files import StudyFile
 from protocols.deployment.running import study_session
+from protocols.opening import open_study
 from protocols.session import Session
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.table_file import TableFile
 
 
@@ -50,12 +51,13 @@ def connect_study(path: str | Path) -> Iterator[SecureCounter]:
 def counter_of(file: StudyFile, session: Session, kept: TableFile) -> SecureCounter:
     """Return the counter of a study: over its sites and variables, with the tables it has."""
     chosen = file.variables or None
-    return SecureCounter(
+    study = open_study(
         session,
         file.sites,
         file.dealer,
         order=chosen,
         variables=chosen,
         memory=file.memory,
-        kept=kept,
+        study=kept.study,
     )
+    return SecureCounter(study, kept)

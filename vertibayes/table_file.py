@@ -17,11 +17,12 @@ import os
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from protocols.opening import Revealed
 from protocols.roles import Study
 from protocols.site.whole_file import lock, naming
 from protocols.variables import Family, Rows
@@ -30,15 +31,6 @@ MAGIC = b"VBT1"
 LENGTHS = struct.Struct("<QQ")
 DIGEST_BYTES = 32
 SEED = "seed of the sites"
-
-
-class Opened(NamedTuple):
-    """One table: of which family, with missing as a state or not, over which records."""
-
-    family: Family
-    missing: bool
-    rows: Rows
-    table: NDArray[np.int64]
 
 
 class TableFile:
@@ -53,7 +45,7 @@ class TableFile:
     ----------
     study : bytes or None
         The study's id; None before it has begun.
-    tables : list of Opened
+    tables : list of Revealed
         What earlier runs opened.
 
     Raises
@@ -65,7 +57,7 @@ class TableFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.study: bytes | None = None
-        self.tables: list[Opened] = []
+        self.tables: list[Revealed] = []
         self._head: dict[str, Any] | None = None
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
@@ -93,7 +85,7 @@ class TableFile:
         if different:
             raise ValueError(f"{self.path} {_told(different)}")
 
-    def add(self, tables: Sequence[Opened]) -> None:
+    def add(self, tables: Sequence[Revealed]) -> None:
         """Write tables; they are on disk when this returns."""
         self._add([(_table_head(found), _bytes_of(found.table)) for found in tables])
         self.tables += tables
@@ -159,7 +151,7 @@ class TableFile:
             raise ValueError(f"{len(array)} bytes for a table of shape {shape}")
         table = np.frombuffer(array, "<i8").reshape(shape).astype(np.int64)
         rows = Rows(*head["rows"])
-        self.tables.append(Opened(Family(child, tuple(parents)), head["missing"], rows, table))
+        self.tables.append(Revealed(Family(child, tuple(parents)), head["missing"], rows, table))
 
 
 def _told(different: Sequence[str]) -> str:
@@ -188,7 +180,7 @@ def _head_of(study: Study, mark: bytes) -> dict[str, Any]:
     }
 
 
-def _table_head(found: Opened) -> dict[str, Any]:
+def _table_head(found: Revealed) -> dict[str, Any]:
     return {
         "members": list(found.family.members),
         "shape": list(found.table.shape),

@@ -101,6 +101,11 @@ class Costs:
         How many are counted.
     missing : bool
         Whether a missing value is a state.
+
+    Attributes
+    ----------
+    commitment_bytes : int
+        How many bytes the sites send to commit all columns of the study.
     """
 
     def __init__(self, study: Study, records: int, missing: bool) -> None:
@@ -111,6 +116,9 @@ class Costs:
         self.codes = {name: v.codes for name, v in study.variables.items()}
         self.holders = {name: frozenset(sites) for name, sites in study.holders.items()}
         self.indicators = sum(c - 1 for c in self.codes.values() if c - 1 <= MOST_INDICATORS)
+        elements = self.indicators * self.ring.bytes + len(self.codes) * CODE_RING.bytes
+        flags = FLAG_RING.bytes * sum(v.missing for v in study.variables.values())
+        self.commitment_bytes = study.records * (elements + flags) * (len(study.sites) - 1)
         self._parts = {
             name: _Axis(
                 v.codes if missing else len(v.states),

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from protocols.federation import ANALYST, DEALER
+from protocols.opening import open_study
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole
 from protocols.session import Session
@@ -19,8 +20,8 @@ from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.network import NetworkTransport
 from protocols.transports.nvflare import connect
 from tests.e2e.party import certificates_of, identity_of, say, stop_where_told
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.structure.k2 import k2
 from vertibayes.table_file import TableFile
 
@@ -46,7 +47,9 @@ def main(party, path):
         transport = NetworkTransport(Mailbox(link, identity, patience), (*sites, DEALER))
         role = AnalystRole(public_keys=identity.peers)
         with Session(role, transport, CONVERSATIONS) as session:
-            counter = SecureCounter(session, sites, DEALER, order=settings["order"], kept=kept)
+            counter = SecureCounter(
+                open_study(session, sites, DEALER, order=settings["order"], study=kept.study), kept
+            )
             np.savez(folder / "model.npz", **learned(counter))
         say("learned")
 

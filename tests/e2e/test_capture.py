@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
 from protocols.federation import ANALYST, DEALER
+from protocols.opening import open_study
 from protocols.site.data import SiteData
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
@@ -23,8 +24,8 @@ from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from tests.e2e.proxy import Proxy
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.synthetic import sample
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
@@ -88,7 +89,7 @@ def captured(tmp_path_factory, alarm_network):
     with Processes(folder, split_columns(data, 3), around=around) as processes:
         session = processes.session()
         order = list(data.variables)
-        model = learned(SecureCounter(session, processes.sites, DEALER, order=order))
+        model = learned(SecureCounter(open_study(session, processes.sites, DEALER, order=order)))
         session.close()
         yield model, data, record, processes
     for proxy in proxies:

@@ -13,10 +13,11 @@ import numpy as np
 
 from protocols.errors import PeerGoneError
 from protocols.federation import DEALER
+from protocols.opening import open_study
 from tests.e2e.processes import Processes
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 def counter_of(processes, **options):
     session = processes.session()
-    return session, SecureCounter(session, processes.sites, DEALER, **options)
+    return session, SecureCounter(open_study(session, processes.sites, DEALER, **options))
 
 
 def assert_same_model(counter, data):

@@ -14,9 +14,10 @@ from mpc.errors import ProtocolError
 from mpc.randomness import KeyPair, SystemRandomness
 from protocols.errors import PeerGoneError
 from protocols.federation import ANALYST, DEALER
+from protocols.opening import open_study
 from tests.e2e.processes import Authority, Processes
 from vertibayes.counting import PlainCounter
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
@@ -62,7 +63,9 @@ def works(processes, data):
     restart(processes)
     processes.running[STRANGER].wait_for("ready")
     session = processes.session()
-    counter = SecureCounter(session, processes.sites, DEALER, order=list(data.variables))
+    counter = SecureCounter(
+        open_study(session, processes.sites, DEALER, order=list(data.variables))
+    )
     assert k2(counter) == k2(PlainCounter(data))
     session.close()
 

@@ -12,10 +12,10 @@ from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.text import read_columns
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts, scores
 from vertibayes.parameters.em import fit_em
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 

@@ -22,7 +22,7 @@ from protocols.site.memory import SiteMemory
 from protocols.variables import Family, Rows
 from tests.randomness import SeededRandomness
 from tests.worlds import world
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 
 RECORDS = 32

@@ -24,7 +24,7 @@ from protocols.site.data import SiteData
 from protocols.variables import Variable
 from tests.protocols.small import packets, sealed, seeded
 from tests.worlds import put_together, taken_apart
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.structure.k2 import k2
 
 READ = 16

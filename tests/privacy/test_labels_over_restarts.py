@@ -26,6 +26,7 @@ from mpc.shuffled_tables.messages import Shuffled
 from mpc.shuffled_tables.site import _Chains
 from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER, federate
+from protocols.opening import open_study
 from protocols.queries.costs import Cost, Costs
 from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
@@ -34,7 +35,7 @@ from protocols.variables import Family
 from tests.protocols.small import data_of
 from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 
 PEOPLE = TextColumn.of(f"person {place}" for place in range(40))
 DATA = {site: replace(found, ids=PEOPLE) for site, found in data_of(a="xy", b="z", c="w").items()}
@@ -157,7 +158,7 @@ def run(notes, folder, asked, *, limit=None, data=DATA, randomness=SystemRandomn
             role.randomness = randomness()
         names = {"study": STUDY, "block_rows": 16}
         try:
-            counter = SecureCounter(federation.session, tuple(data), DEALER, **names)
+            counter = SecureCounter(open_study(federation.session, tuple(data), DEALER, **names))
             return counter.tables(asked)
         except Killed:
             return None

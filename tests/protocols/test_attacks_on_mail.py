@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from protocols.federation import ANALYST, DEALER
+from protocols.opening import open_study
 from protocols.seal import DATA, HEADER, HELLO, MAGIC, UNKNOWN, Seal
 from protocols.session import Go
 from protocols.transports import network
@@ -14,7 +15,7 @@ from protocols.variables import Family
 from protocols.wire import Envelope, encode, header, name_digest
 from tests.protocols.network import QUICK, MemoryLink, Network, Parties, identities
 from tests.protocols.small import data_of
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 
 DATA_OF = data_of(a="xy", b="z", c="w")
 KNOWN = identities("a", "b", ANALYST)
@@ -122,7 +123,7 @@ def test_a_chain_that_is_too_long_is_not_its_next_members_fault(monkeypatch):
 
     with Parties({"a": DATA_OF["a"], "b": DATA_OF["b"]}) as parties:
         monkeypatch.setattr(network, "Connection", connection)
-        counter = SecureCounter(parties.session(), parties.sites, DEALER, block_rows=16)
+        counter = SecureCounter(open_study(parties.session(), parties.sites, DEALER, block_rows=16))
         assert counter.tables([Family("x", ("z",))])[0].sum() == 40
 
 
@@ -140,7 +141,7 @@ def test_a_hello_whose_receipt_was_lost_ends_nothing():
             return found
 
     with Parties({"a": DATA_OF["a"], "b": DATA_OF["b"]}, Unsure()) as parties:
-        counter = SecureCounter(parties.session(), parties.sites, DEALER, block_rows=16)
+        counter = SecureCounter(open_study(parties.session(), parties.sites, DEALER, block_rows=16))
         assert counter.tables([Family("x", ("z",))])[0].sum() == 40 and lost
 
 
@@ -159,7 +160,7 @@ def test_a_malicious_site_does_not_stop_others_with_packets_of_no_session(monkey
     monkeypatch.setattr("tests.protocols.network.MemoryLink", Silent)
     with Parties(DATA_OF, patience=QUICK._replace(silent=3.0)) as parties:
         session = parties.session()
-        counter = SecureCounter(session, parties.sites, DEALER, block_rows=16)
+        counter = SecureCounter(open_study(session, parties.sites, DEALER, block_rows=16))
         for number in range(20):
             packet = junk(DATA, "c", "b", session=bytes([number]) * 16)
             parties.network.boxes["b"].put(("c", packet))

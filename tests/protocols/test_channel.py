@@ -19,6 +19,7 @@ from protocols.errors import (
     QueryRefusedError,
 )
 from protocols.federation import ANALYST, DEALER, federate
+from protocols.opening import open_study
 from protocols.queries import Describe
 from protocols.session import Answer, Go
 from protocols.transports.connection import Connection
@@ -27,7 +28,7 @@ from protocols.transports.network import NetworkTransport
 from protocols.variables import Family, Rows
 from tests.protocols.network import QUICK, Killed, Network, Parties, same_tables
 from tests.protocols.small import data_of, memories
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 
@@ -37,7 +38,9 @@ FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]
 
 def counter_of(parties, **options):
     session = parties.session()
-    return session, SecureCounter(session, parties.sites, DEALER, block_rows=16, **options)
+    return session, SecureCounter(
+        open_study(session, parties.sites, DEALER, block_rows=16, **options)
+    )
 
 
 def test_tables_are_those_of_one_process():
@@ -214,7 +217,7 @@ def test_who_is_late_is_told_soon_and_may_come_then(monkeypatch):
 
         told = []
         session = parties.session(waiting)
-        counter = SecureCounter(session, parties.sites, DEALER)
+        counter = SecureCounter(open_study(session, parties.sites, DEALER))
         assert counter.tables([Family("x", ("z",))])[0].sum() == 40
         assert told == [(["b"], QUICK.hello)]
 

@@ -16,13 +16,14 @@ from mpc.randomness import SystemRandomness
 from mpc.rounds import Expect, Round
 from protocols.errors import PeerAbortedError, PeerGoneError
 from protocols.federation import ANALYST, DEALER
+from protocols.opening import open_study
 from protocols.seal import HELLO, UNKNOWN, Identity
 from protocols.session import Go
 from protocols.transports.network import NetworkTransport
 from protocols.variables import Family
 from tests.protocols.network import QUICK, Network, Parties, identities
 from tests.protocols.small import data_of
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 
 DATA = data_of(a="xy", b="z", c="w")
 FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]
@@ -30,7 +31,9 @@ FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]
 
 def counter_of(parties, **options):
     session = parties.session()
-    return session, SecureCounter(session, parties.sites, DEALER, block_rows=16, **options)
+    return session, SecureCounter(
+        open_study(session, parties.sites, DEALER, block_rows=16, **options)
+    )
 
 
 # ---- somebody lies, or the network does ----------------------------------------------------------

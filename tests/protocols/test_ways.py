@@ -19,7 +19,7 @@ from protocols.roles import Study
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import PlainCounter
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2, widest_families
 

@@ -32,7 +32,7 @@ from tests.randomness import SeededRandomness
 from tests.vectors.frozen import FOLDER, frozen, frozen_links, write
 from tests.vectors.messages import EACH_TYPE, example, message_classes
 from tests.worlds import shuffle, world
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 
 SESSION = bytes(range(16))
 RECORDS = 40  # in blocks of 16

@@ -7,7 +7,7 @@ from protocols.federation import federate
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import PlainCounter
-from vertibayes.secure_counter import SecureCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
 
 

@@ -15,8 +15,8 @@ from tests.protocols.small import data_of, packets
 from tests.protocols.test_commit import masked_bodies
 from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.structure.k2 import k2
 from vertibayes.table_file import MAGIC, TableFile
 

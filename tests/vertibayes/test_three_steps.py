@@ -4,10 +4,10 @@ import pytest
 from protocols.federation import federate
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.synthetic import sample
 from vertibayes.parameters.three_steps import fit_three_steps
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.structure.k2 import k2
 from vertibayes.validation.divergence import divergence

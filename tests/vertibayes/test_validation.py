@@ -7,9 +7,9 @@ from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.synthetic import sample
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.validation.auc import auc
 from vertibayes.validation.divergence import divergence

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
+from vertibayes.naive_bayes.scores import Logarithms, Split
 
 from protocols.federation import federate
 from protocols.site.data import SiteData
@@ -18,8 +19,8 @@ from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL, SumParameters
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import NaiveBayes, Schema
-from vertibayes.naive_bayes.scores import Logarithms, Split
 from vertibayes.naive_bayes.vertical import (
     RecordNoise,
     Study,
@@ -28,7 +29,6 @@ from vertibayes.naive_bayes.vertical import (
     products,
     tables_of,
 )
-from vertibayes.secure_counter import SecureCounter
 
 
 class Small(Logarithms):

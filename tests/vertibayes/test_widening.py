@@ -8,12 +8,12 @@ from protocols.policy import Policy
 from protocols.variables import Variable
 from tests.vertibayes.test_em_tables import with_gaps
 from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.em import fit_em
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.synthetic import sample
 from vertibayes.parameters.widening import Widening, gain, widen
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import split_columns
 from vertibayes.validation.divergence import divergence
 

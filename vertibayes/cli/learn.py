@@ -24,6 +24,7 @@ from vertibayes.cli.outputs import (
     write_results,
 )
 from vertibayes.cli.validations import Validations, warnings_of
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import (
     Learned,
     Options,
@@ -35,7 +36,6 @@ from vertibayes.learning import (
 )
 from vertibayes.report.disclosure import Disclosure, disclosure
 from vertibayes.report.words import area_of, counted, size
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
 UNORDERED = (

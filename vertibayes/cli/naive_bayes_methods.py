@@ -20,6 +20,7 @@ from protocols.session import Traffic
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData, apart
 from protocols.variables import Rows, Variable
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.distributed import HDPNB, OWN_RULES
 from vertibayes.naive_bayes.vertical import (
@@ -29,7 +30,6 @@ from vertibayes.naive_bayes.vertical import (
     tables_of,
 )
 from vertibayes.report.disclosure import disclosure
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.splitting import deal_columns
 
 if TYPE_CHECKING:

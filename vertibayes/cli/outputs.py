@@ -23,6 +23,7 @@ from protocols.site.data import SiteData
 from protocols.site.whole_file import replacing
 from vertibayes import __version__
 from vertibayes.cli.validations import as_json
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned
 from vertibayes.model_file import WRITERS
 from vertibayes.network import Network
@@ -30,7 +31,6 @@ from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.drawing import draw
 from vertibayes.report.words import area_of, size
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.validation.methods import Validation
 
 LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; with a number, of a failed run before

@@ -25,8 +25,8 @@ from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, re
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
+from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Options, checks
-from vertibayes.secure_counter import SecureCounter
 from vertibayes.settings import (
     LEARNER,
     LEARNING,

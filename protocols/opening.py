@@ -1,0 +1,227 @@
+"""Open a study: the parties meet, the sites describe their variables and commit their columns.
+
+`open_study` asks the queries `Meet`, `Describe` and `Commit`, in this order. It returns the
+`OpenStudy`, of which an analyst asks for tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.commitments import BLOCK_ROWS
+from mpc.rounds import Party
+from protocols.ledger import Ledger, OpenedTable
+from protocols.queries import Commit, Describe, Description, Meet
+from protocols.queries.costs import Costs
+from protocols.queries.tables import ask_tables, note_asked, parties_of
+from protocols.queries.ways import batches, choose_ways, grouped
+from protocols.roles import Joined, Study
+from protocols.session import Session
+from protocols.variables import Family, Rows, Variable
+
+STUDY_BYTES = 16
+
+
+class StudyOptions(TypedDict, total=False):
+    """What `open_study` takes by keyword."""
+
+    order: Sequence[str] | None
+    memory: int | None
+    block_rows: int
+    study: bytes | None
+    variables: Collection[str] | None
+
+
+class Revealed(NamedTuple):
+    """One table that the analyst has received.
+
+    `missing` says whether a missing value is a state; `rows` are the records that are counted.
+    """
+
+    family: Family
+    missing: bool
+    rows: Rows
+    table: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OpenStudy:
+    """A study whose columns the sites have committed: its analyst can ask for tables.
+
+    Attributes
+    ----------
+    session : Session
+    joined : Joined
+        The study as the analyst has joined it.
+    most_variables : int
+        How many variables the policies of all sites allow in a table.
+    """
+
+    session: Session
+    joined: Joined
+    most_variables: int
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self.joined.study
+
+    @property
+    def ledger(self) -> Ledger:
+        """The analyst's ledger: what was revealed."""
+        return self.session.role.ledger
+
+    def check(self, families: Sequence[Family], *, missing: bool) -> None:
+        """Refuse families whose tables would take more memory than a query may.
+
+        Raises
+        ------
+        ValueError
+            It says how much memory would be enough.
+        """
+        costs = Costs(self.study, self.study.records, missing)
+        for group in [] if costs.all_can_shuffle else grouped(families):
+            choose_ways(costs, group)
+
+    def reveal(
+        self, families: Sequence[Family], *, missing: bool, rows: Rows
+    ) -> Iterator[list[Revealed]]:
+        """Ask for tables, in as many queries as the memory of the study needs.
+
+        Parameters
+        ----------
+        families : sequence of Family
+        missing : bool
+            Whether a missing value is a state.
+        rows : Rows
+            The records that are counted.
+
+        Yields
+        ------
+        tables : list of Revealed
+            The tables of one query.
+
+        Raises
+        ------
+        QueryRefusedError, ProtocolError
+            As `Session.ask`.
+        """
+        costs = Costs(self.study, rows.count(self.study.records), missing)
+        for batch in batches(costs, families):
+            query, places = ask_tables(self.joined, batch, missing, rows)
+            tables = self.session.ask(query)
+            yield [
+                Revealed(family, missing, rows, tables[place])
+                for family, place in zip(batch, places, strict=True)
+            ]
+
+    def note_earlier(self, tables: Sequence[Revealed]) -> None:
+        """Note in the analyst's ledger the tables that earlier sessions of the study revealed."""
+        role = self.session.role
+        role.ledger.open(
+            OpenedTable(family.members, table.size, role.party, rows)
+            for family, _, rows, table in tables
+        )
+        members = {name for family, *_ in tables for name in family.members}
+        if members:
+            note_asked(role, parties_of(self.study, members))
+
+
+def open_study(
+    session: Session,
+    sites: Sequence[Party],
+    dealer: Party,
+    *,
+    order: Sequence[str] | None = None,
+    memory: int | None = None,
+    block_rows: int = BLOCK_ROWS,
+    study: bytes | None = None,
+    variables: Collection[str] | None = None,
+) -> OpenStudy:
+    """Have the parties meet, the sites describe their variables, and all commit the study.
+
+    Parameters
+    ----------
+    session : Session
+        The analyst's.
+    sites : sequence of Party
+    dealer : Party
+    order : sequence of str, optional
+        The study's order of variables; site after site if None.
+    memory : int, optional
+        How many bytes one query may take at a party; tables that need more are asked for in several
+        queries. The limit of the sites if None, and never more than that limit.
+    block_rows : int, default=32768
+        How many rows are masked and sent at a time.
+    study : bytes, optional
+        The id of a study that this session continues; 16 random bytes if None.
+    variables : collection of str, optional
+        The variables of the study; all that the sites show if None.
+
+    Raises
+    ------
+    ValueError
+        If two sites show one variable, record counts differ, or the order does not fit.
+    QueryRefusedError, ProtocolError
+        As `Session.ask`.
+    """
+    session.ask(Meet.of(session.role, sites, dealer))
+    described = session.ask(Describe(tuple(sites)))
+    identifier = study or session.role.randomness.bytes(STUDY_BYTES)
+    allowed = min(description.most_memory for description in described.values())
+    sizes = block_rows, allowed if memory is None else min(memory, allowed)
+    agreed = study_of(identifier, described, dealer, order, *sizes, variables)
+    most_variables: int = min(description.most_variables for description in described.values())
+    return OpenStudy(session, session.ask(Commit.of(agreed)), most_variables)
+
+
+def study_of(
+    study: bytes,
+    described: Mapping[str, Description],
+    dealer: str,
+    order: Sequence[str] | None,
+    block_rows: int,
+    memory: int,
+    chosen: Collection[str] | None = None,
+) -> Study:
+    """Put together what the sites describe, of all variables or those chosen.
+
+    Raises
+    ------
+    ValueError
+        If two sites show one variable, record counts differ, a chosen one is not shown, or the
+        order does not fit.
+    """
+    counts = {site: description.records for site, description in described.items()}
+    if len(set(counts.values())) > 1:
+        shown = ", ".join(f"{site} {count}" for site, count in counts.items())
+        raise ValueError(f"the sites hold different numbers of records: {shown}")
+    variables: dict[str, Variable] = {}
+    holders: dict[str, tuple[str, ...]] = {}
+    for site, description in described.items():
+        for name, variable in description.named().items():
+            if chosen is not None and name not in chosen:
+                continue
+            if name in variables:
+                raise ValueError(
+                    f"the column {name!r} is at two sites, {holders[name][0]} and {site}; rename "
+                    "one"
+                )
+            variables[name], holders[name] = variable, (site,)
+    absent = sorted(set(chosen or ()) - set(variables))
+    if absent:
+        raise ValueError(f"no site shows {', '.join(absent)}; choose from what they show")
+    names = list(variables) if order is None else list(order)
+    if sorted(names) != sorted(variables):
+        wrong = ", ".join(sorted(set(names) ^ set(variables))) or "a name twice"
+        raise ValueError(
+            f"the order does not fit the variables shown: {wrong}; name each variable once"
+        )
+    in_order = {name: variables[name] for name in names}
+    records = next(iter(counts.values()))
+    return Study(study, in_order, holders, records, dealer, block_rows, memory)

@@ -1,0 +1,31 @@
+"""Counters: a learner that asks for contingency tables does not know who counts, or how.
+
+`PlainCounter` counts pooled data. `vertibayes.counting.secure.SecureCounter` asks a federation and
+returns identical tables; this package does not import it, so that `PlainCounter` loads no
+cryptography. Learners are written against `Counter` and ask for many families at once: one call
+takes a few rounds on the network, and one more family in a call costs almost nothing.
+"""
+
+from vertibayes.counting.counter import (
+    MOST_CELLS,
+    Counter,
+    Table,
+    Without,
+    axis_lengths,
+    cells_of,
+    check_families,
+    portions,
+)
+from vertibayes.counting.plain import PlainCounter
+
+__all__ = [
+    "MOST_CELLS",
+    "Counter",
+    "PlainCounter",
+    "Table",
+    "Without",
+    "axis_lengths",
+    "cells_of",
+    "check_families",
+    "portions",
+]

@@ -1,0 +1,216 @@
+"""A counter over an open study: it reveals to the analyst the tables asked for and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.federation import Federation
+from protocols.ledger import Ledger
+from protocols.opening import OpenStudy, StudyOptions, open_study
+from protocols.roles import Study
+from protocols.variables import Family, Rows, Variable
+from vertibayes.counting.counter import Table, check_families
+from vertibayes.forecast import Forecast, forecast
+from vertibayes.table_file import TableFile
+
+_Key: TypeAlias = tuple[frozenset[str], bool, Rows]  # of a table: its variables, missing, records
+
+
+@dataclass(frozen=True)
+class _KeptTable:
+    """An opened table, in as few bytes as hold it: wide tables are mostly empty.
+
+    `cells` are all of them, or those that are not 0, if `places` says where these are.
+    """
+
+    family: Family
+    shape: tuple[int, ...]
+    cells: NDArray[np.unsignedinteger]
+    places: NDArray[np.uint32] | None
+
+    @classmethod
+    def of(cls, family: Family, table: Table) -> _KeptTable:
+        """Keep a table."""
+        dense = table.ravel().astype(np.min_scalar_type(int(table.max(initial=0))))
+        places = np.flatnonzero(dense).astype(np.uint32)
+        if len(places) * (4 + dense.itemsize) < dense.nbytes:
+            return cls(family, table.shape, dense[places], places)
+        return cls(family, table.shape, dense, None)
+
+    @property
+    def table(self) -> Table:
+        """The table, with the axes of its family."""
+        if self.places is None:
+            return self.cells.astype(np.int64).reshape(self.shape)
+        table = np.zeros(int(np.prod(self.shape)), np.int64)
+        table[self.places] = self.cells
+        return table.reshape(self.shape)
+
+
+class SecureCounter:
+    """Counts over an open study: reveals to the analyst the tables asked for and nothing else.
+
+    The counter asks for a table once, and answers later calls from what it has received.
+
+    Parameters
+    ----------
+    open_study : OpenStudy
+        The study whose tables the counter asks for; see `protocols.opening.open_study`.
+    kept : TableFile, optional
+        The file in which the counter keeps what it receives. The counter does not ask again for the
+        tables that the file has.
+
+    Raises
+    ------
+    ValueError
+        If the kept tables are of another study.
+    """
+
+    def __init__(self, open_study: OpenStudy, kept: TableFile | None = None) -> None:
+        self._open_study = open_study
+        self._kept = kept
+        self.calls = 0
+        self.queries = 0
+        self._opened: dict[_Key, _KeptTable] = {}
+        if kept is not None:
+            self._continue(kept)
+
+    @classmethod
+    def of(
+        cls,
+        federation: Federation,
+        *,
+        kept: TableFile | None = None,
+        **options: Unpack[StudyOptions],
+    ) -> SecureCounter:
+        """Open the study of a federation in this process, and return its counter.
+
+        Parameters
+        ----------
+        federation : Federation
+        kept : TableFile, optional
+            As for the class; the study is the one that the file names, unless `study` is given.
+        **options
+            As for `open_study`.
+
+        Raises
+        ------
+        ValueError, QueryRefusedError, ProtocolError
+            As `open_study`, and as the class.
+        """
+        if kept is not None:
+            options.setdefault("study", kept.study)
+        session, sites, dealer = federation.session, federation.sites, federation.dealer
+        return cls(open_study(session, sites, dealer, **options), kept)
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self._open_study.study
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables, in the study's order."""
+        return self.study.variables
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self.study.records
+
+    @property
+    def most_variables(self) -> int:
+        """How many variables the sites' policies allow in a table."""
+        return self._open_study.most_variables
+
+    def forecast(self, families: Sequence[Family], *, missing: bool = False) -> Forecast:
+        """Return what families' tables over all records cost at most; nothing is asked.
+
+        Raises
+        ------
+        ValueError
+            As `check`.
+        """
+        check_families(self.variables, families, missing)
+        return forecast(self.study, families, missing=missing)
+
+    @property
+    def opened(self) -> Iterator[tuple[Rows, Table]]:
+        """All tables that were opened, and over which records."""
+        return ((rows, kept.table) for (_, _, rows), kept in self._opened.items())
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was revealed."""
+        return self._open_study.ledger
+
+    def tables(
+        self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
+    ) -> list[Table]:
+        """Count families; see `Counter.tables`.
+
+        Raises
+        ------
+        QueryRefusedError, ProtocolError
+            As `Session.ask`.
+        """
+        families = [Family(family.child, tuple(family.parents)) for family in families]
+        check_families(self.variables, families, missing)
+        if rows.count(self.records) == self.records:
+            rows = Rows()  # whichever permutation
+        keys = [self._key(family, missing, rows) for family in families]
+        new = {k: f for k, f in zip(keys, families, strict=True) if self._find(k) is None}
+        if new:
+            self.calls += 1
+            self._ask(list(new.values()), missing, rows)
+        return [self._as_asked(key, family) for key, family in zip(keys, families, strict=True)]
+
+    def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
+        """Refuse families that could not be counted; see `Counter.check`."""
+        check_families(self.variables, families, missing)
+        self._open_study.check(families, missing=missing)
+
+    def _continue(self, kept: TableFile) -> None:
+        """Take the tables that earlier sessions of the study have revealed."""
+        kept.join(self.study, self._open_study.joined.mark)
+        for family, missing, rows, table in kept.tables:
+            key = frozenset(family.members), missing, rows
+            self._opened[key] = _KeptTable.of(family, table)
+        self._open_study.note_earlier(kept.tables)
+
+    def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
+        for tables in self._open_study.reveal(families, missing=missing, rows=rows):
+            self.queries += 1
+            new = {
+                key: revealed._replace(missing=key[1])
+                for revealed in tables
+                for key in [self._key(revealed.family, missing, rows)]
+            }
+            if self._kept is not None:
+                self._kept.add(list(new.values()))
+            self._opened |= {key: _KeptTable.of(t.family, t.table) for key, t in new.items()}
+
+    def _key(self, family: Family, missing: bool, rows: Rows) -> _Key:
+        """Name a table: without gaps it is one, whether missing cells are asked for or not."""
+        gaps = any(self.variables[name].missing for name in family.members)
+        return frozenset(family.members), missing and gaps, rows
+
+    def _find(self, key: _Key) -> _KeptTable | None:
+        """Return an opened table; one with missing cells tells that of the others."""
+        members, _, rows = key
+        return self._opened.get(key) or self._opened.get((members, True, rows))
+
+    def _as_asked(self, key: _Key, family: Family) -> Table:
+        """Return an opened table with its axes in the order asked for."""
+        kept = self._find(key)
+        assert kept is not None  # it has just been asked
+        axes = [kept.family.members.index(name) for name in family.members]
+        table = kept.table.transpose(axes)
+        if not key[1]:  # one that was opened with missing values may have been asked for without
+            table = table[tuple(slice(len(self.variables[name].states)) for name in family.members)]
+        return np.ascontiguousarray(table)
