@@ -39,9 +39,7 @@ def one_case(records: int, variables: int, sites: int, budget: int, what: str) -
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
     resident, start = memory("VmRSS"), perf_counter()
     with federate(parts, memory_budget=budget * MIB) as federation:
-        counter = SecureCounter.of(
-            federation, order=list(data.variables), memory_budget=budget * MIB
-        )
+        counter = SecureCounter.of(federation, order=list(data.variables))
         committed = perf_counter() - start
         found = search(counter, what)
         seconds = perf_counter() - start

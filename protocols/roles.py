@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mpc.additive_scheme.parameters import RSA_2048
 from mpc.commitments import Commitments, Holder, Selection
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
-from mpc.rounds import Party
+from mpc.rounds import Party as Party
 from mpc.signing import SigningKey
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy

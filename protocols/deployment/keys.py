@@ -7,9 +7,16 @@ import os
 import stat
 from pathlib import Path
 
-from mpc.randomness import KEY_BYTES, KeyPair
+from mpc.randomness import KEY_BYTES, KeyPair, SystemRandomness
 
 HEAD = "vertibayes private key, format 1: keep it secret\n"
+
+
+def make_private(path: Path) -> KeyPair:
+    """Make a private key, and write it as `write_private` does."""
+    keys = KeyPair.generate(SystemRandomness())
+    write_private(path, keys)
+    return keys
 
 
 def write_private(path: Path, keys: KeyPair) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Party
-from protocols.deployment.keys import write_private
+from protocols.deployment.keys import make_private
 from protocols.deployment.parts import address, is_this_machine, party_names
 from protocols.public_keys import public_text
 from protocols.transports.mailbox import RELAY
@@ -179,9 +178,7 @@ def init(
 
 
 def _new_key(folder: Path, name: Party) -> str:
-    keys = KeyPair.generate(SystemRandomness())
-    write_private(folder / name / f"{name}.key", keys)
-    return public_text(keys)
+    return public_text(make_private(folder / name / f"{name}.key"))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.federation import federate
+from protocols.opening import open_study
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import PlainCounter
@@ -186,6 +187,22 @@ def test_sites_that_do_not_fit_together(alarm_data):
             SecureCounter.of(federation)
     with federate({"a": a}) as federation, pytest.raises(ValueError, match="does not fit"):
         SecureCounter.of(federation, order=names[:1])
+
+
+def test_a_study_is_opened_before_it_is_counted_and_a_new_counter_sends_nothing(alarm_data):
+    data = alarm_data.take(list(alarm_data.variables)[:3])
+    with federate(split_columns(data, 2)) as federation:
+        study = open_study(federation.session, federation.sites, federation.dealer)
+        messages = federation.traffic.messages
+        counter = SecureCounter(study)
+        assert messages and federation.traffic.messages == messages
+        assert (counter.study, counter.records) == (study.study, data.records)
+        assert counter.most_variables == study.most_variables
+        asked = [Family(name) for name in data.variables]
+        tables = counter.tables(asked)
+        again = SecureCounter(study).tables(asked)  # a counter of its own asks again
+    for table, other, true in zip(tables, again, PlainCounter(data).tables(asked), strict=True):
+        assert np.array_equal(table, true) and np.array_equal(other, true)
 
 
 def test_a_table_that_fits_the_memory_in_no_way_is_named_before_anything_is_opened(alarm_data):

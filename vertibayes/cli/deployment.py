@@ -90,13 +90,10 @@ def _keygen(
 
     The other parties pin the public key in their files.
     """
-    from mpc.randomness import KeyPair, SystemRandomness
-    from protocols.deployment.keys import write_private
+    from protocols.deployment.keys import make_private
     from protocols.public_keys import public_text
 
-    keys = KeyPair.generate(SystemRandomness())
-    write_private(out, keys)
-    sys.stdout.write(public_text(keys) + "\n")
+    sys.stdout.write(public_text(make_private(out)) + "\n")
 
 
 @commands.command("init")

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpc.rounds import Party
 from protocols.ledger import Ledger
+from protocols.roles import Party
 from protocols.session import Traffic
 from protocols.site.data import SiteData
 from protocols.site.whole_file import replacing

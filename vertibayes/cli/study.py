@@ -13,12 +13,12 @@ from typing import Any
 
 import typer
 
-from mpc.rounds import Party
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
 from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
+from protocols.roles import Party
 from protocols.session import Session
 from protocols.transports.network import unsaid
 from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, report_of

@@ -1,0 +1,66 @@
+"""What a module loads: no circle of files, and no cryptography for pooled data."""
+
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+
+import grimp
+import pytest
+
+# Methods of `Network` call the modules that work on networks; a method imports them when it runs.
+METHODS = {
+    ("vertibayes.network", "vertibayes.inference.prediction"),
+    ("vertibayes.network", "vertibayes.model_file"),
+    ("vertibayes.network", "vertibayes.records"),
+    ("vertibayes.network", "vertibayes.report.drawing"),
+}
+# A type alone.
+TYPES = {
+    ("protocols.site.states", "protocols.site.encoding"),
+    ("vertibayes.cli.naive_bayes_methods", "vertibayes.cli.naive_bayes"),
+}
+
+WITHOUT_FCNTL = """
+import sys
+sys.modules["fcntl"] = None
+import numpy as np
+from vertibayes import Family, PlainCounter, SiteData, Variable
+data = SiteData({"x": Variable("x", ("a", "b"))}, {"x": np.array([0, 1, 0], np.uint8)})
+assert PlainCounter(data).tables([Family("x")])[0].tolist() == [2, 1]
+print(*sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return grimp.build_graph("mpc", "protocols", "vertibayes", cache_dir=None)
+
+
+def sort(graph, left_out):
+    """Put the files in an order in which each imports only earlier ones, if there is one."""
+    sorter = TopologicalSorter()
+    for module in graph.modules:
+        imported = graph.find_modules_directly_imported_by(module)
+        sorter.add(module, *(other for other in imported if (module, other) not in left_out))
+    sorter.prepare()
+
+
+def test_no_files_import_each_other_in_a_circle(graph):
+    sort(graph, METHODS | TYPES)
+
+
+@pytest.mark.parametrize("edge", sorted(METHODS | TYPES))
+def test_each_import_that_is_left_out_would_close_a_circle(graph, edge):
+    with pytest.raises(CycleError):
+        sort(graph, (METHODS | TYPES) - {edge})
+
+
+def test_counting_pooled_data_needs_neither_fcntl_nor_cryptography_nor_a_session():
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FCNTL], stdout=subprocess.PIPE, text=True, check=True
+    )
+    loaded = set(ran.stdout.split())
+    assert {name for name in loaded if name.split(".")[0] == "mpc"} <= {"mpc", "mpc.errors"}
+    sessions = ("protocols.session", "protocols.queries", "protocols.roles", "cryptography")
+    assert not {name for name in loaded if name.startswith(sessions)}
+    assert "vertibayes.counting.plain" in loaded
