@@ -202,12 +202,12 @@ def named(received: Mapping[Party, Message], parties: Sequence[Party]) -> None:
     ProtocolError
         If one is missing; it names the missing. A sum over fewer cannot be decrypted.
     UnexpectedMessageError
-        If somebody else sent.
+        If somebody else sent; it names the first of them.
     """
     if missing := sorted(set(parties) - set(received)):
-        raise ProtocolError(", ".join(missing), "no ciphertexts came")
+        raise ProtocolError(tuple(missing), "no ciphertexts came")
     if strangers := sorted(set(received) - set(parties)):
-        raise UnexpectedMessageError(", ".join(strangers), "is none of the parties of this sum")
+        raise UnexpectedMessageError(strangers[0], "is not one of the parties of this sum")
 
 
 def send(ciphertexts: Ciphertexts, aggregator: Party) -> Program[None]:

@@ -1,12 +1,54 @@
-"""Errors of the protocols: each blames a party by name and never carries a secret value."""
+"""Errors of the protocols: each names parties and never carries a secret value.
+
+The class says what the error proves. A proof convinces whoever raises the error and nobody else. It
+assumes that each message arrives as its sender sent it, once and in order: a transport that can
+only detect a changed message blames the party in whose name the message came.
+
+`FaultyPartyError`           the party is at fault
+`UnknownFaultyPartyError`    one of the parties is at fault
+`PartyGoneError`             the parties are missing, which is not proof of a fault
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 
 class ProtocolError(Exception):
-    """A party did not follow the protocol.
+    """The protocol cannot continue. A subclass says what that proves; this class proves nothing.
+
+    Parameters
+    ----------
+    parties : str or tuple of str
+        The parties at which the protocol stopped.
+    reason : str
+        What happened, without any secret value.
+
+    Attributes
+    ----------
+    parties : tuple of str
+    reason : str
+    """
+
+    def __init__(self, parties: str | tuple[str, ...], reason: str) -> None:
+        self.parties = (parties,) if isinstance(parties, str) else parties
+        self.reason = reason
+        super().__init__(parties, reason)
+
+    @property
+    def names(self) -> str:
+        """The parties, in one text."""
+        return ", ".join(self.parties)
+
+    def __str__(self) -> str:
+        return f"{self.names}: {self.reason}"
+
+
+class FaultyPartyError(ProtocolError):
+    """The party is at fault: it sent what no party that follows the protocol sends.
+
+    Proves that `party`, or somebody who has its keys, did not follow the protocol. It does not
+    prove that the other parties did.
 
     Parameters
     ----------
@@ -18,41 +60,70 @@ class ProtocolError(Exception):
 
     def __init__(self, party: str, reason: str) -> None:
         super().__init__(party, reason)
-        self.party = party
-        self.reason = reason
 
-    def __str__(self) -> str:
-        return f"{self.party}: {self.reason}"
+    @property
+    def party(self) -> str:
+        """The party at fault."""
+        return self.parties[0]
 
 
-class MalformedMessageError(ProtocolError):
+class UnknownFaultyPartyError(ProtocolError):
+    """One of the parties is at fault, and nobody can know which: what they sent does not fit.
+
+    Proves that at least one of `parties` did not follow the protocol. All others may have followed
+    it.
+
+    Parameters
+    ----------
+    parties : iterable of str
+        All parties that can have caused the error.
+    reason : str
+        What does not fit, without any secret value.
+    """
+
+    def __init__(self, parties: Iterable[str], reason: str) -> None:
+        super().__init__(tuple(parties), reason)
+
+
+class MalformedMessageError(FaultyPartyError):
     """A message that cannot be read: cut short, of a wrong shape or an unknown kind."""
 
 
-class UnexpectedMessageError(ProtocolError):
+class UnexpectedMessageError(FaultyPartyError):
     """A readable message that has no place here: another kind, session or query."""
 
 
-class ReplayedMessageError(ProtocolError):
+class ReplayedMessageError(FaultyPartyError):
     """A message that was delivered before."""
 
 
 class PartyGoneError(ProtocolError):
-    """A party that is waited for has gone, and too few are left to go on without it."""
+    """All of the parties are gone, and too few are left to continue without them.
+
+    Proves no fault: a process can have ended, or a link have failed. Whoever did not wait for the
+    parties itself has only another party's word that they are gone.
+    """
 
 
-class ImpossibleTablesError(ProtocolError):
-    """Opened tables that no records have: one of several parties did not follow the protocol.
+class ImpossibleTablesError(UnknownFaultyPartyError):
+    """Revealed tables that no records have.
+
+    Proves that one of the sites or the dealer did not follow the protocol.
 
     Parameters
     ----------
-    sites : sequence of str
+    sites : iterable of str
+        The sites that counted the tables.
     dealer : str
     """
 
-    def __init__(self, sites: Sequence[str], dealer: str) -> None:
-        parties = f"{', '.join(sites)} or {dealer}"
-        super().__init__(parties, "a table that no records have: one of them lies")
+    def __init__(self, sites: Iterable[str], dealer: str) -> None:
+        super().__init__((*sites, dealer), "a table that no records have: one of them lies")
+
+    @property
+    def names(self) -> str:
+        """The sites or the dealer, in one text."""
+        return f"{', '.join(self.parties[:-1])} or {self.parties[-1]}"
 
 
 class DealReusedError(Exception):

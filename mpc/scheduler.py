@@ -122,10 +122,8 @@ class Scheduler:
             ready = self._next()
             if ready is None:
                 missing = [s for s in self._waiting[party].expect if s in self._awaited[party]]
-                raise ProtocolError(
-                    ", ".join(missing or self._waiting[party].outbox),
-                    f"does not go on; {party} waits for it",
-                )
+                waited_for = tuple(missing or self._waiting[party].outbox)
+                raise ProtocolError(waited_for, f"does not go on; {party} waits for it")
             self._resume(ready)
         if party in self._gone:
             raise PartyGoneError(party, "went before its program had ended")
@@ -190,7 +188,7 @@ class Scheduler:
         program, step = self._programs[party], self._waiting[party]
         if missed := self._missed(party):
             reason = f"gone; {party} needs {step.needed} of {len(step.expect)}"
-            error = PartyGoneError(", ".join(missed), reason)
+            error = PartyGoneError(tuple(missed), reason)
             self._advance(party, lambda: program.throw(error))
             return
         try:

@@ -54,7 +54,23 @@ class SessionOverError(TransportError):
 
 
 class PeerGoneError(TransportError, PartyGoneError):
-    """A peer cannot be reached, and too few are left to go on without it: a process that ended."""
+    """A peer cannot be reached, and too few are left to continue without it: a process that ended.
+
+    Parameters
+    ----------
+    party : str
+        The peer.
+    reason : str
+        What was seen of it.
+    """
+
+    def __init__(self, party: str, reason: str) -> None:
+        super().__init__(party, reason)
+
+    @property
+    def party(self) -> str:
+        """The peer."""
+        return self.parties[0]
 
 
 class PeerTimeoutError(PeerGoneError):

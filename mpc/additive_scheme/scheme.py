@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mpc.additive_scheme.parameters import Parameters
 from mpc.aggregation import Ciphertexts, Counts, KeyOwner, Times, collect, named, send
-from mpc.errors import MalformedMessageError
+from mpc.errors import UnknownFaultyPartyError
 from mpc.integers import powmod
 from mpc.rounds import Message, Party, Program
 
@@ -104,7 +104,7 @@ def decrypt(
         totals = [_total(parameters, key, *pair) for pair in zip(bases, packets, strict=True)]
         return parameters.packing.unpack(totals, count, len(parties))
     except ValueError as error:
-        raise MalformedMessageError(", ".join(parties), f"one is wrong: {error}") from None
+        raise UnknownFaultyPartyError(parties, f"one is wrong: {error}") from None
 
 
 def _total(parameters: Parameters, key: int, base: int, ciphertexts: Sequence[int]) -> int:

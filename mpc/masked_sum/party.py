@@ -8,7 +8,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import DealReusedError, ProtocolError, ReplayedMessageError, UnexpectedMessageError
+from mpc.errors import (
+    DealReusedError,
+    FaultyPartyError,
+    ReplayedMessageError,
+    UnexpectedMessageError,
+)
 from mpc.masked_sum.masks import own_mask, pair_masks
 from mpc.masked_sum.messages import (
     DIGESTS_BYTES,
@@ -194,10 +199,10 @@ class Contribution:
         members = np.intersect1d(self.roster.circle.around(self.me), self.sharers).tolist()
         sealed = array_of(delivered.sealed, self.server, (len(members), SEALED_BYTES))
         digests = array_of(delivered.digests, self.server, (len(members), DIGESTS_BYTES))
-        for place, *row in zip(members, sealed, digests, strict=True):
+        for place, piece, digest in zip(members, sealed, digests, strict=True):
             envelope = Envelope(self.plan.context, self.plan.parties[place], self.member.party)
-            pieces = (piece.tobytes() for piece in row)
-            self.shares[place] = envelope.open(self.seal_keys[place], *pieces)
+            pieces = piece.tobytes(), digest.tobytes()
+            self.shares[place] = envelope.open(self.seal_keys[place], *pieces, self.server)
         others = (place for place in members if place != self.me)
         peers = {self.plan.parties[place]: self._mask_key(place) for place in others}
         masks = pair_masks(self.plan, self.member.party, peers)
@@ -246,7 +251,7 @@ class Contribution:
         party = self.plan.parties[place]
         if not is_signed(self._transcript, signature, self.plan.signing_keys[party]):
             reason = f"told lists to {self.member.party} that {party} did not sign"
-            raise ProtocolError(self.server, reason)
+            raise FaultyPartyError(self.server, reason)
 
     @property
     def _transcript(self) -> bytes:

@@ -90,9 +90,9 @@ class SumPlan:
         """Return a party's place."""
         return self.parties.index(party)
 
-    def names(self, places: NDArray[np.integer]) -> str:
-        """Return the parties at some places, in one text."""
-        return ", ".join(self.parties[place] for place in places)
+    def parties_at(self, places: NDArray[np.integer]) -> tuple[Party, ...]:
+        """Return the parties at some places."""
+        return tuple(self.parties[place] for place in places)
 
     @property
     def quorum(self) -> int:

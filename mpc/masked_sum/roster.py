@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import PartyGoneError, ProtocolError
+from mpc.errors import FaultyPartyError, PartyGoneError, UnknownFaultyPartyError
 from mpc.masked_sum.messages import KEYS_BYTES, Keys, Places, array_of, list_of
 from mpc.masked_sum.parameters import Neighbourhood
 from mpc.masked_sum.plan import SumPlan
@@ -109,10 +109,10 @@ class Roster:
             both = self.mask_key(place), self.seal_key(place)
             name = keys_label(self.plan, party, b"".join(both))
             if not is_signed(name, signature.tobytes(), self.plan.signing_keys[party]):
-                raise ProtocolError(sender, f"told keys of {party} that {party} did not sign")
+                raise FaultyPartyError(sender, f"told keys of {party} that {party} did not sign")
             for key in both:
                 if own.setdefault(key, party) != party:
-                    raise ProtocolError(f"{own[key]}, {party}", "advertised the same key")
+                    raise UnknownFaultyPartyError((own[key], party), "advertised the same key")
 
     def check_left(self, of: Places, left: Places) -> None:
         """Check that a quorum is left, and of each party `of` the threshold of its neighbourhood.
@@ -130,8 +130,9 @@ class Roster:
         reason = f"gone; {len(left)} are left, {self.plan.quorum} are wanted"
         if len(short):
             wanted = self.plan.neighbourhood.threshold
-            reason += f", {wanted} of each neighbourhood: {self.plan.names(short)} has fewer"
-        raise PartyGoneError(self.plan.names(gone), reason)
+            names = ", ".join(self.plan.parties_at(short))
+            reason += f", {wanted} of each neighbourhood: {names} has fewer"
+        raise PartyGoneError(self.plan.parties_at(gone), reason)
 
 
 def keys_label(plan: SumPlan, party: Party, keys: bytes) -> bytes:

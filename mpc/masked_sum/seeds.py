@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from mpc.errors import MalformedMessageError, ProtocolError
+from mpc.errors import FaultyPartyError, MalformedMessageError, UnknownFaultyPartyError
 from mpc.randomness import KEY_BYTES, KeyPair, Randomness, StreamKey, label
 from mpc.rounds import Party
 from mpc.shamir import SHARE_BYTES, recover, split
@@ -82,23 +82,24 @@ class Envelope(NamedTuple):
         name = label("seal", *self)
         return ChaCha20Poly1305(key.secret).encrypt(name[:NONCE_BYTES], b"".join(shares), name)
 
-    def open(self, key: StreamKey, sealed: bytes, digests: bytes) -> SeedShares:
-        """Open shares that must have these digests.
+    def open(self, key: StreamKey, sealed: bytes, digests: bytes, relay: Party) -> SeedShares:
+        """Open shares that must have these digests, as `relay` handed them on.
 
         Raises
         ------
-        ProtocolError
-            Naming the sender, if they do not open or have others.
+        UnknownFaultyPartyError
+            If the shares do not open, or have other digests: the sender or the relay is at fault.
         """
         name = label("seal", *self)
         try:
             both = ChaCha20Poly1305(key.secret).decrypt(name[:NONCE_BYTES], sealed, name)
         except InvalidTag:
-            reason = "its shares, as relayed, are not sealed for this sum and receiver"
-            raise ProtocolError(self.sender, reason) from None
+            reason = f"shares of {self.sender} are not sealed for this sum and receiver"
+            raise UnknownFaultyPartyError((self.sender, relay), reason) from None
         shares = SeedShares(both[:SHARE_BYTES], both[SHARE_BYTES:])
         if shares.digests != digests:
-            raise ProtocolError(self.sender, "its shares have other digests than it told")
+            reason = f"shares of {self.sender} do not have the digests that came with them"
+            raise UnknownFaultyPartyError((self.sender, relay), reason)
         return shares
 
 
@@ -112,4 +113,4 @@ def seed_of(shares: Mapping[int, int], party: Party) -> bytes:
     try:
         return recover(shares).to_bytes(KEY_BYTES, "big")
     except (ValueError, OverflowError):  # a share, or the secret, beyond what it can be
-        raise ProtocolError(party, "shared out what is no seed") from None
+        raise FaultyPartyError(party, "shared out what is no seed") from None

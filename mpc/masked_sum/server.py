@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import ProtocolError
+from mpc.errors import FaultyPartyError, UnknownFaultyPartyError
 from mpc.masked_sum.masks import own_mask, pair_masks
 from mpc.masked_sum.messages import (
     DIGEST_BYTES,
@@ -129,7 +129,9 @@ class Collection:
             name = keys_label(self.plan, party, both)
             is_whole = len(said.mask_key) == len(said.seal_key) == KEY_BYTES
             if not is_whole or not is_signed(name, said.signature, self.plan.signing_keys[party]):
-                raise ProtocolError(party, "advertised keys that are none, or that it did not sign")
+                raise FaultyPartyError(
+                    party, "advertised keys that are none, or that it did not sign"
+                )
             keys.append(both)
             signatures.append(said.signature)
         told = as_rows(keys, KEYS_BYTES), as_rows(signatures, SIGNATURE_BYTES)
@@ -177,7 +179,7 @@ class Collection:
         for place, said in confirmed.items():
             party = self.plan.parties[place]
             if not is_signed(name, said.signature, self.plan.signing_keys[party]):
-                raise ProtocolError(party, "did not sign the lists that it was told")
+                raise FaultyPartyError(party, "did not sign the lists that it was told")
         signatures = as_rows([said.signature for said in confirmed.values()], SIGNATURE_BYTES)
         return self._to(signers, Confirmations(self.plan.context, signers, signatures))
 
@@ -212,13 +214,13 @@ class Collection:
         if digest_of(share) != both[owner in self.survived]:
             owner_name = self.plan.parties[owner]
             reason = f"revealed a share that {owner_name} did not give it, or of the other seed"
-            raise ProtocolError(self.plan.parties[member], reason)
+            raise FaultyPartyError(self.plan.parties[member], reason)
 
     def _masks_left_by(self, place: int, pair: KeyPair) -> Elements:
         """Return the masks that a party, who is gone, would have cancelled."""
         party = self.plan.parties[place]
         if pair.public != self.roster.mask_key(place):
-            raise ProtocolError(party, "shared out what is not its key")
+            raise FaultyPartyError(party, "shared out what is not its key")
         neighbours = [member for member in self.rows[place] if member in self.survived]
         peers = {
             self.plan.parties[peer]: agree(
@@ -229,7 +231,7 @@ class Collection:
         return pair_masks(self.plan, party, peers)
 
     def _checked(self, values: NDArray[np.int64]) -> Sum:
-        limit, names = len(self.survivors) * self.plan.bound, self.plan.names(self.survivors)
+        limit, parties = len(self.survivors) * self.plan.bound, self.plan.parties_at(self.survivors)
         if np.any((values > limit) | (values < -limit)):
-            raise ProtocolError(names, "one of them sent a vector beyond the bound")
-        return Sum(values, tuple(self.plan.parties[place] for place in self.survivors))
+            raise UnknownFaultyPartyError(parties, "one of them sent a vector beyond the bound")
+        return Sum(values, parties)

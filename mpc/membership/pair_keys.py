@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mpc.additive_scheme.parameters import Parameters
 from mpc.additive_scheme.scheme import decrypt, encrypt
 from mpc.aggregation import Ciphertexts, Counts, Times
-from mpc.errors import ProtocolError
+from mpc.errors import FaultyPartyError
 from mpc.randomness import StreamKey, label
 from mpc.rounds import Message, Party
 
@@ -105,11 +105,13 @@ class Member:
         """
         gone = frozenset(absent)
         if self.party in gone:
-            raise ProtocolError(self.aggregator, f"calls {self.party} absent, and asks it")
+            raise FaultyPartyError(self.aggregator, f"calls {self.party} absent, and asks it")
         if self.aggregator in gone:
-            raise ProtocolError(self.aggregator, "calls itself absent: anyone could open the sum")
+            raise FaultyPartyError(
+                self.aggregator, "calls itself absent: anyone could open the sum"
+            )
         if any(3 * len(block & gone) > len(block) for block in self.neighbourhood):
-            raise ProtocolError(self.aggregator, "calls more than a third of a block absent")
+            raise FaultyPartyError(self.aggregator, "calls more than a third of a block absent")
         pairs = {peer: pair for peer, pair in self._pairs.items() if peer not in gone}
         key = signed_sum(self.party, pairs)
         context = roll_digest(gone)

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
+from mpc.errors import ReplayedMessageError, UnexpectedMessageError, UnknownFaultyPartyError
 from mpc.integers import fast, uniform_below
 from mpc.paillier.keys import PrivateKey, PublicKey
 from mpc.paillier.messages import (
@@ -227,8 +227,9 @@ def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
     Raises
     ------
     MalformedMessageError
-        If a message has a wrong shape or range, or the two do not add up to tables of `records`
-        records; it names the sender, or both.
+        If a message has a wrong shape or range.
+    UnknownFaultyPartyError
+        If the two messages do not add up to tables of `records` records: it names both parties.
     """
     limit = plan.answers, plaintext_width(plan.public)
     wanted = {plan.owner: expect(MaskedCounts, *limit), plan.other: expect(Masks, *limit)}
@@ -244,7 +245,7 @@ def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
             raise ValueError("counts of other records")
     except ValueError:
         reason = f"what they sent are no tables of {plan.records} records"
-        raise MalformedMessageError(f"{plan.owner}, {plan.other}", reason) from None
+        raise UnknownFaultyPartyError((plan.owner, plan.other), reason) from None
     return tables
 
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 
 from mpc.aggregation import Ciphertexts, Counts, Expected, KeyOwner, collect, named, send
-from mpc.errors import MalformedMessageError
+from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from mpc.integers import powmod
 from mpc.product_scheme.parameters import Parameters
 from mpc.rounds import Message, Party, Program
@@ -90,8 +90,7 @@ def decrypt(
             square = square * factor % parameters.prime
         products.append(_root(square, parameters.prime))
     if any(product > parameters.largest for product in products):
-        everyone = ", ".join(parties)
-        raise MalformedMessageError(everyone, "a product larger than they can make it")
+        raise UnknownFaultyPartyError(parties, "a product larger than they can make it")
     return products
 
 

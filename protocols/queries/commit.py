@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from mpc.commitments import Commitments, Holder, Operand, commit
-from mpc.errors import MalformedMessageError, UnexpectedMessageError
+from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from mpc.labelled import LABEL_BYTES
 from mpc.randomness import KEY_BYTES, StreamKey, label
 from mpc.ring import Ring
@@ -277,7 +277,7 @@ def _mark(committed: Mapping[Party, Committed]) -> bytes:
         if len(other) != LABEL_BYTES:
             raise MalformedMessageError(site, f"a mark of {len(other)} bytes")
         if other != mark:
-            raise UnexpectedMessageError(site, f"has joined another study than {first}")
+            raise UnknownFaultyPartyError(marks, f"{site} has joined another study than {first}")
     return mark
 
 

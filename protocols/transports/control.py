@@ -52,7 +52,7 @@ class Abort(Control):
     def of(cls, error: BaseException, party: Party) -> Abort:
         """Return what a party tells of its error: of errors without a name the class alone."""
         if isinstance(error, ProtocolError):
-            return cls(error.party[:REASON], error.reason[:REASON])
+            return cls(error.names[:REASON], error.reason[:REASON])
         stopped = isinstance(error, KeyboardInterrupt | SystemExit)
         return cls(party, "was stopped" if stopped else f"failed ({type(error).__name__})")
 

@@ -96,7 +96,7 @@ def test_the_missing_and_the_strangers_are_named():
     named({"a": GOOD, "b": GOOD}, ["b", "a"])
     with pytest.raises(ProtocolError, match="no ciphertexts came") as caught:
         named({"a": GOOD}, ["a", "c", "b"])
-    assert caught.value.party == "b, c"
+    assert caught.value.parties == ("b", "c")
     with pytest.raises(UnexpectedMessageError) as caught:
         named({"a": GOOD, "b": GOOD}, ["a"])
     assert caught.value.party == "b"

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from mpc.errors import (
+    FaultyPartyError,
     MalformedMessageError,
     PartyGoneError,
     ProtocolError,
     ReplayedMessageError,
     UnexpectedMessageError,
+    UnknownFaultyPartyError,
 )
 from mpc.masked_sum import Neighbourhood, SumPlan, contribute
 from mpc.masked_sum.messages import (
@@ -74,9 +76,6 @@ def error_of(change, world=None):
         (Advertisement, flip("mask_key"), "or that it did not sign"),
         (Advertisement, flip("seal_key"), "or that it did not sign"),
         (Advertisement, lambda m: {"signature": b""}, "or that it did not sign"),
-        (Shared, flip("sealed", (3, 0)), "its shares, as relayed, are not sealed"),
-        (Shared, flip("digests", (3, 0)), "other digests than it told"),
-        (Shared, flip("digests", (3, 40)), "other digests than it told"),
         (Confirmation, flip("signature"), "did not sign the lists that it was told"),
         (Revealed, flip("shares", (0, 0)), "a share that p00 did not give it"),
         (Revealed, flip("shares", (4, 32)), "a share that p04 did not give it"),
@@ -84,7 +83,27 @@ def error_of(change, world=None):
 )
 def test_a_tampered_message_names_the_party_that_sent_it(kind, make, reason):
     error = error_of(changing(kind, make, sender="p02"))
-    assert error.party == "p02" and reason in error.reason
+    assert isinstance(error, FaultyPartyError)
+    assert error.parties == ("p02",) and reason in error.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "reason"),
+    [
+        ("sealed", 0, "shares of p02 are not sealed"),
+        ("digests", 0, "p02 do not have the digests that came with them"),
+        ("digests", 40, "p02 do not have the digests that came with them"),
+    ],
+)
+@pytest.mark.parametrize("liar", ["p02", "server"])
+def test_tampered_shares_name_their_sender_and_the_server_that_relayed_them(name, at, reason, liar):
+    changes = {
+        "p02": changing(Shared, flip(name, (3, at)), sender="p02"),
+        "server": changing(Delivered, flip(name, (2, at)), receiver="p03"),
+    }
+    error = error_of(changes[liar])
+    assert isinstance(error, UnknownFaultyPartyError)
+    assert error.parties == ("p02", "server") and reason in error.reason
 
 
 @pytest.mark.parametrize(
@@ -115,7 +134,7 @@ def test_a_server_that_says_too_few_are_left_gets_no_more(kind):
     name = {Delivered: "sharers", Survivors: "survivors", Confirmations: "signers"}[kind]
     with pytest.raises(PartyGoneError, match="2 are left, 3 are wanted") as caught:
         run_changing(World(5).programs(), changing(kind, put(name, [1, 2]), receiver="p02"))
-    assert caught.value.party == "p00, p03, p04"
+    assert caught.value.parties == ("p00", "p03", "p04")
 
 
 def test_a_roster_without_one_is_refused_by_this_one():
@@ -166,7 +185,7 @@ def test_a_roster_below_the_quorum_is_refused():
         return {name: getattr(message, name)[1:3] for name in ("places", "keys", "signatures")}
 
     error = error_of(changing(Keys, make, receiver="p02"))
-    assert isinstance(error, PartyGoneError) and error.party == "p00, p03, p04"
+    assert isinstance(error, PartyGoneError) and error.parties == ("p00", "p03", "p04")
 
 
 @pytest.mark.parametrize("kind", FROM_PARTIES + FROM_SERVER)
@@ -261,7 +280,7 @@ def test_messages_of_a_sum_before_are_refused():
     }
     for kind, reason in wanted.items():
         error = error_of(replayed(kind), w)
-        assert error.party == "p02" and reason in error.reason
+        assert error.parties[0] == "p02" and reason in error.reason
         for member in w.members.values():
             member.names.clear()
 
@@ -292,7 +311,8 @@ def test_a_vector_that_is_no_vector_is_noticed_and_all_are_named():
     junk = np.random.default_rng(1).integers(0, 2**16, 200, np.uint16)
     w = World(5, length=200)
     error = error_of(changing(MaskedVector, lambda _: {"values": junk}, sender="p02"), w)
-    assert "p02" in error.party and "beyond the bound" in error.reason
+    assert isinstance(error, UnknownFaultyPartyError)
+    assert error.parties == w.plan.parties and "beyond the bound" in error.reason
 
 
 def test_no_share_in_a_repr():

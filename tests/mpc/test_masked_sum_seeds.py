@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from mpc.errors import ProtocolError
+from mpc.errors import UnknownFaultyPartyError
 from mpc.masked_sum import Neighbourhood
 from mpc.masked_sum.messages import Delivered, Shared
 from mpc.masked_sum.seeds import Envelope, SeedShares
@@ -69,9 +69,9 @@ def test_an_envelope_opens_in_its_sum_and_direction_alone(other):
     key = StreamKey(SeededRandomness().bytes(KEY_BYTES))
     shares = SeedShares(b"k" * SHARE_BYTES, b"b" * SHARE_BYTES)
     sealed = Envelope(b"sum", "p", "q").seal(key, shares)
-    assert Envelope(b"sum", "p", "q").open(key, sealed, shares.digests) == shares
-    with pytest.raises(ProtocolError, match="not sealed for this sum and receiver"):
-        Envelope(*other).open(key, sealed, shares.digests)
+    assert Envelope(b"sum", "p", "q").open(key, sealed, shares.digests, "server") == shares
+    with pytest.raises(UnknownFaultyPartyError, match="not sealed for this sum and receiver"):
+        Envelope(*other).open(key, sealed, shares.digests, "server")
 
 
 def test_shares_reflected_to_who_sealed_them_are_refused():
@@ -88,6 +88,6 @@ def test_shares_reflected_to_who_sealed_them_are_refused():
             array[1] = getattr(told[0], name)[1]
         return replace(sent.message, **rows)
 
-    with pytest.raises(ProtocolError, match="not sealed for this sum and receiver") as caught:
+    with pytest.raises(UnknownFaultyPartyError, match="not sealed for this sum") as caught:
         run_changing(World(5).programs(), change)
-    assert caught.value.party == "p01"
+    assert caught.value.parties == ("p01", "server")

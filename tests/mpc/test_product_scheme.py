@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from mpc import product_scheme
 from mpc.aggregation import Ciphertexts
-from mpc.errors import DealReusedError, MalformedMessageError, ProtocolError
+from mpc.errors import (
+    DealReusedError,
+    MalformedMessageError,
+    ProtocolError,
+    UnknownFaultyPartyError,
+)
 from mpc.product_scheme import (
     MODP_PRIMES,
     NEVER,
@@ -170,9 +175,9 @@ def test_another_square_is_found_out_but_not_whose():
     parameters = products()
     key, received = received_of(parameters)
     received["b"] = changed(received["b"], 123456789**2)
-    with pytest.raises(MalformedMessageError, match="larger than") as caught:
+    with pytest.raises(UnknownFaultyPartyError, match="larger than") as caught:
         decrypt(parameters, key, "abc", received, 2, 1)
-    assert caught.value.party == "a, b, c"
+    assert caught.value.parties == ("a", "b", "c")
 
 
 def test_what_cannot_be_found_out_a_factor_within_bounds():
@@ -196,7 +201,7 @@ def test_missing_late_and_foreign_messages_are_named():
     for messages in wrong.values():
         with pytest.raises(ProtocolError) as caught:
             decrypt(parameters, key, "abc", messages, 2, 1)
-        assert caught.value.party == "b"
+        assert caught.value.parties == ("b",)
 
 
 def test_known_answers():

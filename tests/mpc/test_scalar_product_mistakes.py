@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from mpc.errors import (
-    DealReusedError,
-    MalformedMessageError,
-    ProtocolError,
-    UnexpectedMessageError,
-)
+from mpc.errors import DealReusedError, MalformedMessageError, ProtocolError, UnexpectedMessageError
 from mpc.randomness import StreamKey, label
 from mpc.ring import Ring
 from mpc.rounds import Round
@@ -199,7 +194,7 @@ def test_who_is_missing_is_named(missing):
     del given_[missing]
     with pytest.raises(ProtocolError) as caught:
         run_all(given_)
-    assert missing in caught.value.party
+    assert missing in caught.value.parties
 
 
 def test_who_stops_half_way_is_named():
@@ -213,4 +208,4 @@ def test_who_stops_half_way_is_named():
 
     with pytest.raises(ProtocolError) as caught:
         run_all(given_ | {"c": half()})
-    assert "c" in caught.value.party
+    assert "c" in caught.value.parties

@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from mpc.errors import PartyGoneError, ProtocolError, UnexpectedMessageError
+from mpc.errors import (
+    PartyGoneError,
+    ProtocolError,
+    UnexpectedMessageError,
+    UnknownFaultyPartyError,
+)
 from mpc.masked_sum import Neighbourhood, smallest_neighbourhood
 from mpc.masked_sum.masks import own_mask, pair_masks
 from mpc.masked_sum.messages import (
@@ -330,9 +335,9 @@ def test_with_a_copied_key_the_masks_of_a_survivor_cancel(monkeypatch):
 
 
 def test_a_copied_key_is_refused(monkeypatch):
-    with pytest.raises(ProtocolError, match="advertised the same key") as caught:
+    with pytest.raises(UnknownFaultyPartyError, match="advertised the same key") as caught:
         copied_keys(monkeypatch, is_checked=True)
-    assert caught.value.party == "p00, p02"
+    assert caught.value.parties == ("p00", "p02")
 
 
 # ---- a server that leaves a party nobody ---------------------------------------------------------

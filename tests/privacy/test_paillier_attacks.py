@@ -11,7 +11,7 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 
-from mpc.errors import MalformedMessageError
+from mpc.errors import UnknownFaultyPartyError
 from mpc.integers import uniform_below
 from mpc.paillier import TablePlan, count_by_state, keys, open_tables
 from mpc.paillier.messages import Answer, EncryptedBlock, MaskedCounts, Masks, to_bytes
@@ -183,9 +183,9 @@ def test_an_owner_that_lies_is_noticed_by_an_honest_analyst(world):
     plan, _, y = world
     programs = programs_of(KEY, plan, np.zeros(RECORDS), [y])
     programs["owner"] = lying_owner(plan, KEY, SeededRandomness())
-    with pytest.raises(MalformedMessageError, match="no tables of 24 records") as caught:
+    with pytest.raises(UnknownFaultyPartyError, match="no tables of 24 records") as caught:
         run_all(programs | {"analyst": open_tables(plan)})
-    assert caught.value.party == "owner, other"
+    assert caught.value.parties == ("owner", "other")
 
 
 def test_an_owner_reads_counts_alone_under_a_modulus_made_for_it(monkeypatch):

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from mpc.commitments.commit import Columns
-from mpc.errors import MalformedMessageError, UnexpectedMessageError
+from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from mpc.randomness import KeyPair
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
@@ -148,14 +148,14 @@ def test_changed_data_are_not_committed_again_in_the_same_study():
 
 
 @pytest.mark.parametrize(
-    ("mark", "error", "reason"),
+    ("mark", "error", "parties", "reason"),
     [
-        (bytes(32), UnexpectedMessageError, "joined another study than a"),
-        (bytes(31), MalformedMessageError, "a mark of 31 bytes"),
+        (bytes(32), UnknownFaultyPartyError, ("a", "b", "c"), "b has joined another study than a"),
+        (bytes(31), MalformedMessageError, ("b",), "a mark of 31 bytes"),
     ],
 )
-def test_a_site_that_joined_another_study_than_the_others_is_named(
-    monkeypatch, mark, error, reason
+def test_sites_that_joined_different_studies_are_named_and_so_is_a_wrong_mark(
+    monkeypatch, mark, error, parties, reason
 ):
     def change(sent, packet):
         lies = sent.sender == "b" and isinstance(sent.message, Committed)
@@ -165,7 +165,7 @@ def test_a_site_that_joined_another_study_than_the_others_is_named(
         federation = seeded(DATA)
     with pytest.raises(error, match=reason) as caught:
         federation.session.ask(Commit.of(STUDY))
-    assert caught.value.party == "b"
+    assert caught.value.parties == parties
 
 
 def test_the_mark_is_that_of_the_sites_memories_and_no_part_of_their_seeds():
