@@ -212,7 +212,7 @@ def test_a_party_that_has_ended_is_named():
     transport = LocalTransport("analyst", {"a": ends()}, SeededRandomness())
     with pytest.raises(ProtocolError, match="does not go on; analyst waits") as caught:
         transport.run(waits_for_two())
-    assert caught.value.party == "a"
+    assert caught.value.parties == ("a",)
 
 
 @pytest.mark.parametrize("names", [(), ("a", "dealer"), ("analyst",)])
