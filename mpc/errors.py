@@ -3,10 +3,6 @@
 The class says what the error proves. A proof convinces whoever raises the error and nobody else. It
 assumes that each message arrives as its sender sent it, once and in order: a transport that can
 only detect a changed message blames the party in whose name the message came.
-
-`FaultyPartyError`           the party is at fault
-`UnknownFaultyPartyError`    one of the parties is at fault
-`PartyGoneError`             the parties are missing, which is not proof of a fault
 """
 
 from __future__ import annotations
@@ -20,14 +16,9 @@ class ProtocolError(Exception):
     Parameters
     ----------
     parties : str or tuple of str
-        The parties at which the protocol stopped.
+        The parties that the error names; the attribute is a tuple.
     reason : str
         What happened, without any secret value.
-
-    Attributes
-    ----------
-    parties : tuple of str
-    reason : str
     """
 
     def __init__(self, parties: str | tuple[str, ...], reason: str) -> None:
@@ -49,13 +40,6 @@ class FaultyPartyError(ProtocolError):
 
     Proves that `party`, or somebody who has its keys, did not follow the protocol. It does not
     prove that the other parties did.
-
-    Parameters
-    ----------
-    party : str
-        The party at fault.
-    reason : str
-        What it did, without any secret value.
     """
 
     def __init__(self, party: str, reason: str) -> None:
@@ -72,13 +56,6 @@ class UnknownFaultyPartyError(ProtocolError):
 
     Proves that at least one of `parties` did not follow the protocol. All others may have followed
     it.
-
-    Parameters
-    ----------
-    parties : iterable of str
-        All parties that can have caused the error.
-    reason : str
-        What does not fit, without any secret value.
     """
 
     def __init__(self, parties: Iterable[str], reason: str) -> None:
@@ -106,16 +83,7 @@ class PartyGoneError(ProtocolError):
 
 
 class ImpossibleTablesError(UnknownFaultyPartyError):
-    """Revealed tables that no records have.
-
-    Proves that one of the sites or the dealer did not follow the protocol.
-
-    Parameters
-    ----------
-    sites : iterable of str
-        The sites that counted the tables.
-    dealer : str
-    """
+    """Revealed tables that no records have: one of the sites or the dealer is at fault."""
 
     def __init__(self, sites: Iterable[str], dealer: str) -> None:
         super().__init__((*sites, dealer), "a table that no records have: one of them lies")

@@ -54,15 +54,7 @@ class SessionOverError(TransportError):
 
 
 class PeerGoneError(TransportError, PartyGoneError):
-    """A peer cannot be reached, and too few are left to continue without it: a process that ended.
-
-    Parameters
-    ----------
-    party : str
-        The peer.
-    reason : str
-        What was seen of it.
-    """
+    """A peer cannot be reached, and too few are left to continue without it."""
 
     def __init__(self, party: str, reason: str) -> None:
         super().__init__(party, reason)

@@ -182,46 +182,45 @@ def open_study(
 
 def study_of(
     study: bytes,
-    described: Mapping[str, Description],
-    dealer: str,
+    described: Mapping[Party, Description],
+    dealer: Party,
     order: Sequence[str] | None,
     block_rows: int,
     memory: int,
     chosen: Collection[str] | None = None,
 ) -> Study:
-    """Put together what the sites describe, of all variables or those chosen.
+    """Return the study of what the sites describe: all variables, or the chosen ones.
 
     Raises
     ------
     ValueError
-        If two sites show one variable, record counts differ, a chosen one is not shown, or the
-        order does not fit.
+        If two sites show one variable, record counts differ, no site shows a chosen variable, or
+        the order does not fit.
     """
     counts = {site: description.records for site, description in described.items()}
     if len(set(counts.values())) > 1:
         shown = ", ".join(f"{site} {count}" for site, count in counts.items())
         raise ValueError(f"the sites hold different numbers of records: {shown}")
     variables: dict[str, Variable] = {}
-    holders: dict[str, tuple[str, ...]] = {}
+    holders: dict[str, tuple[Party, ...]] = {}
     for site, description in described.items():
         for name, variable in description.named().items():
             if chosen is not None and name not in chosen:
                 continue
             if name in variables:
-                raise ValueError(
-                    f"the column {name!r} is at two sites, {holders[name][0]} and {site}; rename "
-                    "one"
-                )
+                both = f"{holders[name][0]} and {site}"
+                raise ValueError(f"the column {name!r} is at two sites, {both}; rename one")
             variables[name], holders[name] = variable, (site,)
-    absent = sorted(set(chosen or ()) - set(variables))
-    if absent:
+    if absent := sorted(set(chosen or ()) - set(variables)):
         raise ValueError(f"no site shows {', '.join(absent)}; choose from what they show")
-    names = list(variables) if order is None else list(order)
-    if sorted(names) != sorted(variables):
-        wrong = ", ".join(sorted(set(names) ^ set(variables))) or "a name twice"
+    in_order = _in_order(variables, variables if order is None else order)
+    return Study(study, in_order, holders, max(counts.values()), dealer, block_rows, memory)
+
+
+def _in_order(variables: Mapping[str, Variable], order: Collection[str]) -> dict[str, Variable]:
+    if sorted(order) != sorted(variables):
+        wrong = ", ".join(sorted(set(order) ^ set(variables))) or "a name twice"
         raise ValueError(
             f"the order does not fit the variables shown: {wrong}; name each variable once"
         )
-    in_order = {name: variables[name] for name in names}
-    records = next(iter(counts.values()))
-    return Study(study, in_order, holders, records, dealer, block_rows, memory)
+    return {name: variables[name] for name in order}

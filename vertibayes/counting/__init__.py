@@ -6,26 +6,7 @@ cryptography. Learners are written against `Counter` and ask for many families a
 takes a few rounds on the network, and one more family in a call costs almost nothing.
 """
 
-from vertibayes.counting.counter import (
-    MOST_CELLS,
-    Counter,
-    Table,
-    Without,
-    axis_lengths,
-    cells_of,
-    check_families,
-    portions,
-)
+from vertibayes.counting.counter import Counter, Table
 from vertibayes.counting.plain import PlainCounter
 
-__all__ = [
-    "MOST_CELLS",
-    "Counter",
-    "PlainCounter",
-    "Table",
-    "Without",
-    "axis_lengths",
-    "cells_of",
-    "check_families",
-    "portions",
-]
+__all__ = ["Counter", "PlainCounter", "Table"]

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.federation import Federation
-from protocols.ledger import Ledger
 from protocols.opening import OpenStudy, StudyOptions, open_study
-from protocols.roles import Study
 from protocols.variables import Family, Rows, Variable
 from vertibayes.counting.counter import Table, check_families
 from vertibayes.forecast import Forecast, forecast
@@ -23,9 +21,9 @@ _Key: TypeAlias = tuple[frozenset[str], bool, Rows]  # of a table: its variables
 
 @dataclass(frozen=True)
 class _KeptTable:
-    """An opened table, in as few bytes as hold it: wide tables are mostly empty.
+    """A revealed table, stored in few bytes: most cells of wide tables are 0.
 
-    `cells` are all of them, or those that are not 0, if `places` says where these are.
+    `cells` are all cells or, if `places` is given, the cells at these places; all others are 0.
     """
 
     family: Family
@@ -65,6 +63,16 @@ class SecureCounter:
         The file in which the counter keeps what it receives. The counter does not ask again for the
         tables that the file has.
 
+    Attributes
+    ----------
+    study : Study
+    ledger : Ledger
+        What was revealed to the analyst.
+    variables, records, most_variables
+        As `Counter`; the policies of the sites limit the number of variables.
+    calls, queries : int
+        How often `tables` asked for new tables, and in how many queries.
+
     Raises
     ------
     ValueError
@@ -72,8 +80,11 @@ class SecureCounter:
     """
 
     def __init__(self, open_study: OpenStudy, kept: TableFile | None = None) -> None:
-        self._open_study = open_study
-        self._kept = kept
+        self._open_study, self._kept = open_study, kept
+        self.study, self.ledger = open_study.study, open_study.ledger
+        self.variables: Mapping[str, Variable] = self.study.variables
+        self.records: int = self.study.records
+        self.most_variables: int = open_study.most_variables
         self.calls = 0
         self.queries = 0
         self._opened: dict[_Key, _KeptTable] = {}
@@ -108,28 +119,8 @@ class SecureCounter:
         session, sites, dealer = federation.session, federation.sites, federation.dealer
         return cls(open_study(session, sites, dealer, **options), kept)
 
-    @property
-    def study(self) -> Study:
-        """The study."""
-        return self._open_study.study
-
-    @property
-    def variables(self) -> Mapping[str, Variable]:
-        """The variables, in the study's order."""
-        return self.study.variables
-
-    @property
-    def records(self) -> int:
-        """The number of records."""
-        return self.study.records
-
-    @property
-    def most_variables(self) -> int:
-        """How many variables the sites' policies allow in a table."""
-        return self._open_study.most_variables
-
     def forecast(self, families: Sequence[Family], *, missing: bool = False) -> Forecast:
-        """Return what families' tables over all records cost at most; nothing is asked.
+        """Return what the tables of families, over all records, cost at most; sends nothing.
 
         Raises
         ------
@@ -141,13 +132,8 @@ class SecureCounter:
 
     @property
     def opened(self) -> Iterator[tuple[Rows, Table]]:
-        """All tables that were opened, and over which records."""
+        """All tables that were revealed, each with its records."""
         return ((rows, kept.table) for (_, _, rows), kept in self._opened.items())
-
-    @property
-    def ledger(self) -> Ledger:
-        """What was revealed."""
-        return self._open_study.ledger
 
     def tables(
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
@@ -162,7 +148,7 @@ class SecureCounter:
         families = [Family(family.child, tuple(family.parents)) for family in families]
         check_families(self.variables, families, missing)
         if rows.count(self.records) == self.records:
-            rows = Rows()  # whichever permutation
+            rows = Rows()  # all records, in any permutation
         keys = [self._key(family, missing, rows) for family in families]
         new = {k: f for k, f in zip(keys, families, strict=True) if self._find(k) is None}
         if new:
@@ -196,21 +182,21 @@ class SecureCounter:
             self._opened |= {key: _KeptTable.of(t.family, t.table) for key, t in new.items()}
 
     def _key(self, family: Family, missing: bool, rows: Rows) -> _Key:
-        """Name a table: without gaps it is one, whether missing cells are asked for or not."""
-        gaps = any(self.variables[name].missing for name in family.members)
-        return frozenset(family.members), missing and gaps, rows
+        """Name a table; without missing values, `missing` makes no difference."""
+        any_missing = any(self.variables[name].missing for name in family.members)
+        return frozenset(family.members), missing and any_missing, rows
 
     def _find(self, key: _Key) -> _KeptTable | None:
-        """Return an opened table; one with missing cells tells that of the others."""
+        """Return a revealed table; a table with missing values contains the table without them."""
         members, _, rows = key
         return self._opened.get(key) or self._opened.get((members, True, rows))
 
     def _as_asked(self, key: _Key, family: Family) -> Table:
-        """Return an opened table with its axes in the order asked for."""
+        """Return a revealed table with its axes in the order of a family."""
         kept = self._find(key)
-        assert kept is not None  # it has just been asked
+        assert kept is not None  # `tables` has just asked for it
         axes = [kept.family.members.index(name) for name in family.members]
         table = kept.table.transpose(axes)
-        if not key[1]:  # one that was opened with missing values may have been asked for without
+        if not key[1]:  # the kept table may have missing values as a state
             table = table[tuple(slice(len(self.variables[name].states)) for name in family.members)]
         return np.ascontiguousarray(table)

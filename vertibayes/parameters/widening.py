@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from protocols.variables import Variable
-from vertibayes.counting import MOST_CELLS
+from vertibayes.counting.counter import MOST_CELLS
 from vertibayes.inference.algebra import Array
 from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network

@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from protocols.variables import Family, Rows
-from vertibayes.counting import MOST_CELLS, Counter, Table, axis_lengths, cells_of, portions
+from vertibayes.counting.counter import (
+    MOST_CELLS,
+    Counter,
+    Table,
+    axis_lengths,
+    cells_of,
+    portions,
+)
 from vertibayes.network import Edge, Structure
 from vertibayes.structure.scores import k2_scores
 
@@ -57,7 +64,7 @@ def k2(
     table summed over the candidate: on complete data the difference of K2 scores, and with missing
     cells a comparison over the same records. Given an ordering the nodes are independent: each step
     asks for the tables of all candidates of all nodes in one call. A candidate whose table would
-    have more than `counting.MOST_CELLS` cells is none.
+    have more than `counting.counter.MOST_CELLS` cells is none.
 
     Parameters
     ----------

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from protocols.site.data import SiteData
 from protocols.variables import Rows, Variable
-from vertibayes.counting import Counter, PlainCounter, Without
+from vertibayes.counting import Counter, PlainCounter
+from vertibayes.counting.counter import Without
 from vertibayes.inference.prediction import predicted
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.climbing import NoValueError
