@@ -56,12 +56,9 @@ class SessionOverError(TransportError):
 class PeerGoneError(TransportError, PartyGoneError):
     """A peer cannot be reached, and too few are left to continue without it."""
 
-    def __init__(self, party: str, reason: str) -> None:
-        super().__init__(party, reason)
-
     @property
     def party(self) -> str:
-        """The peer."""
+        """The peer, or the first of several."""
         return self.parties[0]
 
 

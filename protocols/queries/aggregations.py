@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from mpc.additive_scheme import NEVER, Parameters
 from mpc.aggregation import Ciphertexts, Counts
-from mpc.errors import ProtocolError
+from mpc.errors import FaultyPartyError
 from mpc.masked_sum import Member as MaskedMember
 from mpc.masked_sum import (
     Neighbourhood,
@@ -91,12 +91,12 @@ class CarefulMember(Member):
 
         Raises
         ------
-        ProtocolError
+        FaultyPartyError
             If too many are called absent; it names the aggregator.
         """
         if len(set(absent)) > self.most_absent:
             reason = f"calls {len(set(absent))} absent, at most {self.most_absent} are agreed"
-            raise ProtocolError(self.aggregator, reason)
+            raise FaultyPartyError(self.aggregator, reason)
         return super().encrypt(counts, time, absent)
 
 

@@ -426,7 +426,7 @@ def _analyst(analyst: AnalystRole, query: Sums) -> Program[Released]:
     gone = sorted(set(sum_.members) - set(total.parties))
     if len(gone) > sum_.most_absent:
         reason = "gone: the noise of the others does not keep the promise"
-        raise PartyGoneError(", ".join(gone), reason)
+        raise PartyGoneError(tuple(gone), reason)
     promise = _promise(query, sum_)
     _note(analyst.ledger, query, sum_, promise, analyst.party)
     return Released(total.values, total.parties, promise)

@@ -275,8 +275,8 @@ class Connection:
         strange = [peer for peer in wanted if not self._seal.knows(peer.party)]
         gone = [p.gone for p in (wanted if self.star else strange) if p.gone is not None]
         if len(gone) > most_absent > 0:
-            names = ", ".join(sorted({error.party for error in gone}))
-            raise PeerGoneError(names, f"{gone[0].reason}; at most {most_absent} may be absent")
+            parties = tuple(sorted({party for error in gone for party in error.parties}))
+            raise PeerGoneError(parties, f"{gone[0].reason}; at most {most_absent} may be absent")
         if len(gone) > most_absent:
             raise gone[0]
         return [peer for peer in strange if peer.gone is None]

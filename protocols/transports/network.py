@@ -124,7 +124,7 @@ def _greet(channel: Channel, patience: float, waiting: Waiting) -> None:
         late = channel.greet(late, patience - SOON)
     for party, error in late.items():
         reason = f"{error.reason} ({patience:g} s; is it started?)"
-        peers[party].gone = PeerGoneError(error.party, reason)
+        peers[party].gone = PeerGoneError(error.parties, reason)
 
 
 def accept(mailbox: Mailbox, analyst: Party) -> Channel:

@@ -235,7 +235,7 @@ def test_a_party_refuses_a_roll_that_calls_away_the_noise():
                 ProtocolError, match="calls 2 absent, 1 are agreed at most"
             ) as error:
                 program.send({AGGREGATOR: roll})
-            assert error.value.parties == (AGGREGATOR,)
+            assert error.value.party == AGGREGATOR
         else:
             assert program.send({AGGREGATOR: roll}).outbox
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
-from vertibayes.naive_bayes.scores import Logarithms, Split
 
 from protocols.federation import federate
 from protocols.site.data import SiteData
@@ -19,8 +18,8 @@ from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL, SumParameters
 from vertibayes.counting import PlainCounter
-from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import NaiveBayes, Schema
+from vertibayes.naive_bayes.scores import Logarithms, Split
 from vertibayes.naive_bayes.vertical import (
     RecordNoise,
     Study,
@@ -29,6 +28,7 @@ from vertibayes.naive_bayes.vertical import (
     products,
     tables_of,
 )
+from vertibayes.counting.secure import SecureCounter
 
 
 class Small(Logarithms):
