@@ -18,7 +18,7 @@ from vertibayes.table_file import TableFile
 def connect_study(path: str | Path) -> Iterator[SecureCounter]:
     """Connect to the parties of a study, and yield the counter that learners ask.
 
-    What was opened is kept beside the study's file, and is not asked again in another run.
+    The counter keeps what it receives beside the study's file: a later run does not ask again.
 
     Parameters
     ----------

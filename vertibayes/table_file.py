@@ -1,11 +1,12 @@
-"""The tables that a study has opened, in a file of the analyst: a run goes on after a crash.
+"""The tables that a study has revealed, in a file of the analyst: a crashed run can be resumed.
 
     file    = magic, then records; the first is the study, each other one a table
     record  = length of the head, length of the array: 8 bytes each; head (JSON), array (int64),
               SHA-256 of head and array
 
-Records are only added, and are on disk before a learner sees the table. A last record that a crash
-cut short is dropped: its table is asked again. The file has exact counts: it is its owner's alone.
+The file only grows, and a record is on disk before a learner sees its table. A crash can cut the
+last record short: it is dropped, and its table is asked for again. The file has exact counts, and
+only its owner can read it.
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ class TableFile:
     Parameters
     ----------
     path : Path
-        Made, with its folder, if it is not there.
+        Created, with its folder, if it does not exist.
 
     Attributes
     ----------
     study : bytes or None
-        The study's id; None before it has begun.
+        The study's id; None before the study has begun.
     tables : list of Revealed
-        What earlier runs opened.
+        What earlier runs have received.
 
     Raises
     ------
     ValueError
-        If the file is no such file, is damaged, or another process uses it.
+        If the file is not such a file, is damaged, or another process uses it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,12 +70,12 @@ class TableFile:
             raise
 
     def join(self, study: Study, mark: bytes) -> None:
-        """Begin a study, or go on with it.
+        """Begin a study, or resume it.
 
         Raises
         ------
         ValueError
-            If the file is of a study that is not this one: it says what differs.
+            If the file is of another study: the message says what differs.
         """
         head = _head_of(study, mark)
         if self._head is None:
@@ -83,7 +84,7 @@ class TableFile:
             return
         different = [name for name in head if head[name] != self._head[name]]
         if different:
-            raise ValueError(f"{self.path} {_told(different)}")
+            raise ValueError(f"{self.path} {_difference(different)}")
 
     def add(self, tables: Sequence[Revealed]) -> None:
         """Write tables; they are on disk when this returns."""
@@ -115,13 +116,15 @@ class TableFile:
     def _load(self) -> None:
         content = memoryview(self._file.read())
         if not MAGIC.startswith(bytes(content[: len(MAGIC)])):
-            raise ValueError(f"{self.path} is no file of opened tables")
+            raise ValueError(f"{self.path} is not a file of revealed tables")
         whole = len(MAGIC) if len(content) >= len(MAGIC) else 0
         for head, array, end in self._records(content, whole):
             try:
                 self._take(head, array)
             except (ValueError, KeyError, TypeError, IndexError) as error:
-                raise ValueError(f"{self.path}, byte {whole}: no opened table ({error})") from None
+                raise ValueError(
+                    f"{self.path}, byte {whole}: not a revealed table ({error})"
+                ) from None
             whole = end
         self._file.truncate(whole)
 
@@ -154,16 +157,16 @@ class TableFile:
         self.tables.append(Revealed(Family(child, tuple(parents)), head["missing"], rows, table))
 
 
-def _told(different: Sequence[str]) -> str:
-    """Say why a study cannot be gone on with: a mark is of all sites, and names none of them."""
-    anew = 'begin a new study, in another folder ([study] folder = "study2" in study.toml)'
+def _difference(different: Sequence[str]) -> str:
+    """Say why a study cannot be resumed; a mark is of all sites, and so the text names no site."""
+    instead = 'begin a new study, in another folder ([study] folder = "study2" in study.toml)'
     if different == [SEED]:
         return (
             "is of a study that the sites do not remember as they did: one of them has lost its "
-            f"memory, or has an older one; have it restore the newest, or {anew}"
+            f"memory, or has an older one; have it restore the newest, or {instead}"
         )
     others = ", ".join(name for name in different if name != SEED)
-    return f"is of a study with other {others} than the sites have now: {anew}"
+    return f"is of a study with other {others} than the sites have now: {instead}"
 
 
 def _head_of(study: Study, mark: bytes) -> dict[str, Any]:

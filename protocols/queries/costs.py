@@ -30,7 +30,7 @@ EXTENSION_PS_PER_ELEMENT, PRODUCT_PS_PER_CELL_AND_RECORD = 650, 75
 
 EXTENSION_COPIES = 3  # at one party, while an extension is put together and multiplied
 SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, the vectors that are put in order
-MOST_CELLS = 10_000_000  # opened by one query
+MOST_CELLS = 10_000_000  # revealed by one query
 
 
 class Cost(NamedTuple):

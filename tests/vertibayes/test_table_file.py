@@ -217,7 +217,7 @@ def test_a_damaged_byte_is_found(filled):
 def test_another_file_is_not_taken_for_one_nor_written_to(tmp_path):
     path = tmp_path / "tables"
     path.write_bytes(b"mine")
-    with pytest.raises(ValueError, match="no file of opened tables"):
+    with pytest.raises(ValueError, match="not a file of revealed tables"):
         TableFile(path)
     assert path.read_bytes() == b"mine"
     path.write_bytes(MAGIC)
