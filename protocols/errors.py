@@ -67,4 +67,4 @@ class PeerTimeoutError(PeerGoneError):
 
 
 class PeerAbortedError(PeerGoneError):
-    """A peer has told that it, or the party named, failed in this session."""
+    """A peer reports that it, or the named party, failed in this session."""

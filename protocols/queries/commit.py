@@ -51,7 +51,7 @@ MOST_BLOCK_ROWS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Commit(Query[Joined]):
-    """Ask sites to commit the variables of a study: for each its name, states, gaps, holders."""
+    """Ask sites to commit the variables of a study: name, states, missing values, holders."""
 
     kind: ClassVar[str] = "commit"
     study: bytes

@@ -214,5 +214,5 @@ class Costs:
 
     @property
     def shuffling_memory(self) -> int:
-        """How many bytes a party takes to shuffle at all."""
+        """How many bytes the first shuffled table takes at each party, beside its own memory."""
         return SHUFFLE_BYTES_PER_RECORD * self.records
