@@ -13,6 +13,7 @@ METHODS = {
     ("vertibayes.network", "vertibayes.model_file"),
     ("vertibayes.network", "vertibayes.records"),
     ("vertibayes.network", "vertibayes.report.drawing"),
+    ("vertibayes.cli.study", "vertibayes.cli.naive_bayes_study"),  # a command, for its learner
 }
 # A type alone.
 TYPES = {
