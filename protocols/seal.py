@@ -1,37 +1,38 @@
-"""Seals: what travels between two parties is read by them alone, and by nobody in between.
+"""Seals: only its receiver reads what a party sends, and nobody in between.
 
-    hello     sender -> receiver    its ephemeral key, under the static keys of both
-    data      sender -> receiver    anything, under the session key of both
+    hello     sender -> receiver    the sender's ephemeral key, sealed under the static keys of both
+    data      sender -> receiver    any text, sealed under the session key of both
     unknown   sender -> receiver    "I know of no such session", or "I cannot open your hello",
-                                    under the static keys
+                                    sealed under the static keys
 
     packet      = header | ChaCha20-Poly1305(envelope key, nonce 0, text, header)
     header      = magic, kind, session, sender, receiver, counter, salt
     envelope key = HKDF(static or session key, salt, header)
     session key = HKDF(ee | es | se | ss), over names, static and ephemeral keys and the session
 
-A session has one ephemeral X25519 pair a party. Two parties that have swapped hellos have four
-secrets: of both ephemeral keys (ee), of one's ephemeral and the other's static key (es, se), of
-both static keys (ss). These are the messages and secrets of Noise's pattern KK (Perrin, The Noise
-Protocol Framework, revision 34, 7.5), except that both hellos may leave at once: no party waits
-for another's before it sends its own, and the two are put in the order of the names.
+Each party has one ephemeral X25519 key pair a session. Two parties that have exchanged hellos share
+four secrets: of the two ephemeral keys (ee), of the ephemeral key of one and the static key of the
+other (es, se), and of the two static keys (ss). These are the messages and secrets of Noise's
+pattern KK (Perrin, The Noise Protocol Framework, revision 34, 7.5), with one difference: no party
+waits for the other's hello before it sends its own. The order of the names orders the hellos.
 
-Security: a session key needs, of each side, the static *or* the ephemeral private key, so
-- a stranger, or a relay, cannot be a party: static keys are pinned, not sent;
-- who steals static keys later reads nothing sealed before (ee), and who steals one party's cannot
-  pretend to it that he is another (es, se): of what he seals as another a hello opens, by which he
-  agrees on no key, and an "unknown", by which it takes the other for one that was started again;
-- a hello that is sent again is bound to its session. Whoever has chosen a fresh ephemeral key has a
-  fresh session key, whatever it was sent: no two sessions share one, nor two directions or places
-  in them an envelope key, which is drawn by the salt besides. The nonce can therefore be constant.
-Names, session, kind and counter are authenticated: what is changed, cut, sent to somebody else, in
-another session or place does not open. The counter of a packet that opens must be the next: one
-below it is a replay, one above it means that packets are lacking.
+Security: a session key depends, on each side, on the static *or* the ephemeral private key:
+- A stranger or a relay cannot act as a party: static keys are pinned and never sent.
+- Whoever steals static keys later reads nothing that was sealed before (ee). Whoever steals the
+  keys of one party cannot act towards it as another party (es, se): of his packets it opens a
+  hello, by which he agrees on no key, and an "unknown", by which it takes the other party for one
+  that was started again.
+- A hello is bound to its session. A party with a fresh ephemeral key has a fresh session key,
+  whatever it receives: no two sessions share one. No two directions or places in a session share an
+  envelope key, which the salt randomizes as well, so the nonce can be constant.
+Names, session, kind and counter are authenticated: a packet that is changed, cut short, or moved to
+another receiver, session or place does not open. The counter of a packet that opens must be the
+next: a lower one is a replay, a higher one means that packets before it are missing.
 
 Masks and seals share static keys and no streams: `KeyPair.agree` has the purpose in HKDF's info.
 
-Leakage: to whoever carries the packets: header and length of each. Hellos have no forward secrecy:
-who steals a static key reads their text (the session's parties). Cost: 112 bytes a packet.
+Leakage: whoever carries a packet sees its header and length. Hellos have no forward secrecy:
+whoever steals a static key reads their text, the session's parties. Cost: 112 bytes a packet.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _NONCE = bytes(12)
 
 
 class Header(NamedTuple):
-    """What a packet says of itself; to be believed once it has been opened."""
+    """The header of a packet: a claim until the packet has been opened."""
 
     kind: int
     session: bytes
@@ -78,33 +79,33 @@ def read_header(packet: bytes, sender: Party) -> Header:
     Raises
     ------
     MalformedMessageError
-        If it is cut short or no packet.
+        If the packet is cut short or does not start as a packet does.
     """
     if len(packet) < OVERHEAD:
         raise MalformedMessageError(sender, f"a packet of {len(packet)} bytes, cut short")
     magic, *parts = HEADER.unpack_from(packet)
     found = Header(*parts)
     if magic != MAGIC or found.kind not in (HELLO, DATA, UNKNOWN):
-        raise MalformedMessageError(sender, "bytes that are no packet")
+        raise MalformedMessageError(sender, "bytes that are not a packet")
     return found
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who a party is, and whom it takes for its peers.
+    """A party's own keys, and the public keys of its peers.
 
     Parameters
     ----------
     party : Party
     keys : KeyPair
-        Its static keys.
+        The party's static keys.
     peers : mapping of Party to bytes
-        The static public keys that it has pinned.
+        The static public keys that the party has pinned.
 
     Raises
     ------
     ValueError
-        If it is its own peer, two parties have one key, or a key is none.
+        If the party is its own peer, two parties have the same key, or a key is not valid.
     """
 
     party: Party
@@ -112,7 +113,7 @@ class Identity:
     peers: Mapping[Party, bytes]
     _secrets: dict[tuple[Party, int], bytes] = field(
         default_factory=dict, init=False, repr=False
-    )  # not to be copied to an identity of other keys
+    )  # an identity with other keys must not inherit it
 
     def __post_init__(self) -> None:
         if self.party in self.peers:
@@ -132,7 +133,7 @@ class Identity:
             try:
                 key = self.keys.agree(self.peers[peer], f"seal: static keys, kind {kind}")
             except ValueError:
-                raise ValueError(f"the public key of {peer} is none") from None
+                raise ValueError(f"the public key of {peer} is not valid") from None
             self._secrets[peer, kind] = key.secret
         return self._secrets[peer, kind]
 
@@ -151,24 +152,24 @@ class Identity:
         return _seal(secret, kind, session, (self.party, receiver), 0, text, randomness)
 
     def open_statically(self, sender: Party, packet: bytes) -> bytes:
-        """Open what was sealed under static keys.
+        """Open a packet that was sealed under static keys.
 
         Raises
         ------
         MalformedMessageError, UnexpectedMessageError
-            If it does not open, or the sender's key is not pinned.
+            If the packet does not open, or the sender's key is not pinned.
         """
         self._check_known(sender)
         header = read_header(packet, sender)
         if header.kind == DATA:
-            raise UnexpectedMessageError(sender, "a message where a hello is wanted")
+            raise UnexpectedMessageError(sender, "a message where a hello is expected")
         _check_names(header, sender, self.party)
         secret = self._secret(sender, header.kind)
         kind = "a hello" if header.kind == HELLO else "an answer to a hello"
         return _open(secret, packet, sender, f"{kind} that does not open: {self._doubt(sender)}")
 
     def _doubt(self, peer: Party) -> str:
-        """Return what to look at: a secret of two keys does not tell which of them is wrong."""
+        """Return what may be wrong: the secret of two keys does not show which of them is."""
         return (
             f"the key of {peer} is not the one pinned at {self.party}, or that of {self.party} is "
             f"not the one pinned at {peer}, or it was changed on its way"
@@ -176,7 +177,7 @@ class Identity:
 
     def _check_known(self, peer: Party) -> None:
         if peer not in self.peers:
-            raise UnexpectedMessageError(peer, f"{self.party} has pinned no key of it")
+            raise UnexpectedMessageError(peer, f"{self.party} has not pinned its key")
 
 
 class Seal:
@@ -187,7 +188,7 @@ class Seal:
     identity : Identity
     session : bytes of length 16
     randomness : Randomness, optional
-        Draws the ephemeral key and the salts; the operating system's if None.
+        The source of the ephemeral key and the salts; the operating system's if None.
     """
 
     def __init__(
@@ -202,25 +203,25 @@ class Seal:
         self._opened: dict[Party, int] = {}
 
     def greet(self, receiver: Party, text: bytes) -> bytes:
-        """Return a hello: this session's ephemeral key and a text."""
+        """Return a hello: the ephemeral key of this session, and a text."""
         content = self._ephemeral.public + text
         return self.identity.seal_statically(
             receiver, HELLO, self.session, content, self._randomness
         )
 
     def welcome(self, sender: Party, packet: bytes) -> bytes:
-        """Open a hello and agree on the session's key; return its text.
+        """Open a hello, agree on the session key, and return the text of the hello.
 
         Raises
         ------
         MalformedMessageError, UnexpectedMessageError
-            If it does not open, is of another session, or no hello.
+            If the packet does not open, is of another session, or is not a hello.
         ReplayedMessageError
-            If the sender's hello has come before.
+            If the sender has said hello before.
         """
         header = read_header(packet, sender)
         if header.kind != HELLO or header.session != self.session:
-            raise UnexpectedMessageError(sender, "no hello of this session")
+            raise UnexpectedMessageError(sender, "a packet that is not a hello of this session")
         content = self.identity.open_statically(sender, packet)
         if sender in self._keys:
             raise ReplayedMessageError(sender, "a hello, delivered before")
@@ -245,26 +246,26 @@ class Seal:
             }
             both = self._ephemeral.agree(ephemeral, "seal: ee").secret
         except ValueError:
-            raise MalformedMessageError(peer, "a hello whose key is none") from None
+            raise MalformedMessageError(peer, "a hello whose key is not valid") from None
         static = own.agree(pinned, "seal: ss").secret
         secrets = both + mixed[sides[0][0]] + mixed[sides[1][0]] + static
         info = label("seal: session key", self.session, *(part for side in sides for part in side))
         return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(secrets)
 
     def knows(self, peer: Party) -> bool:
-        """Whether there is a key with a peer: its hello has come."""
+        """Whether a peer has said hello, so that there is a key to seal with."""
         return peer in self._keys
 
     def seal(self, receiver: Party, text: bytes) -> bytes:
-        """Seal a text as the next for its receiver.
+        """Seal a text as the next packet for a receiver.
 
         Raises
         ------
         UnexpectedMessageError
-            If the receiver's hello has not come.
+            If the receiver has not said hello.
         """
         if receiver not in self._keys:
-            raise UnexpectedMessageError(receiver, "its hello has not come")
+            raise UnexpectedMessageError(receiver, "has not said hello")
         counter = self._sealed.get(receiver, 0)
         self._sealed[receiver] = counter + 1
         names = self.identity.party, receiver
@@ -277,12 +278,12 @@ class Seal:
         Raises
         ------
         MalformedMessageError
-            If it is cut short, was changed, or is sealed with another key.
+            If the packet is cut short, was changed, or is sealed with another key.
         UnexpectedMessageError
-            If it is of another session, from or to somebody else, before the sender's hello, or
-            packets before it are lacking.
+            If it is of another session, from or to somebody else, earlier than the sender's hello,
+            or packets before it are missing.
         ReplayedMessageError
-            If it was opened before.
+            If the packet was opened before.
         """
         header = read_header(packet, sender)
         if header.session != self.session:
@@ -292,16 +293,17 @@ class Seal:
             raise UnexpectedMessageError(sender, "a message before its hello")
         reason = "a message that does not open: it was changed, or sealed with another key"
         text = _open(self._keys[sender], packet, sender, reason)
-        wanted = self._opened.get(sender, 0)
-        if header.counter < wanted:
+        expected = self._opened.get(sender, 0)
+        if header.counter < expected:
             raise ReplayedMessageError(sender, f"packet {header.counter}, delivered before")
-        if header.counter > wanted:
-            raise UnexpectedMessageError(sender, f"packet {header.counter}, wanted {wanted}")
-        self._opened[sender] = wanted + 1
+        if header.counter > expected:
+            reason = f"packet {header.counter}, where packet {expected} is expected"
+            raise UnexpectedMessageError(sender, reason)
+        self._opened[sender] = expected + 1
         return text
 
     def forget(self) -> None:
-        """Drop the session's keys: what was sealed can be opened by nobody any more."""
+        """Drop the session's keys: nobody can open what was sealed with them any more."""
         self._keys.clear()
         self._ephemeral = KeyPair.generate(self._randomness)
 
@@ -331,7 +333,7 @@ def _open(secret: bytes, packet: bytes, sender: Party, reason: str) -> bytes:
 
 
 def _cipher(secret: bytes, header: bytes) -> ChaCha20Poly1305:
-    """Return the cipher of one envelope; its key is used once, as the salt is drawn anew."""
+    """Return the cipher of one envelope; each has a new salt, so its key is used once."""
     info = label("seal: envelope", header)
     key = HKDF(hashes.SHA256(), KEY_BYTES, salt=header[-SALT_BYTES:], info=info).derive(secret)
     return ChaCha20Poly1305(key)

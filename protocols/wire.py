@@ -1,12 +1,12 @@
-"""Messages as bytes, and back: fixed-width headers, array buffers, nothing that could be executed.
+"""Messages as bytes and back: fixed-width headers, array buffers, nothing that can be executed.
 
     packet   = envelope | body
     envelope = magic, session, sender, receiver, counter, depth, length of body: fixed width
     body     = kind, head, padding to 64 bytes, the arrays' buffers, each padded to 64 bytes
     head     = the fields in order, each a tag and its value; an array's tag has its type and shape
 
-Everything is little-endian. Whatever is read is compared with what remains, and with what the
-receiver expects, before anything is allocated; arrays are views of the packet, and read-only.
+Everything is little-endian. A reader compares each size with what remains of the packet, and with
+what its receiver expects, before it allocates anything. Arrays are read-only views of the packet.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INT, _SIZE, _DIM = struct.Struct("<q"), struct.Struct("<L"), struct.Struct("<Q"
 
 
 class Envelope(NamedTuple):
-    """Whose message it is, its number on its link, and the length of the chain that it ends."""
+    """Session, sender, receiver and number of a message, and the length of the chain it ends."""
 
     session: bytes
     sender: Party
@@ -51,23 +51,23 @@ def name_digest(party: Party) -> bytes:
 
 
 def header(envelope: Envelope, body: bytes) -> bytes:
-    """Return the header that goes before a body."""
+    """Return the header of a body."""
     sender, receiver = name_digest(envelope.sender), name_digest(envelope.receiver)
     numbers = envelope.counter, envelope.depth, len(body)
     return ENVELOPE.pack(MAGIC, envelope.session, sender, receiver, *numbers)
 
 
 def check_header(found: bytes, body: bytes | memoryview, expected: Envelope) -> int:
-    """Check that a packet is the expected one, whatever its depth; return its depth.
+    """Check that a packet is the expected one, of any depth, and return its depth.
 
     Raises
     ------
     MalformedMessageError
-        If it is cut short or not a packet.
+        If the packet is cut short or does not start as a packet does.
     UnexpectedMessageError
-        If it is of another session, sender or receiver, or messages before it are lacking.
+        If it is of another session, sender or receiver, or messages before it are missing.
     ReplayedMessageError
-        If it was delivered before.
+        If the packet was delivered before.
     """
     sender = expected.sender
     if len(found) != ENVELOPE.size:
@@ -84,7 +84,9 @@ def check_header(found: bytes, body: bytes | memoryview, expected: Envelope) -> 
     if counter < expected.counter:
         raise ReplayedMessageError(sender, f"message {counter}, delivered before")
     if counter > expected.counter:
-        raise UnexpectedMessageError(sender, f"message {counter}, wanted {expected.counter}")
+        raise UnexpectedMessageError(
+            sender, f"message {counter}, where message {expected.counter} is expected"
+        )
     return int(depth)
 
 
@@ -143,9 +145,9 @@ def decode(body: bytes | memoryview, sender: Party, expect: Expect[M]) -> M:
     Raises
     ------
     MalformedMessageError
-        If it is cut short, too large, or its fields are not those of its kind; names the sender.
+        If it is cut short or too large, or its fields are not those of its kind.
     UnexpectedMessageError
-        If it is of another kind.
+        If the message is of another kind.
     """
     try:
         return _decode(memoryview(body), sender, expect)
@@ -159,8 +161,8 @@ def _decode(body: memoryview, sender: Party, expect: Expect[M]) -> M:
         raise ValueError("its kind is cut short")
     kind = bytes(body[1:name_end]).decode("ascii")
     if kind not in kinds(expect.kind):
-        wanted = " or ".join(sorted(kinds(expect.kind)))
-        raise UnexpectedMessageError(sender, f"a message {kind!r}, wanted {wanted}")
+        expected = " or ".join(sorted(kinds(expect.kind)))
+        raise UnexpectedMessageError(sender, f"a message {kind!r}, where {expected} is expected")
     cls = kinds(expect.kind)[kind]
     (head,) = _SIZE.unpack_from(body, name_end)
     start = name_end + _SIZE.size
@@ -172,12 +174,12 @@ def _decode(body: memoryview, sender: Party, expect: Expect[M]) -> M:
     reader.check_end()
     for item, value in zip(fields(cls), values, strict=True):
         if not _fits(value, hints[item.name]):
-            raise ValueError(f"{item.name} is no {hints[item.name]}")
+            raise ValueError(f"{item.name} is not of the type {hints[item.name]}")
     return cls(*values)
 
 
 class _Reader:
-    """Reads values from a head, and arrays from behind it; counts down the cells that may come."""
+    """Reads the values of a head and the arrays behind it, and counts the cells against a limit."""
 
     def __init__(self, body: memoryview, at: int, end: int, cells: int) -> None:
         self.body, self.at, self.end, self.cells = body, at, end, cells
@@ -192,7 +194,7 @@ class _Reader:
     def spend(self, cells: int) -> int:
         self.cells -= cells
         if self.cells < 0:
-            raise ValueError(f"{-self.cells} cells more than may come")
+            raise ValueError(f"{-self.cells} cells more than are allowed")
         return cells
 
     def size(self) -> int:
@@ -228,16 +230,16 @@ class _Reader:
 
     def check_end(self) -> None:
         if self.at != self.end or self.array_at != len(self.body):
-            raise ValueError("bytes too many or too few")
+            raise ValueError("too many or too few bytes")
 
 
 def kinds(base: type[M]) -> dict[str, type[M]]:
-    """Return all kinds of messages below a class, by their names on the wire.
+    """Return a class of messages and all its subclasses, by their names on the wire.
 
     Raises
     ------
     TypeError
-        If two classes have one name: a receiver could not tell them apart.
+        If two classes have the same name: a receiver could not distinguish them.
     """
     found: dict[str, type[M]] = {}
     for cls in _subclasses(base):

@@ -1,40 +1,44 @@
-"""Cells of NVFlare's CellNet, an internal interface: how they are made, and how they stop.
+"""What this package uses of NVFlare's CellNet, an internal interface: cells and connections.
 
-A cell takes in plain bytes alone. It refuses, before it is read, whatever CellNet would decode: its
-own serialization, bulk messages, exchange of keys. The relay's cell also refuses what comes in
-another's name.
+A cell takes in plain bytes alone. It refuses, before it is read, what CellNet would decode: its own
+serialization, bulk messages, exchange of keys. The relay also refuses what is in another's name.
+
+Two things of CellNet's connections are replaced here. CellNet's relay shakes hands where it
+accepts, so that one stranger who says nothing would keep all others out; its parties wait without
+an end for a relay that says nothing. Here each connection has its own thread, and a time.
 """
 
 from __future__ import annotations
 
+import socket
 import ssl
 from functools import cache
 from pathlib import Path
 from threading import Thread
-from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from protocols.errors import TransportError
 from protocols.transports.mailbox import RELAY
 
-if TYPE_CHECKING:
-    from protocols.transports.cellnet import CoreCell, Message
-
 CHANNEL, TOPIC = "vertibayes", "packet"
 SERVER = "server"  # CellNet's name of the relay
-ANSWER_SECONDS = 5.0  # for a receipt, and more for the bytes of its piece
+SCHEME = "vertibayes"  # of addresses: CellNet finds by it how to connect
+ANSWER_SECONDS = 5.0  # for a receipt; a piece has more, for its bytes
+HANDSHAKE_SECONDS = 10.0
 STOP_SECONDS = 1.5  # for CellNet to stop: it waits for a connection that is being tried
+Cell: TypeAlias = Any  # NVFlare declares no types that can be checked without it
+CellMessage: TypeAlias = Any
 
 
 class Certificates(NamedTuple):
-    """Files in PEM of one party's mutual TLS.
+    """The files in PEM of one party for mutual TLS.
 
     Parameters
     ----------
     root : Path
         The certificate of the authority that signed all parties' certificates.
     certificate, key : Path
-        The party's own; its common name is the party's, or "relay".
+        The party's certificate and its key; the common name is the party's name, or "relay".
     """
 
     root: Path
@@ -42,8 +46,8 @@ class Certificates(NamedTuple):
     key: Path
 
 
-def make_cell(name: str, address: str, certificates: Certificates | None) -> CoreCell:
-    """Make a cell that takes in plain bytes alone; the relay's, nothing in another's name.
+def make_cell(name: str, address: str, certificates: Certificates | None) -> Cell:
+    """Make a cell that refuses all but plain bytes, and at the relay also another's name.
 
     Raises
     ------
@@ -55,7 +59,7 @@ def make_cell(name: str, address: str, certificates: Certificates | None) -> Cor
     try:
         cell = nv.CoreCell(
             fqcn=name,
-            root_url=f"{nv.SCHEME}://{address}",
+            root_url=f"{SCHEME}://{address}",
             secure=certificates is not None,
             credentials=credentials,
             max_timeout=ANSWER_SECONDS,
@@ -67,8 +71,8 @@ def make_cell(name: str, address: str, certificates: Certificates | None) -> Cor
     return cell
 
 
-def _refuse(message: Message, at_relay: bool) -> Message | None:
-    """Return a refusal of what CellNet would decode, or None; CellNet's filter."""
+def _refuse(message: CellMessage, at_relay: bool) -> CellMessage | None:
+    """Return a refusal of what CellNet would decode, or None: the filter of CellNet."""
     nv = nvflare()
     keys = nv.MessageHeaderKey
     goodbye = message.get_header(keys.CHANNEL) == nv.CellChannel.CELLNET
@@ -85,7 +89,7 @@ def _refuse(message: Message, at_relay: bool) -> Message | None:
 
 
 def _credentials(certificates: Certificates) -> dict[str, str]:
-    """Return CellNet's names of the files, once they were found to be usable."""
+    """Check that the files can be used, and return them under CellNet's names."""
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(certificates.root)
@@ -110,8 +114,8 @@ def _credentials(certificates: Certificates) -> dict[str, str]:
 _stopping: list[Thread] = []  # of all cells of this process
 
 
-def stop_cell(cell: CoreCell) -> None:
-    """Stop a cell, in a thread that is waited for; let another of its name start here."""
+def stop_cell(cell: Cell) -> None:
+    """Stop a cell in a thread, and wait some time for it; another of its name may start."""
     nv = nvflare()
     stopping = Thread(target=cell.stop, daemon=True)
     stopping.start()
@@ -122,13 +126,34 @@ def stop_cell(cell: CoreCell) -> None:
 
 
 def keeps_process() -> bool:
-    """Whether CellNet has not stopped in time: its threads would keep this process from ending."""
+    """Whether CellNet has not stopped in time, so that its threads keep this process alive."""
     return any(thread.is_alive() for thread in _stopping)
 
 
+# ---- CellNet -------------------------------------------------------------------------------------
+
+
+class _Names(NamedTuple):
+    """What this package uses of NVFlare."""
+
+    CoreCell: Any
+    TargetMessage: Any
+    Message: Any
+    make_reply: Any
+    MessageHeaderKey: Any
+    MessagePropKey: Any
+    MessageType: Any
+    ReturnCode: Any
+    Encoding: Any
+    CellChannel: Any
+    CellChannelTopic: Any
+    DriverParams: Any
+    StatsPoolManager: Any
+
+
 @cache
-def nvflare() -> ModuleType:
-    """Import NVFlare when it is needed, and return what is used of it.
+def nvflare() -> _Names:
+    """Import NVFlare when it is needed.
 
     Raises
     ------
@@ -136,9 +161,75 @@ def nvflare() -> ModuleType:
         If it is not installed.
     """
     try:
-        from protocols.transports import cellnet
+        from nvflare.fuel.f3 import communicator
+        from nvflare.fuel.f3.cellnet import core_cell, defs
+        from nvflare.fuel.f3.cellnet.utils import make_reply
+        from nvflare.fuel.f3.drivers import net_utils, socket_conn, tcp_driver
+        from nvflare.fuel.f3.drivers.driver_params import DriverParams
+        from nvflare.fuel.f3.message import Message
+        from nvflare.fuel.f3.stats_pool import StatsPoolManager
     except ImportError as error:
         raise TransportError(
             f"NVFlare is not installed: pip install 'vertibayes[nvflare]' ({error})"
         ) from None
-    return cellnet
+    communicator.driver_mgr.register(_driver(tcp_driver, net_utils, socket_conn, DriverParams))
+    return _Names(
+        core_cell.CoreCell,
+        core_cell.TargetMessage,
+        Message,
+        make_reply,
+        defs.MessageHeaderKey,
+        defs.MessagePropKey,
+        defs.MessageType,
+        defs.ReturnCode,
+        defs.Encoding,
+        defs.CellChannel,
+        defs.CellChannelTopic,
+        DriverParams,
+        StatsPoolManager,
+    )
+
+
+def _driver(tcp_driver: Any, net_utils: Any, socket_conn: Any, names: Any) -> Any:
+    """Return the class of connections whose handshakes end in time."""
+
+    class Server(tcp_driver.TcpStreamServer):  # type: ignore[misc]
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            if self.ssl_context:
+                self.socket.do_handshake_on_connect = False
+
+        def finish_request(self, request: Any, client_address: Any) -> None:
+            if self.ssl_context:
+                request.settimeout(HANDSHAKE_SECONDS)
+                try:
+                    request.do_handshake()
+                except OSError:
+                    return  # a stranger
+                request.settimeout(None)
+            super().finish_request(request, client_address)
+
+    class Driver(tcp_driver.TcpDriver):  # type: ignore[misc]
+        @staticmethod
+        def supported_transports() -> list[str]:
+            return [SCHEME]
+
+        def listen(self, connector: Any) -> None:
+            self.connector = connector
+            self.server = Server(self, connector)
+            self.server.serve_forever()
+
+        def connect(self, connector: Any) -> None:
+            self.connector = connector
+            params = connector.params
+            where = params[names.HOST.value], int(params[names.PORT.value])
+            context = net_utils.get_ssl_context(params, ssl_server=False)
+            plain = socket.create_connection(where, HANDSHAKE_SECONDS)
+            with context.wrap_socket(plain) if context else plain as connected:
+                connected.settimeout(None)
+                connection = socket_conn.SocketConnection(connected, connector, bool(context))
+                self.add_connection(connection)
+                connection.read_loop()
+                self.close_connection(connection)
+
+    return Driver

@@ -402,5 +402,5 @@ class Connection:
 
 def _blamed(peer: Peer, abort: Abort) -> PeerAbortedError:
     if abort.party == peer.party or abort.party not in (RELAY, *peer.roster):
-        return PeerAbortedError(peer.party, abort.told())
-    return PeerAbortedError(abort.party, f"{abort.told()} ({peer.party} says so)")
+        return PeerAbortedError(peer.party, abort.printable_reason())
+    return PeerAbortedError(abort.party, f"{abort.printable_reason()} ({peer.party} says so)")

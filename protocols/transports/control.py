@@ -1,4 +1,4 @@
-"""What channels tell each other beside the messages of programs."""
+"""What connections send each other beside the messages of programs."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ MOST_NAMES = 65_536  # characters and names of a session's parties
 
 @dataclass(frozen=True, slots=True)
 class Control(Message):
-    """Travels as messages do, and is read by channels."""
+    """Travels as messages do; connections read it, and programs do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ping(Control):
-    """Is not answered: it is sent to see whether it arrives."""
+    """Is not answered: its sender learns whether it arrives."""
 
     kind: ClassVar[str] = "ping"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Control):
-    """Wants a `Taken` once all messages before it were read."""
+    """Asks for a `Taken` as soon as all messages before it are read."""
 
     kind: ClassVar[str] = "asked"
 
 
 @dataclass(frozen=True, slots=True)
 class Taken(Control):
-    """All messages before an `Asked` were read."""
+    """All messages before an `Asked` are read."""
 
     kind: ClassVar[str] = "taken"
 
 
 @dataclass(frozen=True, slots=True)
 class Abort(Control):
-    """The sender has left the session; who is to blame, and why."""
+    """The sender has left the session; the party at fault, and why."""
 
     kind: ClassVar[str] = "abort"
     party: str
@@ -50,14 +50,14 @@ class Abort(Control):
 
     @classmethod
     def of(cls, error: BaseException, party: Party) -> Abort:
-        """Return what a party tells of its error: of errors without a name the class alone."""
+        """Return what a party says of its error: the class alone, unless it names a party."""
         if isinstance(error, ProtocolError):
             return cls(error.names[:REASON], error.reason[:REASON])
         stopped = isinstance(error, KeyboardInterrupt | SystemExit)
         return cls(party, "was stopped" if stopped else f"failed ({type(error).__name__})")
 
-    def told(self) -> str:
-        """Return the reason, fit for a terminal."""
+    def printable_reason(self) -> str:
+        """Return the reason, safe to print on a terminal."""
         return printable(self.reason[:REASON])
 
 
@@ -77,13 +77,13 @@ class Roster(Message):
 
 
 def decode_control(body: memoryview, sender: Party) -> Control:
-    """Decode a control message, or blame its sender."""
+    """Decode a control; an error names its sender."""
     return wire.decode(body, sender, Expect(Control, 2 * REASON * 4))
 
 
 def decode_roster(body: bytes, sender: Party) -> tuple[Party, ...]:
-    """Decode a session's parties, or blame the sender of the hello."""
-    found = wire.decode(body, sender, Expect(Roster, MOST_NAMES))
-    if list(found.parties) != sorted(set(found.parties)):
+    """Decode the parties of a session; an error names the sender of the hello."""
+    parties = wire.decode(body, sender, Expect(Roster, MOST_NAMES)).parties
+    if list(parties) != sorted(set(parties)):
         raise UnexpectedMessageError(sender, "a session whose parties are not in order")
-    return found.parties
+    return parties

@@ -1,8 +1,8 @@
-"""All parties in one process: the default, for trying, for tests and for one machine.
+"""All parties in one process: the default, for trials, for tests and for one machine.
 
-Every message is encoded, sealed in an envelope, counted and decoded, as between machines; the
-other parties are stepped while the analyst waits. No threads, no clock: a run is deterministic in
-its data and its randomness.
+Every message is encoded, put into an envelope, counted and decoded, as between machines. The other
+parties are stepped while the analyst waits. There are no threads and no clock: data and randomness
+determine a run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ class EnvelopedPackets:
     Parameters
     ----------
     session : bytes of length 16
+        The name of the session.
     traffic : Traffic
+        Where the packets are counted.
     """
 
     def __init__(self, session: bytes, traffic: Traffic) -> None:
@@ -36,7 +38,7 @@ class EnvelopedPackets:
         self._last: tuple[Message, bytes] | None = None
 
     def pack(self, sent: Sent) -> tuple[bytes, bytes]:
-        """Return a message's header and body."""
+        """Return the header and the body of a message."""
         link = sent.sender, sent.receiver
         counter = self._sent.get(link, 0)
         self._sent[link] = counter + 1
@@ -49,7 +51,7 @@ class EnvelopedPackets:
         return header, body
 
     def _encode(self, message: Message) -> bytes:
-        """Encode a message, once if it goes to several receivers in turn."""
+        """Encode a message; encode it once if several receivers in turn receive it."""
         if self._last is None or self._last[0] is not message:
             self._last = message, wire.encode(message)
         return self._last[1]
@@ -67,23 +69,24 @@ class EnvelopedPackets:
         return Sent(*link, wire.decode(body, sender, expect), depth)
 
     def discard(self, sender: Party, receiver: Party) -> None:
-        """Count the next packet on a link as taken: what is sent later comes after it."""
+        """Count the next packet on a link as taken: the link goes on with the packet after it."""
         link = sender, receiver
         self._taken[link] = self._taken.get(link, 0) + 1
 
 
 class LocalTransport:
-    """Runs the analyst's programs, and steps those of all other parties meanwhile.
+    """Runs programs of the analyst, and steps those of all other parties meanwhile.
 
     Parameters
     ----------
     analyst : Party
+        The name of the analyst.
     programs : mapping of Party to Program
-        What the other parties run for as long as the session lasts.
+        The programs that the other parties run until the session ends.
     randomness : Randomness, optional
-        Draws the session's name.
+        The source of the session's name; the operating system's if None.
     traffic : Traffic, optional
-        What earlier sessions sent, to go on counting.
+        What earlier sessions sent: it is counted on.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class LocalTransport:
             self._scheduler.start(party, program)
 
     def run(self, program: Program[R]) -> R:
-        """Run an analyst's program to its end."""
+        """Run a program of the analyst to its end."""
         return self._scheduler.run(self.analyst, program)
 
     def drop(self, party: Party) -> None:

@@ -1,17 +1,17 @@
-"""A party's mail: what an engine brings, sorted by session, and what does not belong, turned away.
+"""A party's mail, sorted by session; packets that have no place are refused.
 
-A `Link` is all that an engine gives: packets to peers, packets from peers. Its names are a claim;
-packets are believed once their seal is opened. A `Mailbox` outlives sessions. What comes for the
-session that is under way is handed to its channel; hellos of other sessions wait until they are
-begun; whatever else comes is refused by a named error, which is noted and ends nothing.
+An engine gives a `Link`: packets to peers and packets from peers, whose names are claims until a
+seal has been opened. A `Mailbox` outlives sessions. It hands packets of the current session to the
+channel, keeps hellos of sessions that have not begun, and refuses all other packets with a named
+error, which is noted and ends nothing.
 
-Who says hello and is not understood is told so, under the static keys: else it would wait for its
-time-out and could not say why. If two parties do not have each other's keys, that answer does not
-open either; it ends its receiver's session as any packet does that claims to be of the session and
-does not open. So whoever carries packets ends sessions no more easily by it: an answer that is
-invented must name the session, which its parties and who carries their packets know alone, and
-these end it also by a changed or a lost packet. An answer is never answered, and is about as long
-as the shortest hello: nothing is multiplied by what is sent in another's name.
+A party that cannot open a hello answers so, under the static keys: the sender would otherwise wait
+for its time-out and could not say why. If the two have not pinned each other's keys, the answer
+does not open either, and ends the session of its receiver, as any packet does that claims to be of
+the session and does not open. Whoever carries packets ends sessions no more easily by it: a forged
+answer must name the session, which only its parties and their carriers know, and a carrier ends a
+session also by changing or losing a packet. An answer is never answered, and is about as long as
+the shortest hello: nothing that is sent in another's name is multiplied.
 """
 
 from __future__ import annotations
@@ -33,34 +33,35 @@ from protocols.errors import PeerGoneError
 from protocols.seal import DATA, HELLO, UNKNOWN, Header, Identity, read_header
 
 RELAY: Party = "relay"
-MOST_EARLY = 4  # hellos of one peer, of sessions that have not begun
-HELLO_BYTES = 1 << 17  # of a hello, at most
-MOST_REFUSED = 100  # that are remembered
-MOST_NOTED, NOTED_SECONDS = 10, 10.0  # refusals that are noted, in so many seconds
-MOST_ANSWERED = 100  # sessions that senders were told of,
-AGAIN_SECONDS = 2.0  # and are told of again
-UNREADABLE = b"hello"  # says that it was a hello that did not open: not that it is of no session
+MOST_EARLY = 4  # hellos of one peer that are kept
+HELLO_BYTES = 1 << 17  # the longest hello that is kept
+MOST_REFUSED = 100  # errors that are remembered
+MOST_NOTED, NOTED_SECONDS = 10, 10.0  # errors that are noted, in so many seconds
+MOST_ANSWERED = 100  # answered sessions that are remembered,
+AGAIN_SECONDS = 2.0  # and the seconds before one is answered again
+UNREADABLE = b"hello"  # the text of an answer to a hello that does not open
 
 
 class Link(Protocol):
-    """What an engine gives: it moves bytes between parties, each link in order."""
+    """The interface of an engine: it moves bytes between parties, in the order of each link."""
 
     def deliver(
         self, packets: Mapping[Party, bytes], patience: float | None
     ) -> Mapping[Party, PeerGoneError]:
-        """Bring each receiver its packet; return the errors of those that were not reached.
+        """Deliver a packet to each receiver; return the errors of those that are not reached.
 
         Parameters
         ----------
         packets : mapping of Party to bytes
-        patience : float
-            Seconds to try again for, where a receiver or the network is gone; 0 tries once, None
-            once and without waiting to hear whether it came.
+            The packet for each receiver.
+        patience : float or None
+            Seconds to keep trying when a receiver or the network is gone. 0 tries once; None tries
+            once and does not wait for a receipt.
         """
         ...
 
     def receive(self, timeout: float | None) -> tuple[Party, bytes] | None:
-        """Return the next packet and who is said to have sent it; None after `timeout` seconds."""
+        """Return the next packet and its alleged sender, or None after `timeout` seconds."""
         ...
 
     def close(self) -> None:
@@ -74,13 +75,13 @@ class Patience(NamedTuple):
     Parameters
     ----------
     silent : float, default=600
-        For a message of a peer that can be reached: it may be computing.
+        For a message of a peer that can be reached: the peer may be computing.
     gone : float, default=10
         For a peer, or the network, that cannot be reached: it may come back.
     probe : float, default=2
-        Before a peer that is waited for is looked after, again and again.
+        Between two pings to a peer that is awaited.
     hello : float, default=60
-        For all hellos of a session.
+        For the hellos of a session.
     """
 
     silent: float = 600.0
@@ -90,7 +91,7 @@ class Patience(NamedTuple):
 
 
 class Mailbox:
-    """A party's mail, for as long as its process lives.
+    """The mail of one party, for as long as its process lives.
 
     Parameters
     ----------
@@ -99,12 +100,12 @@ class Mailbox:
     patience : Patience, optional
     randomness : Randomness, optional
     note : callable, optional
-        Is told each error for which a packet was refused: for a log.
+        Called with the error of each packet that is refused, for a log.
 
     Attributes
     ----------
     refused : deque of ProtocolError
-        The last of them.
+        The latest of these errors.
     """
 
     def __init__(
@@ -128,11 +129,11 @@ class Mailbox:
 
     @property
     def party(self) -> Party:
-        """Whose it is."""
+        """The party whose mail this is."""
         return self.identity.party
 
     def refuse(self, error: ProtocolError) -> None:
-        """Note a packet that is turned away."""
+        """Note why a packet is refused."""
         self.refused.append(error)
         now = monotonic()
         full = len(self._noted) == MOST_NOTED and now - self._noted[0] < NOTED_SECONDS
@@ -150,7 +151,7 @@ class Mailbox:
         return next(new, None)
 
     def receive(self, session: bytes | None, timeout: float | None) -> tuple[Party, bytes] | None:
-        """Return the next packet of a session; None after `timeout` seconds or an early hello."""
+        """Return the next packet of a session; None after `timeout` seconds or another hello."""
         for item in self._early:
             if item[1] == session:
                 self._early.remove(item)
@@ -172,23 +173,23 @@ class Mailbox:
                 return None
 
     def _header(self, sender: Party, packet: bytes) -> Header | None:
-        """Read a packet's header; None if it is refused."""
+        """Read the header of a packet; return None if the packet is refused."""
         try:
             if sender not in self.identity.peers:
-                raise UnexpectedMessageError(sender, f"{self.party} has pinned no key of it")
+                raise UnexpectedMessageError(sender, f"{self.party} has not pinned its key")
             return read_header(packet, sender)
         except ProtocolError as error:
             self.refuse(error)
             return None
 
     def _keep(self, sender: Party, header: Header, packet: bytes) -> None:
-        """Keep a hello that opens, and begins a session that has not been; the latest of a peer."""
+        """Keep a hello that opens and begins a new session; of each peer, keep the latest."""
         try:
             if len(packet) > HELLO_BYTES:
                 raise UnexpectedMessageError(sender, f"a hello of {len(packet)} bytes")
             self.identity.open_statically(sender, packet)
             if header.session in self._seen:
-                raise ReplayedMessageError(sender, "a hello of a session that is over")
+                raise ReplayedMessageError(sender, "a hello of a session that has begun before")
         except ProtocolError as error:
             self.refuse(error)
             if isinstance(error, MalformedMessageError):
@@ -200,18 +201,18 @@ class Mailbox:
         self._early.append((sender, header.session, packet))
 
     def _turn_away(self, sender: Party, header: Header) -> None:
-        """Refuse a packet of another session; tell its sender if it was a message.
+        """Refuse a packet of another session; answer it if it is a message.
 
-        A party that was started again knows nothing of its sessions: who is told so need not wait.
+        A party that was started again knows none of its sessions: the sender need not wait for it.
         """
         self.refuse(UnexpectedMessageError(sender, "a message of another session"))
         if header.kind == DATA:
             self._answer(sender, header, b"")
 
     def _answer(self, sender: Party, header: Header, text: bytes) -> None:
-        """Tell a sender that its packet is of no session here; wait for nothing of it.
+        """Answer that a packet is of no session here, and do not wait for a receipt.
 
-        It is told again if it goes on: an answer may be lost, and not every packet is worth one.
+        An answer may be lost: a sender that goes on is answered again after some seconds.
         """
         key, now = (sender, header.session), monotonic()
         if key in self._answered and now - self._answered[key] < AGAIN_SECONDS:

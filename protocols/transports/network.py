@@ -1,11 +1,11 @@
-"""Sessions between machines: the analyst begins them, sites and dealer join them, one by one.
+"""Sessions between machines: the analyst begins them, sites and dealer join one after the other.
 
-    begin     analyst: hellos to all parties, theirs awaited
-    accept    site, dealer: the analyst's next hello awaited, however long; hellos to all
-    answer    site, dealer: accept a session, serve it, and the next: whatever became of the last
+    begin     analyst: say hello to all parties, and wait for their hellos
+    accept    site, dealer: wait without an end for the analyst's next hello; say hello to all
+    answer    site, dealer: accept a session and serve it, then the next, whatever ended the last
 
-A session that failed is over for all its parties. The next has keys of its own; what a study has
-committed outlives it in the sites' memories: a column that has changed since is refused.
+A session that failed is over for all its parties. The next has keys of its own. What a study has
+committed outlives the session in the memories of the sites: a column that has changed is refused.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from protocols.transports.mailbox import Mailbox
 
 R = TypeVar("R")
 
-SOON = 2.5  # seconds, before an analyst is told whom it waits for
-Waiting: TypeAlias = Callable[[Collection[Party], float], None]  # for whom, at most how long
+SOON = 2.5  # seconds before late parties are reported
+Waiting: TypeAlias = Callable[[Collection[Party], float], None]  # late parties, seconds left
 
 
 def unsaid(parties: Collection[Party], seconds: float) -> None:
-    """Tell nobody who is waited for."""
+    """Do not report late parties."""
 
 
 class NetworkTransport:
@@ -83,7 +83,7 @@ class NetworkTransport:
             raise ValueError(f"most_absent must be between 0 and {most} ({why}), got {most_absent}")
         strangers = set(parties) - set(mailbox.identity.peers)
         if strangers:
-            raise ValueError(f"no key is pinned of {', '.join(sorted(strangers))}")
+            raise ValueError(f"the keys of {', '.join(sorted(strangers))} are not pinned")
         session = mailbox.randomness.bytes(SESSION_BYTES)
         self._channel = _open(mailbox, session, {mailbox.party, *parties}, mailbox.party, star)
         try:
@@ -128,7 +128,7 @@ def _greet(channel: Channel, patience: float, waiting: Waiting) -> None:
 
 
 def accept(mailbox: Mailbox, analyst: Party) -> Channel:
-    """Wait for an analyst's next session, and join it; what is not in order is refused."""
+    """Wait for the analyst's next session and join it; refuse a hello that is not in order."""
     while True:
         packet = mailbox.hello_of(analyst)
         if packet is None:
@@ -152,8 +152,8 @@ def _join(mailbox: Mailbox, analyst: Party, packet: bytes) -> Channel:
     strangers = set(parties) - set(mailbox.identity.peers) - {mailbox.party}
     if strangers:
         channel.greet([analyst])
-        unknown = f"has pinned no key of {', '.join(sorted(strangers))}"
-        error = ProtocolError(mailbox.party, unknown)
+        reason = f"has not pinned the key of {', '.join(sorted(strangers))}"
+        error = ProtocolError(mailbox.party, reason)
         channel.leave(error)
         raise error
     channel.greet(channel.connection.peers)
@@ -170,20 +170,24 @@ def answer(
     ended: Callable[[Exception | None], None] = lambda _: None,
     sessions: int | None = None,
 ) -> None:
-    """Serve an analyst's sessions, one after the other: the life of a site or dealer.
+    """Serve the sessions of an analyst one after the other: the life of a site or dealer.
 
     Parameters
     ----------
     mailbox : Mailbox
+        The party's mailbox.
     role : Role
+        The party's state.
     analyst : Party
+        The party whose sessions are served.
     conversations : Conversations
+        The kinds of queries that are answered.
     considered : callable
         As of `serve`.
     ended : callable
-        Is told how each session ended: None, or the error.
+        Called with the error that ended each session, or with None.
     sessions : int, optional
-        How many to serve; without an end if None.
+        The number of sessions to serve; without an end if None.
     """
     served = 0
     while sessions is None or served < sessions:
@@ -193,11 +197,11 @@ def answer(
 
 
 def _serve(channel: Channel, program: Program[None]) -> Exception | None:
-    """Serve one session; return what ended it, if that was a failure."""
+    """Serve one session; return the error that ended it."""
     try:
         drive(program, channel)
     except SessionOverError:
         return None
-    except Exception as error:  # whatever it was, the next session is answered
+    except Exception as error:  # the next session is answered, whatever it is
         return error
     return None

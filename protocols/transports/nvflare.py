@@ -3,21 +3,21 @@
     party -> relay -> party    a piece of a packet, at most 256 KiB: epoch, number, index, count
     party <- relay <- party    its receipt
 
-A party is an ordinary process that connects to the relay; nothing connects to it. CellNet is an
-internal interface of NVFlare (`protocols.transports.cells`), and is asked for nothing but to
-deliver bytes. A piece is sent again until its receipt has come or patience is over. Packets are
-numbered, their pieces counted: what comes twice is taken once, and pieces come in any order,
-several on their way at a time, so that a long line is filled. A packet leaves when the one before
-has come, or was given up. A party that has heard nothing for a while asks the relay for a receipt,
-and connects anew if none comes.
+A party is an ordinary process that connects to the relay; nothing connects to a party. CellNet, an
+internal interface of NVFlare (`protocols.transports.cells`), delivers bytes and does nothing else.
+A piece is sent again until its receipt comes or the patience is over. Packets are numbered and
+their pieces are counted, so that a piece that comes twice is taken once. Pieces come in any order,
+and several are on their way at a time, to fill a slow line. A packet leaves when the one before it
+has arrived or was given up. A party that has heard nothing for a while asks the relay for a
+receipt, and connects again if none comes.
 
-Security: what CellNet would decode (its own serialization, bulk messages, exchange of keys) is
-refused before it is read: only plain bytes are taken in. With certificates all connections are
-mutual TLS, the name of each party is the common name of its certificate, the relay's is "relay",
-and the relay forwards nothing in another's name. Without, names are only said; either way nothing
-is believed that `protocols.seal` does not open.
+Security: only plain bytes are taken in. What CellNet would decode (its own serialization, bulk
+messages, exchange of keys) is refused before it is read. With certificates all connections are
+mutual TLS, the common name of a party's certificate is the party's name, that of the relay's is
+"relay", and the relay forwards nothing in another's name. Without certificates names are claims.
+Either way nothing is believed that `protocols.seal` does not open.
 
-Leakage: to the relay, who talks to whom, when, how much. Cost: a receipt a piece.
+Leakage: the relay sees who sends to whom, when and how much. Cost: one receipt per piece.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from functools import partial
 from secrets import token_bytes
 from threading import Lock
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from mpc.rounds import Party
 from protocols.errors import PeerGoneError, TransportError
@@ -39,6 +39,8 @@ from protocols.transports.cells import (
     CHANNEL,
     SERVER,
     TOPIC,
+    Cell,
+    CellMessage,
     Certificates,
     make_cell,
     nvflare,
@@ -47,29 +49,27 @@ from protocols.transports.cells import (
 from protocols.transports.mailbox import RELAY
 from protocols.transports.pieces import PIECE, Pieces, count_of, piece_of
 
-if TYPE_CHECKING:
-    from protocols.transports.cellnet import CoreCell, Message, TargetMessage
-
 EPOCH_BYTES = 16
-UNDER_WAY = 8  # pieces to each receiver that wait for their receipts at a time
+UNDER_WAY = 8  # pieces to each receiver that are on their way at a time
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
-MOST_PROCESSES, MOST_NAMES = 4, 1000  # that a relay remembers: of one name, names
+MOST_PROCESSES, MOST_NAMES = 4, 1000  # that a relay remembers: processes of a name, names
 QUIET_SECONDS = 10.0  # before the relay is asked for a receipt
 WAKE_SECONDS = 0.5  # a signal may reach another thread: Python acts when the main one next runs
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # fits a certificate's DNS name too
 RESERVED = (RELAY, SERVER)
 
 
-class Relay:
-    """A relay that listens; use it as a context manager.
+class Endpoint:
+    """A cell that is on the network, a party's or the relay's; use it as a context manager.
 
     Attributes
     ----------
     address : str
+        The address of the relay.
     """
 
-    def __init__(self, address: str, cell: CoreCell) -> None:
+    def __init__(self, address: str, cell: Cell) -> None:
         self.address = address
         self._cell = cell
 
@@ -84,12 +84,10 @@ class Relay:
         self.close()
 
 
-class CellLink(Relay):
+class CellLink(Endpoint):
     """A party's link to its peers, by way of the relay; see `protocols.transports.mailbox.Link`."""
 
-    def __init__(
-        self, party: Party, address: str, peers: Collection[Party], cell: CoreCell
-    ) -> None:
+    def __init__(self, party: Party, address: str, peers: Collection[Party], cell: Cell) -> None:
         super().__init__(address, cell)
         self.party = party
         self._pieces = Pieces(peers)
@@ -102,7 +100,7 @@ class CellLink(Relay):
     def deliver(
         self, packets: Mapping[Party, bytes], patience: float | None
     ) -> Mapping[Party, PeerGoneError]:
-        """Deliver packets, side by side; return the errors of those that were not reached."""
+        """Deliver packets side by side; return the errors of the receivers that are not reached."""
         failed: dict[Party, PeerGoneError] = {}
         for peer in packets:
             self._numbers[peer] = self._numbers.get(peer, -1) + 1
@@ -112,7 +110,7 @@ class CellLink(Relay):
             return failed
         sending = partial(self._send_pieces, packets, patience, failed)
         most = max((count_of(packet) for packet in packets.values()), default=0)
-        if most <= 1:  # no thread is worth its while
+        if most <= 1:  # threads would not help
             sending(0)
             return failed
         with ThreadPoolExecutor(min(UNDER_WAY, most)) as pool:
@@ -120,7 +118,7 @@ class CellLink(Relay):
         return failed
 
     def _post(self, peer: Party, packet: bytes) -> None:
-        """Send a packet, and wait for no receipt."""
+        """Send a packet, and do not wait for receipts."""
         for index in range(count_of(packet)):
             message = self._piece(peer, packet, index).message
             self._cell.fire_and_forget(CHANNEL, TOPIC, peer, message, optional=True)
@@ -132,26 +130,26 @@ class CellLink(Relay):
         failed: dict[Party, PeerGoneError],
         index: int,
     ) -> None:
-        """Send one piece of each packet until the receipts are there, or a receiver has failed."""
+        """Send one piece of each packet until its receipt comes or its receiver has failed."""
         waiting = {p for p, packet in packets.items() if index < count_of(packet)}
-        lacking = None  # since when
+        missing = None  # since when a receipt is missing
         while waiting := {peer for peer in waiting if peer not in failed}:
             waiting -= self._send({p: self._piece(p, packets[p], index) for p in waiting})
-            lacking = lacking or monotonic()
-            if waiting and monotonic() - lacking >= patience:
+            missing = missing or monotonic()
+            if waiting and monotonic() - missing >= patience:
                 failed.update({peer: self._lost(peer) for peer in waiting})
             elif waiting:
                 sleep(AGAIN_SECONDS)
 
-    def _piece(self, peer: Party, packet: bytes, index: int) -> TargetMessage:
+    def _piece(self, peer: Party, packet: bytes, index: int) -> CellMessage:
         nv = nvflare()
         headers = {"epoch": self._epoch, "number": self._numbers[peer]}
         headers |= {"index": index, "count": count_of(packet)}
         message = nv.Message(headers, piece_of(packet, index))
         return nv.TargetMessage(peer, CHANNEL, TOPIC, message)
 
-    def _send(self, pieces: Mapping[Party, TargetMessage]) -> set[Party]:
-        """Send a piece to each receiver, wait for the receipts, and return whose have come."""
+    def _send(self, pieces: Mapping[Party, CellMessage]) -> set[Party]:
+        """Send a piece to each receiver, and return the receivers whose receipts come."""
         nv = nvflare()
         size = UNDER_WAY * sum(len(piece.message.payload) for piece in pieces.values())
         seconds = ANSWER_SECONDS + size / BYTES_A_SECOND
@@ -167,7 +165,7 @@ class CellLink(Relay):
         return PeerGoneError(RELAY, f"cannot be reached at {self.address}")
 
     def is_connected(self) -> bool:
-        """Whether the relay gives receipts: it lets a party in before it has read its name."""
+        """Whether the relay gives receipts: it accepts a connection before it knows the name."""
         nv = nvflare()
         if not self._cell.is_backbone_ready():
             return False
@@ -178,17 +176,17 @@ class CellLink(Relay):
         return bool(code in (nv.ReturnCode.OK, nv.ReturnCode.INVALID_SESSION))
 
     def _check_relay(self) -> None:
-        """Connect anew if the relay gives no receipt: a network that was cut tells nobody."""
+        """Connect again if the relay gives no receipt: a network that is cut reports nothing."""
         if not self._checking.acquire(blocking=False):
-            return  # another thread does, which would cut what this one has connected anew
+            return  # another thread checks; two would cut each other's new connection
         try:
             if self._cell.is_backbone_ready() and not self.is_connected():
                 self._cell.communicator.remove_endpoint(SERVER)
         finally:
             self._checking.release()
 
-    def _take(self, request: Message) -> Message:
-        """Take a piece in and return its receipt: CellNet's callback."""
+    def _take(self, request: CellMessage) -> CellMessage:
+        """Take a piece and return its receipt: the callback of CellNet."""
         nv = nvflare()
         get = request.get_header
         sender, epoch = get(nv.MessageHeaderKey.ORIGIN), get("epoch")
@@ -204,12 +202,12 @@ class CellLink(Relay):
         return nv.make_reply(nv.ReturnCode.OK)
 
     def receive(self, timeout: float | None) -> tuple[Party, bytes] | None:
-        """Return the next packet and who is said to have sent it; None after `timeout` seconds.
+        """Return the alleged sender of the next packet, and the packet; None after `timeout`.
 
         Raises
         ------
         TransportError
-            If another process is connected under this party's name: each has a part of the packets.
+            If another process is connected under this party's name: each receives some packets.
         """
         end = None if timeout is None else monotonic() + timeout
         quiet = monotonic() + QUIET_SECONDS
@@ -228,18 +226,18 @@ class CellLink(Relay):
 
 
 class Roll:
-    """What the relay knows of parties: their processes, which ask it for receipts.
+    """The processes of the parties, as the relay knows them: they ask it for receipts.
 
-    A process that asks, and asks again after another of its name has, is not alone under that name:
-    CellNet lets one of them in and the other out, by turns.
+    If a process asks, another process of the same name asks, and the first asks again, two use the
+    name: CellNet lets one of them in and the other out, in turns.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._processes: dict[Party, list[bytes]] = {}  # the last of each name, ascending
+        self._processes: dict[Party, list[bytes]] = {}  # the latest of each name, in order
 
-    def answer(self, request: Message) -> Message:
-        """Return a receipt, or that there are two: the relay's callback."""
+    def answer(self, request: CellMessage) -> CellMessage:
+        """Return a receipt, or that two processes use the name: the callback of the relay."""
         nv = nvflare()
         name = request.get_header(nv.MessageHeaderKey.ORIGIN)
         epoch = request.get_header("epoch")
@@ -254,29 +252,29 @@ class Roll:
         return nv.make_reply(nv.ReturnCode.INVALID_SESSION if doubled else nv.ReturnCode.OK)
 
 
-def start_relay(address: str, *, certificates: Certificates | None) -> Relay:
+def start_relay(address: str, *, certificates: Certificates | None) -> Endpoint:
     """Start the relay in this process.
 
     Parameters
     ----------
     address : str
-        Host and port to listen on, "0.0.0.0:8102".
+        The host and port to listen on, such as "0.0.0.0:8102".
     certificates : Certificates or None
         None listens without TLS.
 
     Raises
     ------
     TransportError
-        If it cannot listen there, a file cannot be used, or NVFlare is not installed.
+        If the relay cannot listen there, a file cannot be used, or NVFlare is not installed.
     """
     host, port = _host_and_port(address)
     try:
         socket.create_server((host, port)).close()
     except OSError as error:
-        raise TransportError(f"no relay can listen on {address}: {error.strerror}") from None
+        raise TransportError(f"the relay cannot listen on {address}: {error.strerror}") from None
     cell = make_cell(SERVER, address, certificates)
     cell.register_request_cb(CHANNEL, TOPIC, Roll().answer)
-    relay = Relay(address, cell)
+    relay = Endpoint(address, cell)
     try:
         cell.start()
         _await_listening(address, host, port)
@@ -287,7 +285,7 @@ def start_relay(address: str, *, certificates: Certificates | None) -> Relay:
 
 
 def _await_listening(address: str, host: str, port: int) -> None:
-    """Wait until somebody listens: CellNet does so in a thread, and tells nobody."""
+    """Wait until the relay listens: CellNet listens in a thread, and does not report it."""
     end = monotonic() + ANSWER_SECONDS
     while True:
         try:
@@ -295,7 +293,7 @@ def _await_listening(address: str, host: str, port: int) -> None:
             return
         except OSError as error:
             if monotonic() >= end:
-                reason = f"no relay listens on {address}: {error.strerror or error}"
+                reason = f"the relay does not listen on {address}: {error.strerror or error}"
                 raise TransportError(reason) from None
             sleep(0.02)
 
@@ -313,15 +311,15 @@ def connect(
     Parameters
     ----------
     party : Party
-        Letters, digits, - and _, at most 63.
+        The party's name: at most 63 letters, digits, - and _.
     address : str
-        Host and port of the relay.
+        The host and port of the relay.
     peers : collection of Party
-        Whose packets are expected: others have little room.
+        The parties whose packets are expected: others have little room.
     certificates : Certificates or None
         None connects without TLS.
     timeout : float, default=30
-        Seconds to try for.
+        Seconds to keep trying.
 
     Raises
     ------
@@ -329,10 +327,11 @@ def connect(
         If the relay cannot be reached or does not take the certificate, a file cannot be used, or
         NVFlare is not installed.
     ValueError
-        If the party's name cannot be one.
+        If the party's name is not valid.
     """
     if not NAME.fullmatch(party) or party in RESERVED:
-        raise ValueError(f"{party!r} cannot be a party's name: letters, digits, - and _ are wanted")
+        allowed = f"at most 63 letters, digits, - and _, and not {' or '.join(RESERVED)}"
+        raise ValueError(f"{party!r} cannot be a party's name: a name has {allowed}")
     _host_and_port(address)
     cell = make_cell(party, address, certificates)
     link = CellLink(party, address, peers, cell)
@@ -353,5 +352,5 @@ def connect(
 def _host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not host or ":" in host or not port.isdecimal() or int(port) > 65535:
-        raise TransportError(f"{address!r} is no address: host:port is wanted")
+        raise TransportError(f"{address!r} is not an address: host:port is expected")
     return host, int(port)

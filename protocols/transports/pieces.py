@@ -1,4 +1,4 @@
-"""Packets cut into pieces, and put together: each once, in any order, however often it comes."""
+"""Packets in pieces that arrive in any order and more than once; each packet is taken once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import NamedTuple
 from mpc.rounds import Party
 
 PIECE = 1 << 18  # bytes
-MOST_QUEUED = 1 << 30  # bytes of a peer that wait; beyond it its pieces are sent again
-MOST_STRANGE = 1 << 20  # bytes of all others
-OBJECT = 256  # bytes that the smallest piece takes
+MOST_QUEUED = 1 << 30  # bytes of one peer that wait; more are refused, and sent again
+MOST_STRANGE = 1 << 20  # bytes of all strangers together
+OBJECT = 256  # bytes of memory that a piece takes beside its own
 MOST_STREAMS = 4  # processes of one peer that are remembered
 
 
 def count_of(packet: bytes) -> int:
-    """Return of how many pieces a packet is; an empty one is of one."""
+    """Return the number of pieces of a packet; an empty packet has one."""
     return max(1, -(-len(packet) // PIECE))
 
 
@@ -27,12 +27,12 @@ def piece_of(packet: bytes, index: int) -> bytes:
 
 
 def cost(waiting: bytes) -> int:
-    """Return what a packet, or a piece of one, takes in memory."""
+    """Return the bytes of memory that a packet, or a piece of one, takes."""
     return len(waiting) + OBJECT
 
 
 class Stream(NamedTuple):
-    """What one process of a sender has sent: its last packet's number, and the pieces of it."""
+    """What one process of a sender has sent: the number and the pieces of its last packet."""
 
     number: int
     pieces: dict[int, bytes]
@@ -40,7 +40,7 @@ class Stream(NamedTuple):
 
 
 class Room:
-    """Room for what waits of one peer, or of all who are none: packets, and pieces of them."""
+    """Room for the packets, and pieces of packets, of one peer or of all strangers."""
 
     def __init__(self, most: int) -> None:
         self.most, self.queued = most, 0
@@ -49,12 +49,12 @@ class Room:
     def add(
         self, key: tuple[Party, bytes], number: int, index: int, count: int, piece: bytes
     ) -> bytes | None:
-        """Add a piece of a sender's process; return the packet if it is whole.
+        """Add a piece from a process of a sender; return the packet if it is complete.
 
         Raises
         ------
         OverflowError
-            If there is no room for it.
+            If there is no room for the piece.
         """
         stream = self._stream(key, number)
         if number < stream.number or stream.complete or index in stream.pieces:
@@ -72,7 +72,7 @@ class Room:
         return packet
 
     def _stream(self, key: tuple[Party, bytes], number: int) -> Stream:
-        """Return the stream of a process, the latest; one of an older packet was given up."""
+        """Return the stream of a process; pieces of an earlier packet were given up."""
         stream = self._streams.pop(key, None) or Stream(-1, {}, True)
         if number > stream.number:
             self._forget(stream)
@@ -87,13 +87,14 @@ class Room:
 
 
 class Pieces:
-    """The packets of all senders, in the order in which they were complete.
+    """The packets of all senders, in the order in which they are completed.
 
-    A peer has room of its own: one whose packets never end, or are never read, keeps no other out.
+    Each peer has its own room: one that fills it, or is never read, keeps no other out.
 
     Parameters
     ----------
     peers : collection of Party
+        The parties that have room of their own.
     """
 
     def __init__(self, peers: Collection[Party]) -> None:
@@ -106,7 +107,7 @@ class Pieces:
         return self._rooms.get(sender, self._strange)
 
     def next(self, timeout: float) -> tuple[Party, bytes] | None:
-        """Return the next packet and its sender; None after `timeout` seconds."""
+        """Return the sender of the next packet, and the packet; None after `timeout` seconds."""
         try:
             found = self._packets.get(timeout=timeout)
         except Empty:
@@ -118,17 +119,17 @@ class Pieces:
     def add(
         self, sender: Party, epoch: bytes, number: int, index: int, count: int, piece: bytes
     ) -> bool:
-        """Add a piece; return False if too much waits, and it is to be sent again.
+        """Add a piece; return False if too much waits and it must be sent again.
 
         Parameters
         ----------
         sender : Party
         epoch : bytes
-            Names a process of the sender.
+            The name of a process of the sender.
         number : int
-            Of the packet; ascends. With a higher one, those before are complete or given up.
+            The number of the packet. Packets with lower numbers are complete or given up.
         index, count : int
-            Which piece of how many; they come in any order.
+            The place of the piece, and the number of pieces of its packet.
         piece : bytes
         """
         with self._lock:

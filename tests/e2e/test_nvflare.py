@@ -264,7 +264,7 @@ def test_a_relay_with_another_name_is_not_believed(tmp_path):
 def test_an_address_that_is_taken_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(TransportError, match=f"no relay can listen on {address}: "):
+        with pytest.raises(TransportError, match=f"the relay cannot listen on {address}: "):
             start_relay(address, certificates=None)
 
 

@@ -128,7 +128,7 @@ def test_packets_of_an_earlier_session_are_turned_away_by_name():
         session.close()
         assert parties.errors("a") == {"a": None}
         reasons = [(type(e), e.party, e.reason) for e in parties.mailboxes["a"].refused]
-    hello = ReplayedMessageError, ANALYST, "a hello of a session that is over"
+    hello = ReplayedMessageError, ANALYST, "a hello of a session that has begun before"
     assert reasons.count(hello) == 1
     other = UnexpectedMessageError, ANALYST, "a message of another session"
     assert reasons.count(other) == len(old) - 1
@@ -214,13 +214,16 @@ def test_a_site_that_does_not_know_a_party_refuses_the_session():
     known = identities(*DATA, DEALER, ANALYST)
     fewer = {p: key for p, key in known["b"].peers.items() if p != "c"}
     with Parties(DATA, pinned={"b": Identity("b", known["b"].keys, fewer)}) as parties:
-        with pytest.raises(PeerAbortedError, match="b: has pinned no key of c"):
+        with pytest.raises(PeerAbortedError, match="b: has not pinned the key of c"):
             counter_of(parties)
         assert {e.party for e in parties.errors("a", "c", DEALER).values()} == {"b"}
 
 
 def test_an_analyst_must_have_pinned_all_parties():
-    with Parties(DATA) as parties, pytest.raises(ValueError, match="no key is pinned of zoe"):
+    with (
+        Parties(DATA) as parties,
+        pytest.raises(ValueError, match="the keys of zoe are not pinned"),
+    ):
         NetworkTransport(parties.mailbox, ("a", "zoe"))
 
 

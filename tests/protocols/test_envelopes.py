@@ -26,7 +26,7 @@ def test_an_envelope_is_opened_at_its_depth():
         ({"receiver": "r"}, UnexpectedMessageError, "somebody else"),
         ({"counter": 2}, ReplayedMessageError, "message 2, delivered before"),
         ({"counter": 0}, ReplayedMessageError, "message 0, delivered before"),
-        ({"counter": 4}, UnexpectedMessageError, "message 4, wanted 3"),
+        ({"counter": 4}, UnexpectedMessageError, "message 4, where message 3 is expected"),
     ],
 )
 def test_another_envelope_names_the_sender_that_is_expected(change, error, reason):

@@ -126,7 +126,7 @@ def test_names_that_cellnet_would_take_for_something_else_are_refused(name):
 @pytest.mark.parametrize("address", ["", "host", "host:", ":8102", "host:x", "host:70000", "::1:8"])
 def test_what_is_no_address_is_named(address):
     for start in (start_relay, lambda *a, **o: connect("a", *a, (), **o)):
-        with pytest.raises(TransportError, match="is no address: host:port is wanted"):
+        with pytest.raises(TransportError, match="is not an address: host:port is expected"):
             start(address, certificates=None)
 
 

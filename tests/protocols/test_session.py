@@ -172,7 +172,7 @@ def test_a_party_that_answers_with_another_kind_is_named(wrong):
 
     transport = LocalTransport("analyst", {"a": serves_wrong()}, SeededRandomness())
     session = Session(Greeter("analyst"), transport, Conversations(GREET))
-    with pytest.raises(UnexpectedMessageError, match="wanted answer") as caught:
+    with pytest.raises(UnexpectedMessageError, match="where answer is expected") as caught:
         session.ask(Greet(("a",), "hi"))
     assert caught.value.party == "a" and is_over(session)
 

@@ -62,7 +62,7 @@ def test_a_star_needs_the_analysts_key_alone_and_no_packet_between_the_parties()
 
 
 def test_without_a_star_such_parties_refuse_the_session():
-    with start() as parties, pytest.raises(PeerAbortedError, match="has pinned no key of"):
+    with start() as parties, pytest.raises(PeerAbortedError, match="has not pinned the key of"):
         NetworkTransport(parties.mailbox, SITES)
 
 

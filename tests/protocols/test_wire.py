@@ -200,7 +200,7 @@ def test_elements_characters_and_items_are_counted_together():
     message = replace(EXAMPLE, arrays=(np.ones((2, 2)),))
     # text: 2 bytes, code: 2, first: 3, texts: 2 + 1 + 0, pair: 2 + 2 + 1, arrays: 1 + 4, perhaps: 1
     assert type(read(encode(message), Expect(Message, 21))) is Everything
-    with pytest.raises(MalformedMessageError, match="1 cells more than may come"):
+    with pytest.raises(MalformedMessageError, match="1 cells more than are allowed"):
         decode(encode(message), "liar", Expect(Message, 20))
 
 
