@@ -15,6 +15,7 @@ import ssl
 from functools import cache
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 from protocols.errors import TransportError
@@ -133,27 +134,9 @@ def keeps_process() -> bool:
 # ---- CellNet -------------------------------------------------------------------------------------
 
 
-class _Names(NamedTuple):
-    """What this package uses of NVFlare."""
-
-    CoreCell: Any
-    TargetMessage: Any
-    Message: Any
-    make_reply: Any
-    MessageHeaderKey: Any
-    MessagePropKey: Any
-    MessageType: Any
-    ReturnCode: Any
-    Encoding: Any
-    CellChannel: Any
-    CellChannelTopic: Any
-    DriverParams: Any
-    StatsPoolManager: Any
-
-
 @cache
-def nvflare() -> _Names:
-    """Import NVFlare when it is needed.
+def nvflare() -> SimpleNamespace:
+    """Import NVFlare, when it is needed, and return what this package uses of it.
 
     Raises
     ------
@@ -173,20 +156,20 @@ def nvflare() -> _Names:
             f"NVFlare is not installed: pip install 'vertibayes[nvflare]' ({error})"
         ) from None
     communicator.driver_mgr.register(_driver(tcp_driver, net_utils, socket_conn, DriverParams))
-    return _Names(
-        core_cell.CoreCell,
-        core_cell.TargetMessage,
-        Message,
-        make_reply,
-        defs.MessageHeaderKey,
-        defs.MessagePropKey,
-        defs.MessageType,
-        defs.ReturnCode,
-        defs.Encoding,
-        defs.CellChannel,
-        defs.CellChannelTopic,
-        DriverParams,
-        StatsPoolManager,
+    return SimpleNamespace(
+        CoreCell=core_cell.CoreCell,
+        TargetMessage=core_cell.TargetMessage,
+        Message=Message,
+        make_reply=make_reply,
+        MessageHeaderKey=defs.MessageHeaderKey,
+        MessagePropKey=defs.MessagePropKey,
+        MessageType=defs.MessageType,
+        ReturnCode=defs.ReturnCode,
+        Encoding=defs.Encoding,
+        CellChannel=defs.CellChannel,
+        CellChannelTopic=defs.CellChannelTopic,
+        DriverParams=DriverParams,
+        StatsPoolManager=StatsPoolManager,
     )
 
 

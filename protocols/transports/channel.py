@@ -1,4 +1,4 @@
-"""Channels: what moves the packets of a connection and holds its clock, and what runs a program."""
+"""Channels: the driver of a connection, which waits and holds the clock, and that of a program."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Channel:
         self._deliver()
 
     def _gather(self) -> None:
-        """Take in hellos that are on their way: nobody else can be sent a last word."""
+        """Take in hellos that are on their way: nothing can be sealed for other peers."""
         end = monotonic() + GATHER_SECONDS
         while self.connection.strangers() and (rest := end - monotonic()) > 0:
             with suppress(ProtocolError):

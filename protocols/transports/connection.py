@@ -32,7 +32,6 @@ from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Expect, Inbox, Message, Party, Round
 from protocols import wire
 from protocols.errors import (
-    PeerAbortedError,
     PeerGoneError,
     PeerTimeoutError,
     SessionOverError,
@@ -124,8 +123,7 @@ class Connection:
         self._depth = 0
         self._outgoing: list[Delivery] = []
         self._wait = _Wait(list)
-        self._end = inf
-        self._probe = inf  # when pings are due; endless while they are being delivered
+        self._end = self._probe = inf  # pings are due at `_probe`: never, while some are delivered
         self._over: TransportError | None = None
 
     # ---- hellos ----------------------------------------------------------------------------------
@@ -140,7 +138,7 @@ class Connection:
         self._emit({peer.party: peer.hello for peer in chosen}, patience)
 
     def settle(self) -> frozenset[Party]:
-        """Begin without the peers that are gone by now, and return them."""
+        """Note and return the absent: the peers that are gone when the session begins."""
         self.absent = frozenset(p for p, peer in self.peers.items() if peer.gone is not None)
         return self.absent
 
@@ -218,11 +216,11 @@ class Connection:
         self._start(now, _Wait(awaited, self._patience.hello, reason))
 
     def wait_for(self, step: Round, now: float) -> None:
-        """Wait for what a round expects; if that is nothing, until much that was sent is read."""
+        """Wait for what a round expects, or else until its receivers have read what is much."""
         self.present(step.expect)
         awaited, doing = partial(self._silent, step), "is silent"
         if not step.expect:
-            awaited, doing = partial(self._reading, self._ask(step.outbox)), "does not read"
+            awaited, doing = partial(self._not_read, self._ask(step.outbox)), "does not read"
         seconds = None if step.idle else self._patience.silent
         reason = f"can be reached, and {doing}"
         self._start(now, _Wait(awaited, seconds, reason, step.need is not None))
@@ -235,7 +233,7 @@ class Connection:
         self._tell({peer.party: Asked() for peer in full}, self._patience.gone)
         return full
 
-    def _reading(self, asked: Collection[Peer]) -> list[Peer]:
+    def _not_read(self, asked: Collection[Peer]) -> list[Peer]:
         return [peer for peer in asked if peer.asking and peer.gone is None]
 
     def _start(self, now: float, wait: _Wait) -> None:
@@ -262,7 +260,7 @@ class Connection:
         return min(self._probe, self._end)
 
     def tick(self, now: float) -> None:
-        """Give up those that are awaited when the time is up; send them pings before."""
+        """Give up the awaited peers if their time is up; otherwise send them the pings due."""
         if now >= self._end:
             for peer in self._wait.awaited():
                 reason = f"{self._wait.reason} ({self._wait.seconds:g} s)"
@@ -274,11 +272,10 @@ class Connection:
     def _strange(self, wanted: Collection[Peer], most_absent: int) -> list[Peer]:
         strange = [peer for peer in wanted if not self._seal.knows(peer.party)]
         gone = [p.gone for p in (wanted if self.star else strange) if p.gone is not None]
-        if len(gone) > most_absent > 0:
-            parties = tuple(sorted({party for error in gone for party in error.parties}))
-            raise PeerGoneError(parties, f"{gone[0].reason}; at most {most_absent} may be absent")
         if len(gone) > most_absent:
-            raise gone[0]
+            names = tuple(sorted({party for error in gone for party in error.parties}))
+            reason = f"{gone[0].reason}; at most {most_absent} may be absent"
+            raise PeerGoneError(names, reason) if most_absent else gone[0]
         return [peer for peer in strange if peer.gone is None]
 
     def _silent(self, step: Round) -> list[Peer]:
@@ -296,7 +293,7 @@ class Connection:
         Raises
         ------
         PeerGoneError
-            If the peer has left, and neither session nor wait may do without it.
+            If the peer has left, and the session or what is awaited cannot do without it.
         ProtocolError
             If the packet is malformed, replayed or has no place here.
         """
@@ -319,10 +316,9 @@ class Connection:
             if peer.waiting > MOST_WAITING:
                 raise UnexpectedMessageError(peer.party, "sends more than is read")
             return peer.mail.append(text)
-        after = memoryview(text)[len(CONTROL) :]
-        match None if is_message else control.decode_control(after, peer.party):
+        match None if is_message else control.decode_control(text[len(CONTROL) :], peer.party):
             case Abort() as abort:
-                self._leaves(peer, _blamed(peer, abort))
+                self._leaves(peer, abort.error(peer.party, (RELAY, *peer.roster)))
             case Bye():
                 if peer.party == self.analyst:
                     self._over = SessionOverError(f"{peer.party} has ended the session")
@@ -337,7 +333,7 @@ class Connection:
         return None
 
     def _dismiss(self, peer: Peer) -> None:
-        """End the session for a peer that was given up and is there all the same."""
+        """End the session of a peer that speaks after it was given up."""
         self._tell({peer.party: Bye()}, None)
 
     def _leaves(self, peer: Peer, error: PeerGoneError) -> None:
@@ -398,9 +394,3 @@ class Connection:
         if self.star and abort.party not in (RELAY, *peer.roster):  # whom the peer does not know
             return Abort(self.party, f"failed ({type(error).__name__})")
         return abort
-
-
-def _blamed(peer: Peer, abort: Abort) -> PeerAbortedError:
-    if abort.party == peer.party or abort.party not in (RELAY, *peer.roster):
-        return PeerAbortedError(peer.party, abort.printable_reason())
-    return PeerAbortedError(abort.party, f"{abort.printable_reason()} ({peer.party} says so)")

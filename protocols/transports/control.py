@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Expect, Message, Party
 from protocols import wire
-from protocols.errors import printable
+from protocols.errors import PeerAbortedError, printable
 
 REASON = 300  # characters
 MOST_NAMES = 65_536  # characters and names of a session's parties
@@ -56,9 +57,12 @@ class Abort(Control):
         stopped = isinstance(error, KeyboardInterrupt | SystemExit)
         return cls(party, "was stopped" if stopped else f"failed ({type(error).__name__})")
 
-    def printable_reason(self) -> str:
-        """Return the reason, safe to print on a terminal."""
-        return printable(self.reason[:REASON])
+    def error(self, sender: Party, known: Collection[Party]) -> PeerAbortedError:
+        """Return the error of a receiver: it blames a party that it knows, or else the sender."""
+        reason = printable(self.reason[:REASON])
+        if self.party == sender or self.party not in known:
+            return PeerAbortedError(sender, reason)
+        return PeerAbortedError(self.party, f"{reason} ({sender} says so)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Roster(Message):
     parties: tuple[str, ...]
 
 
-def decode_control(body: memoryview, sender: Party) -> Control:
+def decode_control(body: bytes, sender: Party) -> Control:
     """Decode a control; an error names its sender."""
     return wire.decode(body, sender, Expect(Control, 2 * REASON * 4))
 

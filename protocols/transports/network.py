@@ -1,8 +1,8 @@
 """Sessions between machines: the analyst begins them, sites and dealer join one after the other.
 
-    begin     analyst: say hello to all parties, and wait for their hellos
-    accept    site, dealer: wait without an end for the analyst's next hello; say hello to all
-    answer    site, dealer: accept a session and serve it, then the next, whatever ended the last
+    NetworkTransport    analyst: say hello to all parties, and wait for their hellos
+    accept              party: wait without an end for the analyst's next hello; say hello to all
+    answer              party: accept a session and serve it, then the next, whatever ended the last
 
 A session that failed is over for all its parties. The next has keys of its own. What a study has
 committed outlives the session in the memories of the sites: a column that has changed is refused.
@@ -43,7 +43,7 @@ class NetworkTransport:
     mailbox : Mailbox
         The analyst's mailbox.
     parties : collection of Party
-        All other parties of the session: sites and dealer.
+        All other parties of the session, such as sites and dealer.
     waiting : callable, optional
         Is called, at most once, with the parties that are not reached soon and the seconds left.
     star : bool, default=False
