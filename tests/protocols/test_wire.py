@@ -189,7 +189,7 @@ def test_every_flipped_bit_of_a_head_gives_a_message_or_blames_the_sender():
 def test_nothing_is_allocated_for_what_is_announced(head):
     body = body_of(head)
     tracemalloc.start()
-    with pytest.raises(MalformedMessageError, match=r"more than may come|Maximum|too big"):
+    with pytest.raises(MalformedMessageError, match=r"more than are allowed|Maximum|too big"):
         decode(body, "liar", Expect(Array, 100))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
