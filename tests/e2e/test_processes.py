@@ -14,7 +14,9 @@ import numpy as np
 from protocols.errors import PeerGoneError
 from protocols.federation import DEALER
 from protocols.opening import open_study
+from protocols.transports.network import NetworkTransport
 from tests.e2e.processes import Processes
+from tests.protocols.test_star import collects
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
@@ -98,6 +100,25 @@ def test_a_party_is_killed(tmp_path, alarm_data, phase):
         for site, found in promised.items():
             assert processes.promised(site).keys() == {study.hex()}
             assert found in ({}, processes.promised(site)), "something else was promised"
+
+
+def test_a_star_goes_on_when_a_party_is_killed_and_begins_without_it(tmp_path, alarm_data):
+    split = split_columns(alarm_data.take(list(alarm_data.variables)[:6]), 3)
+    killed, *left = split
+    patience = {"gone": 2.0, "probe": 0.5, "hello": 5.0}
+    with Processes(tmp_path, split, patience=patience) as processes:
+        transport = NetworkTransport(processes.mailbox, processes.sites, star=True)
+        assert transport.run(collects(processes.sites, need=2)) == [killed, *left]
+        processes.running[killed].kill()
+        assert transport.run(collects(processes.sites, need=2)) == left
+        transport.close()
+        transport = NetworkTransport(processes.mailbox, processes.sites, star=True, most_absent=1)
+        assert transport.absent == {killed}
+        assert transport.run(collects(processes.sites, need=2)) == left
+        transport.close()
+        for party in left:
+            for _ in range(2):
+                assert processes.running[party].wait_for("ended") == "ended None None"
 
 
 PHASES = {"commit": "columns", "extension": "part", "tables": "correction", "open": "share"}
