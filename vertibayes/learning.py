@@ -86,33 +86,24 @@ class Fitted:
     synthetic: SiteData | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True)
-class Learned:
-    """What was learned, and how long it took.
+@dataclass(frozen=True, kw_only=True)
+class Learned(Fitted):
+    """What was learned, and how long it took; `synthetic` is None unless it is to be kept.
 
     Attributes
     ----------
-    network : Network
-        The structure with its CPTs.
     scores : Scores
         The scores of the structure on the records.
     structure_seconds, parameters_seconds : float
         Time that the structure and the CPTs took, in seconds.
     pseudo_count : float
         Count added to each cell of the CPTs.
-    widenings : tuple of Widening
-        The variables by which tables were widened, in the order of their choice.
-    synthetic : SiteData, optional
-        The synthetic records, if they are to be kept.
     """
 
-    network: Network
     scores: Scores
     structure_seconds: float
     parameters_seconds: float
     pseudo_count: float
-    widenings: tuple[Widening, ...] = ()
-    synthetic: SiteData | None = field(default=None, repr=False)
 
 
 def learn(counter: Counter, options: Options, progress: Progress | None = None) -> Learned:
@@ -158,9 +149,15 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     if options.write_synthetic and synthetic is None:
         synthetic = draw_synthetic(counter, structure, records=options.synthetic_records)
     measured = scores(counter, structure, missing=missing == "state")
-    seconds = learned - start, perf_counter() - learned
-    kept = synthetic if options.write_synthetic else None
-    return Learned(fitted.network, measured, *seconds, options.pseudo_count, fitted.widenings, kept)
+    return Learned(
+        network=fitted.network,
+        widenings=fitted.widenings,
+        synthetic=synthetic if options.write_synthetic else None,
+        scores=measured,
+        structure_seconds=learned - start,
+        parameters_seconds=perf_counter() - learned,
+        pseudo_count=options.pseudo_count,
+    )
 
 
 def families_of(counter: Counter, options: Options) -> list[Family]:

@@ -200,7 +200,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     try:
         app(None if arguments is None else list(arguments), standalone_mode=True)
     except (ValueError, OSError, ProtocolError, QueryRefusedError, TransportError) as error:
-        sys.stderr.write(f"vertibayes: {as_options(words(error))}\n")
+        sys.stderr.write(f"vertibayes: {as_options(words(error), (*LEARNING, *VALIDATION))}\n")
         sys.exit(2)
     except MemoryError:
         sys.stderr.write(

@@ -114,6 +114,7 @@ def check_arguments(unexpected: Sequence[str], expected: str = "options") -> Non
         )
 
 
-def as_options(error: str) -> str:
+def as_options(error: str, settings: Iterable[Setting]) -> str:
     """Return an error in which settings, written `name`, are named as options."""
-    return re.sub("`([a-z_]+)`", lambda name: "--" + name[1].replace("_", "-"), error)
+    options = {f"`{setting.name}`": setting.option for setting in settings}
+    return re.sub("`[a-z_]+`", lambda name: options.get(name[0], name[0]), error)
