@@ -54,14 +54,10 @@ class Options:
                     raise ValueError(f"`{setting.name}` {error}") from None
         if self.ordering is not None and self.structure is not None:
             raise ValueError("`structure` excludes `ordering`: only the CPTs are learned")
-        missing = self.missing or "em"
-        if self.wider_cells and missing != "em":
-            raise ValueError(f"`wider_cells` needs `missing` em, got {missing}")
+        if self.wider_cells and self.missing not in (None, "em"):
+            raise ValueError(f"`wider_cells` needs `missing` em, got {self.missing}")
         if self.em_restarts and self.missing != "synthetic":
-            raise ValueError(
-                f"`em_restarts` needs `missing` synthetic, got {missing}: EM on tables has one "
-                "start"
-            )
+            raise ValueError("`em_restarts` needs `missing` synthetic: EM on tables has one start")
         draws = self.write_synthetic or self.missing == "synthetic"
         if self.synthetic_records is not None and not draws:
             raise ValueError("`synthetic_records` needs `missing` synthetic or `write_synthetic`")

@@ -47,9 +47,7 @@ READING = (
     Setting("seed", "whole", "Seed of the random choices: which site or party gets what, which "
             "records are held out.", 0),
 )  # fmt: skip
-MEMORY = Setting(
-    "memory", "size", "Memory that all parties may use together, in bytes or as 512MiB.", "1GiB"
-)
+MEMORY = Setting("memory", "size", "Memory that all parties may use together, as 512MiB.", "1GiB")
 
 # ---- Bayesian networks ---------------------------------------------------------------------------
 

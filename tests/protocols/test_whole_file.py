@@ -24,9 +24,14 @@ def test_a_file_is_replaced_when_the_new_one_is_written(tmp_path):
 def test_a_file_is_as_before_when_the_new_one_cannot_be_written(tmp_path):
     path = tmp_path / "x"
     path.write_text("old")
-    with pytest.raises(OSError, match="No space") as caught, replacing(path) as part:
-        part.write_text("n")
-        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fail():
+        with replacing(path) as part:
+            part.write_text("n")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space") as caught:
+        fail()
     assert caught.value.filename == str(path)
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 

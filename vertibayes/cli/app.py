@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.add_typer(commands)
 
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
+IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")
 ONE_FILE = Setting("data", "path", "Records, as CSV, which are dealt to the parties.", REQUIRED,
                    shown="FILE.csv[.gz]")  # fmt: skip
 
@@ -143,7 +145,7 @@ def _demo(
 
 
 @app.command("predict", context_settings=EXTRA)
-@takes(ID_COLUMN, MISSING_CODES)
+@takes(IDENTIFIERS, MISSING_CODES)
 def _predict(
     context: typer.Context,
     model: Annotated[Path, typer.Option(help="Model: model.json, .bif or .bifxml.")],
@@ -169,7 +171,7 @@ def _predict(
     check_arguments(context.args)
     from vertibayes.cli.predict import run_predict
 
-    values = values_of([ID_COLUMN, MISSING_CODES], given)
+    values = values_of([IDENTIFIERS, MISSING_CODES], given)
     run_predict(model, data, target, out, missing_state=missing_state, **values)
 
 
