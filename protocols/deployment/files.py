@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from mpc.randomness import KeyPair
 from mpc.rounds import Party
@@ -46,45 +46,53 @@ STATES = Setting("", "texts", "The states of a variable, in order.", least=2)
 COUNT = Setting("", "whole", "How many records have a class.", least=0)
 
 
-@dataclass(frozen=True)
-class SiteFile:
-    """A site's configuration; `pinned` are the keys of dealer, analyst and the other sites."""
+@dataclass(frozen=True, kw_only=True)
+class _OwnFile:
+    """What the files of a site, the dealer and the analyst have in common."""
 
-    kind: ClassVar[str] = "site"
     source: TomlFile = field(repr=False)
     party: Party
     key: Path
+    pinned: Mapping[Party, bytes]
+    relay: RelayAddress
+
+
+def _own(file: TomlFile, role: str, **paths: str) -> dict[str, Any]:
+    """Return what a file says about its own party, with further paths and their defaults."""
+    table = file.table(role)
+    party, key = own_party(table)
+    others = {name: table.path(name, default) for name, default in paths.items()}
+    table.end()
+    return {"source": file, "party": party, "key": key, "relay": relay_of(file), **others}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteFile(_OwnFile):
+    """A site's configuration; `pinned` are the keys of dealer, analyst and the other sites."""
+
+    kind: ClassVar[str] = "site"
     folder: Path
     data: DataSource
     variables: Mapping[str, VariableSpec]
     policy: Policy
     dealer: Party
     analyst: Party
-    pinned: Mapping[Party, bytes]
     signing: Mapping[Party, bytes]
-    relay: RelayAddress
 
     @classmethod
     def read(cls, path: Path) -> SiteFile:
         """Read and check a site's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         file.check(("site", "data", "variables", "policy", "dealer", "analyst", "peers", "relay"))
-        own = file.table("site")
-        party, key = own_party(own)
-        folder = own.path("folder", "memory")
-        own.end()
+        own = _own(file, "site", folder="memory")
         dealer, analyst = pinned_party(file, "dealer"), pinned_party(file, "analyst")
         peers = pinned_keys(file.table("peers"))
-        relay = relay_of(file)
-        if party in peers:
-            raise file.error(("peers", party), "this site's own name: its peers are the others")
-        Parties({**peers, party: None}, dealer, analyst).check(file)
+        if own["party"] in peers:
+            raise file.error(("peers", own["party"]), "this site's own name: its peers are others")
+        Parties({**peers, own["party"]: None}, dealer, analyst).check(file)
         variables = variables_of(file)
         return cls(
-            source=file,
-            party=party,
-            key=key,
-            folder=folder,
+            **own,
             policy=policy_of(file, tuple(variables)),
             data=data_of(file, variables),
             variables=variables,
@@ -92,7 +100,6 @@ class SiteFile:
             analyst=analyst[0],
             pinned=dict([*peers.items(), dealer, analyst]),
             signing=signing_keys(file, "peers"),
-            relay=relay,
         )
 
     @property
@@ -106,44 +113,29 @@ class SiteFile:
         return self.folder / "ledger.jsonl"
 
 
-@dataclass(frozen=True)
-class DealerFile:
-    """The dealer's configuration."""
+@dataclass(frozen=True, kw_only=True)
+class DealerFile(_OwnFile):
+    """The dealer's configuration; `pinned` are the keys of the sites and the analyst."""
 
     kind: ClassVar[str] = "dealer"
-    source: TomlFile = field(repr=False)
-    party: Party
-    key: Path
     policy: Policy
     analyst: Party
-    pinned: Mapping[Party, bytes]
-    relay: RelayAddress
 
     @classmethod
     def read(cls, path: Path) -> DealerFile:
         """Read and check the dealer's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         file.check(("dealer", "sites", "analyst", "policy", "relay"))
-        own = file.table("dealer")
-        party, key = own_party(own)
-        own.end()
+        own = _own(file, "dealer")
         analyst, sites = pinned_party(file, "analyst"), pinned_keys(file.table("sites"))
-        relay = relay_of(file)
         check_sites(file, sites)
-        Parties(sites, (party, None), analyst).check(file)
-        return cls(
-            source=file,
-            party=party,
-            key=key,
-            policy=policy_of(file, None),
-            analyst=analyst[0],
-            pinned=dict([*sites.items(), analyst]),
-            relay=relay,
-        )
+        Parties(sites, (own["party"], None), analyst).check(file)
+        pinned = dict([*sites.items(), analyst])
+        return cls(**own, policy=policy_of(file, None), analyst=analyst[0], pinned=pinned)
 
 
-@dataclass(frozen=True)
-class StudyFile:
+@dataclass(frozen=True, kw_only=True)
+class StudyFile(_OwnFile):
     """An analyst's study; its tables [learning] and [validation] are read by the learners.
 
     `states` declares the states of variables, `class_counts` the number of records of each class:
@@ -151,19 +143,14 @@ class StudyFile:
     """
 
     kind: ClassVar[str] = "study"
-    source: TomlFile = field(repr=False)
-    party: Party
-    key: Path
     folder: Path
     sites: tuple[Party, ...]
     dealer: Party
-    pinned: Mapping[Party, bytes]
     signing: Mapping[Party, bytes]
     states: Mapping[str, tuple[str, ...]]
     class_counts: Mapping[str, int]
     variables: tuple[str, ...]
     memory: int | None
-    relay: RelayAddress
 
     @classmethod
     def read(cls, path: Path) -> StudyFile:
@@ -175,17 +162,13 @@ class StudyFile:
         study = file.table("study")
         folder, values = study.path("folder", "study"), study.take_all(STUDY)
         study.end()
-        own = file.table("analyst")
-        party, key = own_party(own)
-        own.end()
+        own = _own(file, "analyst")
         dealer, sites = pinned_party(file, "dealer"), pinned_keys(file.table("sites"))
-        relay = relay_of(file)
         check_sites(file, sites)
-        Parties(sites, dealer, (party, None)).check(file)
+        Parties(sites, dealer, (own["party"], None)).check(file)
         return cls(
-            source=file,
-            party=party,
-            key=key,
+            **own,
+            **values,
             folder=folder,
             sites=tuple(sites),
             dealer=dealer[0],
@@ -193,8 +176,6 @@ class StudyFile:
             signing=signing_keys(file, "sites"),
             states={name: states.take(replace(STATES, name=name)) for name in states.values},
             class_counts={name: counts.take(replace(COUNT, name=name)) for name in counts.values},
-            relay=relay,
-            **values,
         )
 
     @property
