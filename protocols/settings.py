@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Integral, Real
@@ -38,14 +38,16 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def _is_list(value: Any, of: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list | tuple) and all(map(of, value))
+
+
 def _is_texts(value: Any) -> bool:
-    is_list = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
-    return is_list and len(set(value)) == len(value)
+    return _is_list(value, lambda text: isinstance(text, str)) and len(set(value)) == len(value)
 
 
 def _is_edges(value: Any) -> bool:
-    is_list = isinstance(value, list | tuple) and all(map(_is_number, value))
-    return is_list and all(low < high for low, high in pairwise(value))
+    return _is_list(value, _is_number) and all(low < high for low, high in pairwise(value))
 
 
 KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be, and whether it is
@@ -167,19 +169,10 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-ID_COLUMN = Setting(
-    "id_column",
-    "text",
-    "Column that identifies the records: sites match their records by it; it is never a variable.",
-    old="record_key",
-)
-MISSING_CODES = Setting(
-    "missing_codes",
-    "texts",
-    "Values that mean missing, beside the empty field; COLUMN=CODE is for one column.",
-    (),
-    shown="CODE,...",
-)
+ID_COLUMN = Setting("id_column", "text", "Column that identifies the records: sites match their "
+                    "records by it; it is never a variable.", old="record_key")  # fmt: skip
+MISSING_CODES = Setting("missing_codes", "texts", "Values that mean missing, beside the empty "
+                        "field; COLUMN=CODE is for one column.", (), shown="CODE,...")  # fmt: skip
 COLUMNS = (  # how the columns of any file become variables
     MISSING_CODES,
     Setting("bins", "number", "Share of the records in a bin of a numeric column (of its range, if "
@@ -194,7 +187,7 @@ COLUMNS = (  # how the columns of any file become variables
 )  # fmt: skip
 SITE_DATA = (
     Setting("file", "path", "The site's records, as CSV; gzip is accepted.", REQUIRED),
-    Setting(ID_COLUMN.name, "text", ID_COLUMN.help, REQUIRED, old=ID_COLUMN.old),
+    replace(ID_COLUMN, default=REQUIRED),
     *COLUMNS,
 )
 VARIABLE = (  # how one column of a site becomes a variable

@@ -27,18 +27,7 @@ TYPES: Mapping[str, Any] = {
 
 
 def takes(*settings: Setting) -> Callable[[F], F]:
-    """Give a command an option for each setting; it gets their values as keyword arguments.
-
-    Parameters
-    ----------
-    *settings : Setting
-        The settings, in the order of the command's help.
-
-    Returns
-    -------
-    decorate : callable
-        The decorator of a command that takes ``**given``, which `values_of` checks.
-    """
+    """Give a command that takes ``**given`` an option for each setting; `values_of` checks them."""
 
     def decorate(command: F) -> F:
         signature = inspect.signature(command, eval_str=True)
