@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.util import find_spec
 from math import prod
 from typing import ClassVar, NamedTuple
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 from mpc.errors import PartyGoneError
 from mpc.noise import no_noise
 from mpc.randomness import label
-from mpc.rounds import Party, Program
+from mpc.rounds import Expect, Party, Program
 from protocols import wire
 from protocols.accounting import Privacy, Promise
 from protocols.errors import DataError, QueryRefusedError
@@ -56,7 +57,7 @@ from protocols.queries.members import Members
 from protocols.queries.terms import Terms, Values, check_records, count_query, data_pert
 from protocols.roles import AnalystRole, SiteRole, agree_pairs
 from protocols.schema import Declaration, Declared
-from protocols.session import Conversation, Query
+from protocols.session import QUERY_CELLS, Conversation, Query
 from protocols.site.statistics import Counts, LocalData, Moments, Numeric, Statistic
 from protocols.variables import Family, Rows, Variable
 
@@ -225,10 +226,11 @@ class Sums(Query[Released]):
         ValueError
             If the terms, the members or the way are not those of a sum.
         """
-        terms = self.terms()
-        digest = label("sums", wire.encode(replace(self, parties=())))
-        sum_ = Summation(terms, digest, self.number, self.blocks)
-        members = sum_.members
+        return _summation(wire.encode(replace(self, parties=())))
+
+    def checked(self, sum_: Summation) -> Summation:
+        """Return the sum if its members and its way are those of a sum; as `summation`."""
+        terms, members = sum_.terms, sum_.members
         if self.via not in WAYS:
             raise ValueError(f"via {self.via!r}: it must be {' or '.join(WAYS)}")
         if not 2 <= len(set(members)) == len(members) <= terms.most_parties:
@@ -250,7 +252,7 @@ class Sums(Query[Released]):
 
     def promise(self) -> Promise | None:
         """Return what the noise promises if all who are asked take part; None for exact sums."""
-        return _promise(self, self.summation())
+        return _promise(wire.encode(replace(self, parties=())))
 
     def estimate(self, party: Party) -> int:
         """Return a member's estimate of the number of members."""
@@ -350,7 +352,7 @@ def _site(site: SiteRole, query: Sums) -> Program[None]:
     if accounting is not None:
         noise = accounting.noise(query.estimate(site.party), site.randomness)
     site.memory.sum(query.number, *_cost(sum_))
-    _note(site.ledger, query, sum_, _promise(query, sum_), site.analyst)
+    _note(site.ledger, query, sum_, query.promise(), site.analyst)
     values = data_pert(counts, noise)
     if query.via == "masked":
         keys = {**site.signing_keys, site.party: site.signing.public}
@@ -368,8 +370,22 @@ def _neighbours(sum_: Summation, party: Party) -> set[Party]:
     return set[Party]().union(*sum_.neighbourhood(party)) - {party}
 
 
-def _promise(query: Sums, sum_: Summation) -> Promise | None:
+def _decoded(encoded: bytes) -> Sums:
+    return wire.decode(encoded, "the query", Expect(Sums, QUERY_CELLS))
+
+
+# All parties of a process have the same query, and a party asks for its sum more than once.
+@lru_cache(maxsize=4)
+def _summation(encoded: bytes) -> Summation:
+    query = _decoded(encoded)
+    digest = label("sums", encoded)
+    return query.checked(Summation(query.terms(), digest, query.number, query.blocks))
+
+
+@lru_cache(maxsize=4)
+def _promise(encoded: bytes) -> Promise | None:
     """Return what the noise promises if all who were asked take part."""
+    query, sum_ = _decoded(encoded), _summation(encoded)
     accounting, n = sum_.terms.accounting, len(sum_.members)
     if accounting is None:
         return None
@@ -427,7 +443,7 @@ def _analyst(analyst: AnalystRole, query: Sums) -> Program[Released]:
     if len(gone) > sum_.most_absent:
         reason = "gone: the noise of the others does not keep the promise"
         raise PartyGoneError(tuple(gone), reason)
-    promise = _promise(query, sum_)
+    promise = query.promise()
     _note(analyst.ledger, query, sum_, promise, analyst.party)
     return Released(total.values, total.parties, promise)
 
