@@ -1,4 +1,4 @@
-"""Twelve hospitals add up case counts, two drop out, and the server sees only the sum.
+"""Twelve hospitals add up case counts, two drop out, and the aggregator sees only the sum.
 
 python examples/masked_sum.py
 """
@@ -40,11 +40,11 @@ def add_up() -> Sum:
 
     carrier = TwoDropOut()
     carrier.scheduler = scheduler = Scheduler(carrier)
-    scheduler.start("server", collect(plan))
+    scheduler.start("aggregator", collect(plan))
     for name, counts in zip(hospitals, CASES, strict=True):
-        program = contribute(members[name], plan, counts, "server", randomness)
+        program = contribute(members[name], plan, counts, "aggregator", randomness)
         scheduler.start(name, program)
-    total: Sum = scheduler.finish("server")
+    total: Sum = scheduler.finish("aggregator")
     print(
         f"{len(total.parties)} of 12 hospitals, threshold {neighbourhood.threshold}:", total.values
     )

@@ -1,19 +1,21 @@
 """What the aggregation schemes share: a full-domain hash, times used once, ciphertext messages.
 
-    party -> aggregator    (label, party, time, how many counts, one ciphertext a packet)
+    party -> aggregator    (label, party, time, number of counts, one ciphertext a packet)
 
-The label is a digest of all public parameters. The aggregator takes a message only under its
-sender's name, for the label, time and number of counts that it asks for, with every ciphertext an
-element of the group. A slot that a short vector left empty would be taken for a count.
+The label is a digest of all public parameters. The aggregator accepts a message only under its
+sender's name, for the label, time and number of counts that it expects, and only if every
+ciphertext is an element of the group. Otherwise it would read the empty slots of a short vector
+as counts.
 
-Security: ciphertexts are malleable, and nothing here says who made one: that is the transport's
-seal. Leakage: who sent, when, and how many packets. Cost: 1 round.
+Security: ciphertexts are malleable, and a message does not prove who made it: the transport's seal
+does. Leakage: who sent, when, and how many packets. Cost: 1 round.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
@@ -30,19 +32,19 @@ from mpc.errors import (
 )
 from mpc.integers import STATISTICAL_BITS
 from mpc.randomness import label
-from mpc.rounds import Expect, Inbox, Message, Party, Program, Round
+from mpc.rounds import Expect, Message, Party, Program, exchange, send
 
 P = TypeVar("P")  # a scheme's parameters
 Counts: TypeAlias = Sequence[int] | NDArray[np.integer]
 
-NEVER = -1  # the last time of a key that has encrypted nothing yet
+NEVER = -1  # the last time of a key that has not encrypted yet
 MOST_TIME = 1 << 62
 OVERHEAD_CELLS = 4096  # of a message's names and lengths
 
 
 @dataclass(frozen=True, slots=True)
 class Ciphertexts(Message):
-    """One party's ciphertexts of one time, packet after packet, big-endian."""
+    """One party's ciphertexts for one time, packet after packet, big-endian."""
 
     kind: ClassVar[str] = "ciphertexts"
     label: bytes
@@ -52,24 +54,30 @@ class Ciphertexts(Message):
     packets: tuple[bytes, ...] = field(repr=False)
 
 
-def full_domain_hash(modulus: int, name: bytes, *parts: int) -> int:
+def full_domain_hash(modulus: int, purpose: bytes, *parts: int) -> int:
     """Hash to an invertible residue modulo `modulus`, 2^-128 from uniform.
 
-    A digest of all that is hashed (SHA-256, each part with its length) is expanded by SHAKE-256 to
-    128 bits more than the modulus has, and reduced.
+    SHAKE-256 expands a digest of all arguments (SHA-256, each with its length) to 128 bits more
+    than the modulus has; the result is reduced.
 
     Parameters
     ----------
     modulus : int
-    name : bytes
-        A label: what the hash is for.
+        What the residue is below.
+    purpose : bytes
+        The label of what the hash is for.
     *parts : int
-        The time, the packet.
+        The time and the packet.
+
+    Examples
+    --------
+    >>> full_domain_hash(1009, b"example", 1, 0), full_domain_hash(1009, b"example", 2, 0)
+    (308, 880)
     """
     size = (modulus.bit_length() + STATISTICAL_BITS + 7) // 8
     attempt = 0
     while True:
-        digest = label("full domain hash", modulus, name, *parts, attempt)
+        digest = label("full domain hash", modulus, purpose, *parts, attempt)
         value = int.from_bytes(hashlib.shake_256(digest).digest(size), "big") % modulus
         if math.gcd(value, modulus) == 1:
             return value
@@ -77,10 +85,10 @@ def full_domain_hash(modulus: int, name: bytes, *parts: int) -> int:
 
 
 class Times:
-    """The times at which a key has encrypted: they increase, and none comes twice.
+    """The times at which a key has encrypted: they increase, and no time is used twice.
 
     Two ciphertexts of one time show the difference of their plaintexts to everybody. To survive a
-    restart, the owner stores `last` before a ciphertext leaves, and begins with it.
+    restart, the owner stores `last` before it sends a ciphertext, and starts again from it.
 
     Parameters
     ----------
@@ -92,35 +100,43 @@ class Times:
         self.last = last
 
     def use(self, time: int) -> None:
-        """Note a time as used.
+        """Note a time, from 0 to 2**62, as used; raise a DealReusedError unless it is the highest.
 
-        Raises
-        ------
-        DealReusedError
-            If it, or a higher one, was used before.
-        ValueError
-            If it is no time: from 0 to 2**62.
+        >>> times = Times(NEVER)
+        >>> times.use(3)
+        >>> times.use(3)
+        Traceback (most recent call last):
+        mpc.errors.DealReusedError: times must increase: time 3 comes after 3
         """
         if not 0 <= time <= MOST_TIME:
-            raise ValueError(f"time {time}: one from 0 to 2**62 is wanted")
+            raise ValueError(f"a time must be from 0 to 2**62, got {time}")
         if time <= self.last:
-            raise DealReusedError(f"time {time} comes after {self.last}: times must increase")
+            raise DealReusedError(f"times must increase: time {time} comes after {self.last}")
         self.last = time
 
 
-class KeyOwner(Generic[P]):
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The dealer's keys, zero in sum. The dealer sends each to its owner alone and forgets it."""
+
+    aggregator: int = field(repr=False)
+    parties: Mapping[Party, int] = field(repr=False)
+
+
+class KeyOwner(ABC, Generic[P]):
     """A party's key, and the times at which it has encrypted.
 
     Parameters
     ----------
     parameters : Parameters
-        Of the scheme.
+        The parameters of the scheme.
     party : Party
+        The name of the party.
     key : int
-        Of `deal_keys`; used by nobody else.
+        The party's key from `deal_keys`; no other party uses it.
     last_time : int
-        The highest time that this key was ever used at, `NEVER` for a new key. After each
-        `encrypt`, the caller stores `times.last` before it sends.
+        The highest time at which this key ever encrypted, `NEVER` for a new key. After each
+        `encrypt`, the caller stores `times.last` before it sends the ciphertexts.
     """
 
     def __init__(self, parameters: P, party: Party, key: int, *, last_time: int) -> None:
@@ -130,9 +146,26 @@ class KeyOwner(Generic[P]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.party!r}, last_time={self.times.last})"
 
+    @abstractmethod
+    def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
+        """Encrypt this party's counts for one time."""
+
+
+def contribute(owner: KeyOwner[P], counts: Counts, time: int, aggregator: Party) -> Program[None]:
+    """Encrypt counts and send them to the aggregator: a party's program.
+
+    Parameters
+    ----------
+    owner, counts, time
+        The party, its counts, and their time: as of its `encrypt`.
+    aggregator : Party
+        Who decrypts.
+    """
+    yield from send({aggregator: owner.encrypt(counts, time)})
+
 
 class Expected(NamedTuple):
-    """What the aggregator wants of each party: its ciphertexts of one time, in the group."""
+    """What the aggregator expects of each party: its ciphertexts for one time, in the group."""
 
     label: bytes
     time: int
@@ -155,34 +188,30 @@ class Expected(NamedTuple):
         packets = tuple(c.to_bytes(self.width, "big") for c in ciphertexts)
         return Ciphertexts(self.label, party, self.time, self.counts, packets)
 
-    def integers(self, message: Message, sender: Party) -> tuple[int, ...]:
+    def integers(self, message: Ciphertexts, sender: Party) -> tuple[int, ...]:
         """Return the ciphertexts of a message, or blame its sender.
 
         Raises
         ------
         UnexpectedMessageError
-            If it is another party's, of other parameters, or of a time to come.
+            If the message is another party's, under other parameters, or of a later time.
         ReplayedMessageError
             If it is of an earlier time.
         MalformedMessageError
-            If it has other counts than are asked for, or a packet is missing, too long or short,
-            out of range, or not invertible.
+            If it has another number of counts, or a packet is missing, too long or short, out of
+            range, or not invertible.
         """
-        assert isinstance(message, Ciphertexts)  # the transport has checked the kind
         if message.party != sender:
             raise UnexpectedMessageError(sender, f"sent ciphertexts of {message.party}")
         if message.label != self.label:
             raise UnexpectedMessageError(sender, "ciphertexts under other parameters")
-        if message.time < self.time:
-            raise ReplayedMessageError(sender, f"ciphertexts of time {message.time}, which is past")
-        if message.time > self.time:
-            raise UnexpectedMessageError(sender, f"time {message.time}, wanted {self.time}")
-        for what, came, wanted in (
+        check_time(message.time, self.time, sender, "ciphertexts")
+        for what, came, expected in (
             ("counts", message.count, self.counts),
             ("packets", len(message.packets), self.packets),
         ):
-            if came != wanted:
-                raise MalformedMessageError(sender, f"{came} {what}, wanted {wanted}")
+            if came != expected:
+                raise MalformedMessageError(sender, f"sent {came} {what}; expected {expected}")
         return tuple(self._integer(packet, sender) for packet in message.packets)
 
     def _integer(self, packet: bytes, sender: Party) -> int:
@@ -194,27 +223,36 @@ class Expected(NamedTuple):
         return value
 
 
-def named(received: Mapping[Party, Message], parties: Sequence[Party]) -> None:
-    """Check that all of `parties`, and nobody else, were heard.
+def check_time(time: int, expected: int, sender: Party, what: str) -> None:
+    """Blame the sender of `what` for another time than the one expected.
 
-    Raises
-    ------
-    ProtocolError
-        If one is missing; it names the missing. A sum over fewer cannot be decrypted.
-    UnexpectedMessageError
-        If somebody else sent; it names the first of them.
+    Parameters
+    ----------
+    time, expected
+        The time of the message, and the time that its receiver expects.
+    sender, what
+        Whom to blame, and for which kind of message: with a ReplayedMessageError for an earlier
+        time, an UnexpectedMessageError for a later time.
+    """
+    reason = f"sent {what} of time {time}; expected time {expected}"
+    if time < expected:
+        raise ReplayedMessageError(sender, reason)
+    if time > expected:
+        raise UnexpectedMessageError(sender, reason)
+
+
+def check_senders(received: Mapping[Party, Ciphertexts], parties: Sequence[Party]) -> None:
+    """Check that all of `parties`, and nobody else, sent ciphertexts.
+
+    A ProtocolError names those who are missing: a sum over fewer parties cannot be decrypted. An
+    UnexpectedMessageError names the first of others who sent.
     """
     if missing := sorted(set(parties) - set(received)):
-        raise ProtocolError(tuple(missing), "no ciphertexts came")
+        raise ProtocolError(tuple(missing), "sent no ciphertexts")
     if strangers := sorted(set(received) - set(parties)):
         raise UnexpectedMessageError(strangers[0], "is not one of the parties of this sum")
 
 
-def send(ciphertexts: Ciphertexts, aggregator: Party) -> Program[None]:
-    """Send one's ciphertexts to the aggregator."""
-    yield Round({aggregator: ciphertexts}, {})
-
-
-def collect(parties: Sequence[Party], expected: Expected) -> Program[Inbox]:
+def collect(parties: Sequence[Party], expected: Expected) -> Program[dict[Party, Ciphertexts]]:
     """Wait for the ciphertexts of all parties."""
-    return (yield Round({}, dict.fromkeys(parties, expected.message)))
+    return (yield from exchange({}, dict.fromkeys(parties, expected.message)))

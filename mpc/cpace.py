@@ -1,13 +1,13 @@
-"""CPace: do two parties hold the same secret? Each run tests one guess, and tells nothing else.
+"""CPace: do two parties hold the same secret? Each run tests one guess, and reveals nothing else.
 
     both            g = a point that is a hash of the secret, the two names and the session
     P -> Q, Q -> P  y g                       y fresh and secret: uniform, whatever the secret
     both            key = hash of y_P y_Q g
     P -> Q, Q -> P  HMAC(key, sender, receiver)
 
-The codes fit if and only if the secrets are equal. A party that guesses learns whether its one
-guess was right: what it was sent is of no use for testing others afterwards, which a mere keyed
-digest of the secret would be to a party that holds the key.
+The codes agree if and only if the secrets are equal. A party that guesses learns whether its one
+guess was right: it cannot test other guesses on the messages afterwards. On a keyed digest of the
+secret, a party that holds the key could.
 
 Security: against either party and anybody between, if discrete logarithms on Curve25519 are hard
 (Abdalla, Haase and Hesse 2021). Leakage: whether the secrets are equal, to both. Cost: 2 rounds,
@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from mpc.errors import MalformedMessageError
 from mpc.randomness import KEY_BYTES, Randomness
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.rounds import Expect, Message, Party, Program, exchange
 
 POINT_BYTES = 32
 PRIME = 2**255 - 19
@@ -50,7 +50,7 @@ class Point(Message):
 
 @dataclass(frozen=True, slots=True)
 class Confirmation(Message):
-    """A code under the key that was agreed on."""
+    """A code under the agreed key."""
 
     kind: ClassVar[str] = "confirmation"
     code: bytes
@@ -68,42 +68,45 @@ def same_secret(
     Parameters
     ----------
     party : Party
+        The name of this party.
     secrets : mapping of Party to bytes
-        What is compared with each peer.
+        The secret to compare with each peer.
     session : bytes
         Names the run.
     randomness : Randomness
-    confirming : callable
-        Is told the peers before any code leaves, by which they learn whether their guess was right.
+        Where the scalars are drawn from.
+    confirming : callable, optional
+        Called with the peers before any code is sent: a code shows a peer whether its guess was
+        right.
 
     Returns
     -------
     same : dict of Party to bool
-        False too of a peer whose code is none.
+        By peer; False also if the peer's code has another length.
 
     Raises
     ------
     MalformedMessageError
-        If a peer sends no point, or one of small order.
+        If a peer's message is not a point, or a point of small order.
     """
     sides = {
         peer: Side(generator(secret, _names(party, peer), session), randomness.bytes(KEY_BYTES))
         for peer, secret in secrets.items()
     }
     points = {peer: Point(side.point) for peer, side in sides.items()}
-    inbox = yield Round(points, dict.fromkeys(secrets, Expect(Point)))
-    keys: dict[Party, bytes] = {}
-    for peer, message in inbox.items():
-        assert isinstance(message, Point)  # the transport has checked the kind
-        keys[peer] = _agreed(sides[peer], peer, message.value, session)
+    theirs = yield from exchange(points, dict.fromkeys(secrets, Expect(Point)))
+    keys = {peer: _agreed(sides[peer], peer, theirs[peer].value, session) for peer in theirs}
     codes = {peer: Confirmation(_code(key, party, peer)) for peer, key in keys.items()}
     confirming(tuple(secrets))
-    confirmed = yield Round(codes, dict.fromkeys(secrets, Expect(Confirmation)))
-    return {peer: _fits(confirmed[peer], _code(keys[peer], peer, party)) for peer in keys}
+    confirmed = yield from exchange(codes, dict.fromkeys(secrets, Expect(Confirmation)))
+    return {
+        peer: hmac.compare_digest(confirmed[peer].code, _code(key, peer, party))
+        for peer, key in keys.items()
+    }
 
 
 def _names(party: Party, peer: Party) -> bytes:
-    """Return the channel identifier: both names, in one order."""
+    """Return the channel identifier: both names, sorted."""
     return prefixed(*(name.encode() for name in sorted((party, peer))))
 
 
@@ -111,16 +114,12 @@ def _agreed(side: Side, peer: Party, theirs: bytes, session: bytes) -> bytes:
     try:
         return side.key(theirs, session)
     except ValueError:
-        raise MalformedMessageError(peer, "a point of small order, or none") from None
+        reason = "an invalid point: of small order, or not 32 bytes"
+        raise MalformedMessageError(peer, reason) from None
 
 
 def _code(key: bytes, sender: Party, receiver: Party) -> bytes:
     return hmac.new(key, prefixed(sender.encode(), receiver.encode()), hashlib.sha256).digest()
-
-
-def _fits(message: Message, wanted: bytes) -> bool:
-    assert isinstance(message, Confirmation)  # the transport has checked the kind
-    return hmac.compare_digest(message.code, wanted)
 
 
 # ---- as in the draft -----------------------------------------------------------------------------
@@ -135,7 +134,7 @@ class Side:
 
     @property
     def point(self) -> bytes:
-        """What is sent."""
+        """The point that this side sends."""
         return self._times(self.generator)
 
     def _times(self, point: bytes) -> bytes:
@@ -143,18 +142,15 @@ class Side:
         return scalar.exchange(X25519PublicKey.from_public_bytes(point))
 
     def key(self, theirs: bytes, session: bytes, ours: bytes = b"", their: bytes = b"") -> bytes:
-        """Return the key of 64 bytes, from what the other sent.
+        """Return the key, 64 bytes, from the other side's point.
 
         Parameters
         ----------
-        theirs, session : bytes
-        ours, their : bytes
-            Data that each side associates with its point; none here.
-
-        Raises
-        ------
-        ValueError
-            If it is no point, or one of small order.
+        theirs, session
+            The point that the other side sent, and the name of the run; a ValueError if it is not a
+            point, or a point of small order.
+        ours, their : bytes, optional
+            Data that each side associates with its point; the draft's vectors have some.
         """
         shared = prefixed(DOMAIN + b"_ISK", session, self._times(theirs))
         messages = sorted((prefixed(self.point, ours), prefixed(theirs, their)), reverse=True)
@@ -162,7 +158,13 @@ class Side:
 
 
 def generator(secret: bytes, names: bytes, session: bytes) -> bytes:
-    """Return the point that is a hash of a secret, of who compares it, and of the session."""
+    """Return the point that is a hash of all arguments.
+
+    Parameters
+    ----------
+    secret, names, session
+        What the parties compare, the channel identifier, and the name of the run.
+    """
     start = len(prefixed(DOMAIN, secret))
     zeros = bytes(max(0, HASH_BLOCK - 1 - start))
     digest = hashlib.sha512(prefixed(DOMAIN, secret, zeros, names, session)).digest()
@@ -183,7 +185,11 @@ def elligator2(r: int) -> int:
 
 
 def prefixed(*parts: bytes) -> bytes:
-    """Return parts one after the other, each behind its length (LEB128)."""
+    """Return parts one after the other, each behind its length (LEB128).
+
+    >>> list(prefixed(b"ab", b"c"))
+    [2, 97, 98, 1, 99]
+    """
     return b"".join(_length(len(part)) + part for part in parts)
 
 

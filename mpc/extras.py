@@ -1,4 +1,4 @@
-"""Libraries that are installed on request: imported where they are first needed."""
+"""Libraries that are installed on request are imported where they are first needed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from typing import Any
 
 
 def load(module: str, extra: str) -> Any:
-    """Import a module of an extra.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed: it says what to install.
-    """
+    """Import a module of an extra, or raise an ImportError that says what to install."""
     try:
         return import_module(module)
     except ImportError:

@@ -1,7 +1,10 @@
 """Integers beyond a machine word: powers and inverses modulo N, uniform draws, primes.
 
-gmpy2 does the powers where it is installed (the extra ``paillier``), four to eight times as fast
-as Python's own; results are the same.
+Where gmpy2 is installed (the extra ``paillier``), it computes the powers, four to eight times as
+fast as Python itself; results are the same.
+
+>>> powmod(3, -1, 11), invert(3, 11)
+(4, 4)
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from mpc.randomness import Randomness
 
-STATISTICAL_BITS = 128  # by how much a draw is wider than what it hides, or is reduced to
+STATISTICAL_BITS = 128  # a draw is so much wider than what it hides, or than what it is reduced to
 
 try:
     _gmpy2: Any = import_module("gmpy2")
@@ -22,17 +25,17 @@ except ImportError:  # the extra is not installed
 
 
 def fast(value: int) -> int:
-    """Return `value` as gmpy2's integer, whose products are the fastest, or as it is without it."""
+    """Return `value` as gmpy2's integer, whose products are the fastest, if gmpy2 is installed."""
     return value if _gmpy2 is None else cast("int", _gmpy2.mpz(value))
 
 
 def powmod(base: int, exponent: int, modulus: int) -> int:
-    """Return ``base ** exponent`` modulo `modulus`; a negative exponent inverts.
+    """Return ``base ** exponent`` modulo `modulus`.
 
-    Raises
-    ------
-    ValueError
-        If the exponent is negative and the base has no inverse.
+    Parameters
+    ----------
+    base, exponent, modulus
+        A negative exponent inverts the base; a ValueError if the base has no inverse.
     """
     if exponent < 0:
         base, exponent = invert(base, modulus), -exponent
@@ -42,13 +45,7 @@ def powmod(base: int, exponent: int, modulus: int) -> int:
 
 
 def invert(value: int, modulus: int) -> int:
-    """Return the inverse of `value` modulo `modulus`.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """Return the inverse of `value` modulo `modulus`; raise a ValueError without one."""
     try:
         return pow(value, -1, modulus)
     except ValueError:
@@ -58,19 +55,16 @@ def invert(value: int, modulus: int) -> int:
 def uniform_below(bound: int, randomness: Randomness) -> int:
     """Draw an integer from 0 to `bound` - 1, 2^-128 from uniform.
 
-    Raises
-    ------
-    ValueError
-        If `bound` is below 1.
+    Raise a ValueError if `bound` is below 1.
     """
     if bound < 1:
-        raise ValueError(f"no integer from 0 on lies below {bound}")
+        raise ValueError(f"the bound of a draw must be at least 1, got {bound}")
     size = (bound.bit_length() + STATISTICAL_BITS + 7) // 8
     return int.from_bytes(randomness.bytes(size), "big") % bound
 
 
 def is_probable_prime(value: int) -> bool:
-    """Whether a number passes the test of Miller and Rabin to the bases 2, 3, 5 .. 37."""
+    """Whether a number passes the Miller-Rabin test to the bases 2, 3, 5 .. 37."""
     bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
     if value < 2 or any(value % base == 0 for base in bases):
         return value in bases
@@ -92,12 +86,9 @@ def _passes(power: int, value: int, twos: int) -> bool:
 def rsa_primes(bits: int) -> tuple[int, int]:
     """Return two primes whose product has `bits` bits, from `cryptography` (OpenSSL).
 
-    Raises
-    ------
-    ValueError
-        If `bits` is below 2048.
+    Raise a ValueError if `bits` is below 2048.
     """
     if bits < 2048:
-        raise ValueError(f"a modulus of {bits} bits: 2048 at least are wanted")
+        raise ValueError(f"a modulus must have at least 2048 bits, got {bits}")
     numbers = generate_private_key(public_exponent=65537, key_size=bits).private_numbers()
     return numbers.p, numbers.q

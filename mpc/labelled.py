@@ -1,6 +1,6 @@
 """Messages that say which commitment or query they are for.
 
-Without the label, an analyst who asks the dealer for one table and the sites for another could have
+Without the label, an analyst who asks the dealer for one table and the sites for another could make
 a site subtract two corrections, and read the mask of another site's column.
 """
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpc.errors import UnexpectedMessageError
 from mpc.ring import Elements, Ring
-from mpc.rounds import ArrayMessage, Message, Party
+from mpc.rounds import ArrayMessage, Party
 from mpc.sharing import elements_of
 
 LABEL_BYTES = 32
@@ -27,22 +27,23 @@ class Labelled(ArrayMessage):
 
 
 def labelled_elements(
-    message: Message, sender: Party, ring: Ring, shape: tuple[int, ...], label: bytes
+    message: Labelled, sender: Party, ring: Ring, shape: tuple[int, ...], label: bytes
 ) -> Elements:
     """Return a message's elements, or blame its sender if they are not for this label.
 
-    Raises
-    ------
-    UnexpectedMessageError, MalformedMessageError
-        If they are for another commitment or query, or of a wrong shape.
+    Parameters
+    ----------
+    message, sender, ring, shape
+        As of `mpc.sharing.elements_of`, which raises a MalformedMessageError.
+    label : bytes
+        The commitment or query that this party runs; for others, an UnexpectedMessageError.
     """
-    assert isinstance(message, Labelled)  # the transport has checked the kind
     if message.label != label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another query")
     return elements_of(message, sender, ring, shape)
 
 
-def labelled_bytes(message: Message, sender: Party, size: int, label: bytes) -> NDArray[np.uint8]:
+def labelled_bytes(message: Labelled, sender: Party, size: int, label: bytes) -> NDArray[np.uint8]:
     """Return a message's packed elements, `size` bytes; see `labelled_elements`."""
     packed = labelled_elements(message, sender, Ring(8), (size,), label)
     return packed.astype(np.uint8, copy=False)

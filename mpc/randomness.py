@@ -1,8 +1,13 @@
 """Randomness and keys: the operating system's generator, X25519, HKDF-SHA256, AES-256 in CTR mode.
 
-Two parties agree once on a `StreamKey`; every label under it names one stream of ring elements,
-which both can expand, from any place on. Equal labels give equal streams: a label must therefore
-name everything that the stream hides.
+Two parties agree once on a `StreamKey`. Every label under it names one stream of ring elements,
+which both parties can expand from any place on. Equal labels give equal streams: a label must
+therefore name everything that the stream hides.
+
+>>> alice, bob = KeyPair(b"a" * 32), KeyPair(b"b" * 32)
+>>> keys = alice.agree(bob.public, "an example"), bob.agree(alice.public, "an example")
+>>> [key.elements(Ring(16), label("a mask"), (3,)).tolist() for key in keys]
+[[53650, 20530, 37859], [53650, 20530, 37859]]
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ _ZEROS = memoryview(bytes(1 << 20))
 
 
 class Randomness(Protocol):
-    """A source of random bytes: the operating system's in use, a seeded one in tests alone."""
+    """A source of random bytes: the operating system's, or in tests a seeded one."""
 
     def bytes(self, count: int) -> bytes:
         """Return `count` uniform bytes."""
@@ -46,7 +51,13 @@ class SystemRandomness:
 
 
 def label(purpose: str, *parts: bytes | str | int) -> bytes:
-    """Hash a purpose and its parts, each with its length, to a label of 32 bytes (SHA-256)."""
+    """Hash a purpose and its parts, each with its length, to a label of 32 bytes (SHA-256).
+
+    >>> label("mask", 1, 23) == label("mask", 12, 3)
+    False
+    >>> label("mask", 1).hex()[:16]
+    '61ba9c4b3ee36757'
+    """
     pieces = [b"vertibayes label 1"]
     for part in (purpose, *parts):
         encoded = part if isinstance(part, bytes) else str(part).encode()
@@ -57,33 +68,60 @@ def label(purpose: str, *parts: bytes | str | int) -> bytes:
 class Stream(Protocol):
     """What masks are drawn from: a `StreamKey`, or an enumeration of all values in a test."""
 
-    def elements(self, ring: Ring, name: bytes, shape: tuple[int, ...], start: int = 0) -> Elements:
-        """Expand ``prod(shape)`` elements of the stream `name`, from element `start` on."""
+    def elements(
+        self, ring: Ring, label: bytes, shape: tuple[int, ...], start: int = 0
+    ) -> Elements:
+        """Expand a stream of uniform elements.
+
+        Parameters
+        ----------
+        ring, shape
+            The ring of the elements, and the shape of the array.
+        label, start
+            The name of the stream, and the place in it of the first element.
+        """
         ...
 
-    def permutation(self, name: bytes, count: int) -> NDArray[np.intp]:
-        """Return the permutation of ``range(count)`` that the stream `name` gives."""
+    def permutation(self, label: bytes, count: int) -> NDArray[np.intp]:
+        """Return the permutation of ``range(count)`` that a stream gives."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StreamKey:
-    """A secret of two parties from which labelled streams of ring elements are expanded.
+    """A secret of two parties, who expand labelled streams of ring elements from it.
 
     Parameters
     ----------
     secret : bytes of length 32
+        What both parties know, and nobody else.
+
+    Examples
+    --------
+    >>> key = StreamKey(bytes(32))
+    >>> key.elements(Ring(8), label("an example"), (2, 3))
+    array([[ 95, 249, 243],
+           [112, 230, 119]], dtype=uint8)
+    >>> key.elements(Ring(8), label("an example"), (2,), start=4)
+    array([230, 119], dtype=uint8)
+    >>> key.permutation(label("an order"), 5)
+    array([1, 3, 0, 2, 4])
     """
 
     secret: bytes = field(repr=False)
 
-    def expand(self, name: bytes, count: int, start: int = 0) -> bytearray:
-        """Expand `count` bytes of the stream `name`, from byte `start` on.
+    def expand(self, label: bytes, count: int, start: int = 0) -> bytearray:
+        """Expand a stream of bytes.
 
-        Each label has an AES-256 key of its own (HKDF-Expand, RFC 5869, whose first block it is),
-        counted from zero.
+        Each label has its own AES-256 key (the first block of HKDF-Expand, RFC 5869), whose counter
+        starts at zero.
+
+        Parameters
+        ----------
+        label, count, start
+            The name of the stream, the number of bytes, and the place of the first byte.
         """
-        key = hmac.digest(self.secret, name + b"\x01", "sha256")
+        key = hmac.digest(self.secret, label + b"\x01", "sha256")
         block, skip = divmod(start, BLOCK_BYTES)
         counter = modes.CTR(block.to_bytes(BLOCK_BYTES, "big"))
         encryptor = Cipher(algorithms.AES(key), counter).encryptor()
@@ -94,31 +132,43 @@ class StreamKey:
             encryptor.update_into(_ZEROS[: len(piece)], piece)
         return stream[skip:] if skip else stream
 
-    def elements(self, ring: Ring, name: bytes, shape: tuple[int, ...], start: int = 0) -> Elements:
-        """Expand ``prod(shape)`` uniform elements of `ring`, from element `start` on."""
+    def elements(
+        self, ring: Ring, label: bytes, shape: tuple[int, ...], start: int = 0
+    ) -> Elements:
+        """Expand a stream of uniform elements.
+
+        Parameters
+        ----------
+        ring, label, shape, start
+            As of `Stream.elements`.
+        """
         count = int(np.prod(shape))
         if not count:
             return np.zeros(shape, ring.dtype)
         size = ring.dtype.itemsize
-        stream = self.expand(name, count * size, start * size)
+        stream = self.expand(label, count * size, start * size)
         return ring.reduce(np.frombuffer(stream, ring.dtype.newbyteorder("<")).reshape(shape))
 
-    def permutation(self, name: bytes, count: int) -> NDArray[np.intp]:
+    def permutation(self, label: bytes, count: int) -> NDArray[np.intp]:
         """Return a uniform permutation of ``range(count)``: the order of random sort keys.
 
         Keys are drawn again until no two are equal; each order is then as likely as any other. A
-        key and its place share a word of 64 bits, so that sorting the words sorts the places; above
-        2^21 records keys of fewer than 43 bits would hardly ever differ, and whole words are keys.
+        key and its place share a word of 64 bits, so that sorting the words sorts the places. Above
+        2^21 records, keys of fewer than 43 bits would almost always collide: whole words are keys.
         """
         place_bits = max(count - 1, 1).bit_length()
         sort = _sorted_words if place_bits <= MOST_PLACE_BITS else _sorted_keys
         attempt = 0
         while True:
-            stream = self.expand(label("permutation", name, attempt), 8 * count)
+            stream = self.expand(_attempt_label(label, attempt), 8 * count)
             order = sort(np.frombuffer(stream, "<u8").astype(np.uint64, copy=False), place_bits)
             if order is not None:
                 return order
             attempt += 1
+
+
+def _attempt_label(permutation: bytes, attempt: int) -> bytes:
+    return label("permutation", permutation, attempt)
 
 
 def _sorted_words(words: NDArray[np.uint64], place_bits: int) -> NDArray[np.intp] | None:
@@ -149,6 +199,7 @@ class KeyPair:
     Parameters
     ----------
     private : bytes of length 32
+        The private key.
     """
 
     private: bytes = field(repr=False)
@@ -171,10 +222,7 @@ class KeyPair:
     def agree(self, peer_public: bytes, purpose: str) -> StreamKey:
         """Agree on a key with the owner of `peer_public`, for one purpose (X25519, HKDF-SHA256).
 
-        Raises
-        ------
-        ValueError
-            If the public key is not 32 bytes, or gives no contribution (a point of small order).
+        Raise a ValueError if the public key is not 32 bytes, or is a point of small order.
         """
         shared = self._own.exchange(X25519PublicKey.from_public_bytes(peer_public))
         both = b"".join(sorted((self.public, peer_public)))

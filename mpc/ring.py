@@ -1,9 +1,9 @@
 """The rings Z_2^bits on numpy's wrapping unsigned integers.
 
-Products, sums and reduction are here alone. Elsewhere arrays of elements are added and subtracted
-as numpy's unsigned integers, which wrap at their width, and `Ring.reduce` brings them into a
-narrower ring; over a field these would be methods too. Matrices are (columns, rows): a column of
-the data is a contiguous row of the array, so that masks, products and sums run along memory.
+Only this module multiplies, sums and reduces. Other modules add and subtract arrays of elements as
+numpy's unsigned integers, which wrap at their width, and `Ring.reduce` brings them into a narrower
+ring. Matrices are (columns, rows): a column of the data is a contiguous row of the array, so that
+masks, products and sums run along memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ class Ring:
     Raises
     ------
     ValueError
-        If there is no such ring.
+        If `bits` is out of its range.
+
+    Examples
+    --------
+    >>> ring = Ring(12)
+    >>> ring.dtype, ring.bytes
+    (dtype('uint16'), 2)
+    >>> ring.reduce(np.array([4095, 4097], np.uint16))
+    array([4095,    1], dtype=uint16)
     """
 
     bits: int
@@ -45,7 +53,11 @@ class Ring:
 
     @classmethod
     def holding(cls, records: int) -> Ring:
-        """Return the ring, of 16 or 32 bits, that tells all counts of `records` records apart."""
+        """Return the smaller ring, of 16 or 32 bits, that holds every count of `records` records.
+
+        >>> Ring.holding(40_000), Ring.holding(70_000)
+        (Ring(bits=16), Ring(bits=32))
+        """
         for bits in (16, 32):
             if 0 <= records < 2**bits:
                 return cls(bits)
@@ -62,7 +74,14 @@ class Ring:
         return -(-self.bits // 8)
 
     def pack(self, values: Elements) -> NDArray[np.uint8]:
-        """Reduce values and put each into `bytes` bytes, little-endian: shape (size * bytes,)."""
+        """Reduce values and put each into `bytes` bytes, little-endian: shape (size * bytes,).
+
+        >>> packed = Ring(24).pack(np.array([1, 2**24 - 1], np.uint32))
+        >>> packed
+        array([  1,   0,   0, 255, 255, 255], dtype=uint8)
+        >>> Ring(24).unpack(packed)
+        array([       1, 16777215], dtype=uint32)
+        """
         flat = np.ascontiguousarray(self.reduce(values)).astype(self._little, copy=False)
         whole = flat.view(np.uint8).reshape(-1, self.dtype.itemsize)
         return np.ascontiguousarray(whole[:, : self.bytes]).reshape(-1)
@@ -88,7 +107,7 @@ class Ring:
         return self.reduce(values.sum(axis=1, dtype=self.dtype))
 
     def kron(self, left: Elements, right: Elements) -> Elements:
-        """Multiply each row of `left` (p, m) with each of `right` (q, m): shape (p * q, m)."""
+        """Multiply each row of `left` (p, m) by each row of `right` (q, m): shape (p * q, m)."""
         product = left[:, None, :] * right[None, :, :]
         return self.reduce(product.reshape(len(left) * len(right), left.shape[1]))
 
@@ -98,14 +117,23 @@ class Ring:
         Parameters
         ----------
         left : ndarray of shape (p, m), dtype `dtype`
+            The rows that are multiplied from the left.
         right : ndarray of shape (q, m), dtype `dtype`
+            The rows that are multiplied from the right.
         bits : int, optional
-            How many bits the elements of `right` have at most; 1 for indicators. Narrow factors
-            are multiplied in float64, by BLAS, up to three times as fast.
+            The most bits that an element of `right` has; 1 for indicators. BLAS multiplies narrow
+            factors in float64, up to three times as fast.
 
         Returns
         -------
         products : ndarray of shape (p, q), dtype `dtype`
+
+        Examples
+        --------
+        >>> column = np.array([[1, 2, 3]], np.uint16)
+        >>> indicators = np.array([[1, 0, 1], [0, 1, 0]], np.uint16)
+        >>> Ring(16).dot(column, indicators, bits=1)
+        array([[4, 2]], dtype=uint16)
         """
         if self.bits + (self.bits if bits is None else bits) > EXACT_BITS:
             return self.reduce(np.einsum("im,jm->ij", left, right))  # wraps, at 8 products a ns

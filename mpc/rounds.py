@@ -59,8 +59,8 @@ class Round:
     expect : mapping of Party to Expect
         Who must be heard, and what may come.
     need : int, optional
-        None, all of `expect`: a party that is gone is an error. Else go on without the gone, once
-        all others, and at least `need`, were heard: the inbox has those alone.
+        By default all of `expect`: a party that is gone is an error. With a number, the program
+        resumes once all who are not gone, and at least `need`, were heard; the inbox has these.
     idle : bool, default=False
         No time-out: a site between two queries. Every other wait has the transport's time-out.
     """
@@ -125,10 +125,12 @@ def send(outbox: Mapping[Party, Message]) -> Program[None]:
 def of_kind(message: Message, kind: type[M], sender: Party) -> M:
     """Return a message that is of a kind; blame its sender for any other.
 
-    Raises
-    ------
-    UnexpectedMessageError
-        It names the sender.
+    Parameters
+    ----------
+    message, kind
+        What came, and the class that was expected.
+    sender : Party
+        Whom to blame, with an UnexpectedMessageError.
     """
     if isinstance(message, kind):
         return message

@@ -1,7 +1,19 @@
 """Run the programs of several parties in one process, in turn: no threads, deterministic.
 
-The scheduler steps each program whose expected messages have come. A carrier sees every message on
-its way, so that a transport can encode it, and a test can read or change it.
+The scheduler resumes each program whose expected messages have come. A carrier sees every message
+on its way, so that a transport can encode it and a test can read or change it.
+
+>>> import numpy as np
+>>> from mpc.rounds import ArrayMessage, Expect, exchange
+>>> def swap(peer, value):
+...     ours = {peer: ArrayMessage(np.array([value], np.uint8))}
+...     received = yield from exchange(ours, {peer: Expect(ArrayMessage)})
+...     return int(received[peer].values[0])
+>>> outputs, transcript = run_all({"alice": swap("bob", 1), "bob": swap("alice", 2)})
+>>> outputs
+{'alice': 2, 'bob': 1}
+>>> [(sent.sender, sent.receiver) for sent in transcript]
+[('alice', 'bob'), ('bob', 'alice')]
 """
 
 from __future__ import annotations
@@ -9,16 +21,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from mpc.errors import PartyGoneError, ProtocolError, UnexpectedMessageError
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.errors import PartyGoneError, ProtocolError
+from mpc.rounds import Expect, Message, Party, Program, Round, of_kind
 
 R = TypeVar("R")
 
 
 class Sent(NamedTuple):
-    """One message on its way. `depth` is the length of the chain of messages that ends with it."""
+    """One message on its way; `depth` is the length of the chain of messages that ends with it."""
 
     sender: Party
     receiver: Party
@@ -27,18 +39,24 @@ class Sent(NamedTuple):
 
 
 class Carrier(Protocol):
-    """How messages travel: packed when sent, unpacked when taken."""
+    """How messages travel: packed when sent, unpacked when read."""
 
     def pack(self, sent: Sent) -> Any:
-        """Return what lies in the receiver's mail box."""
+        """Return the packet that waits in the receiver's mail box."""
         ...
 
     def unpack(self, packet: Any, sender: Party, receiver: Party, expect: Expect[Message]) -> Sent:
-        """Return the message, or blame the sender for it."""
+        """Return the message, or blame its sender.
+
+        Parameters
+        ----------
+        packet, sender, receiver, expect
+            What `pack` returned, the ends of the link, and what the receiver expects.
+        """
         ...
 
     def discard(self, sender: Party, receiver: Party) -> None:
-        """Note that the next packet on a link will not be unpacked: its receiver has gone."""
+        """Note that the next packet on a link is not unpacked, because its receiver is gone."""
         ...
 
 
@@ -54,16 +72,15 @@ class ByHand:
         return sent
 
     def unpack(self, packet: Sent, sender: Party, receiver: Party, expect: Expect[Message]) -> Sent:
-        """Return a message of the kind that its receiver expects.
+        """Return a message of the kind that its receiver expects, or blame its sender.
 
-        Raises
-        ------
-        UnexpectedMessageError
-            If it is of another kind; it names the sender.
+        Parameters
+        ----------
+        packet, sender, receiver, expect
+            As of `Carrier.unpack`.
         """
-        if not isinstance(packet.message, expect.kind):
-            wanted, came = expect.kind.__name__, type(packet.message).__name__
-            raise UnexpectedMessageError(sender, f"sent {came} to {receiver}, who wants {wanted}")
+        del receiver
+        of_kind(packet.message, expect.kind, sender)
         return packet
 
     def discard(self, sender: Party, receiver: Party) -> None:
@@ -71,11 +88,12 @@ class ByHand:
 
 
 class Scheduler:
-    """Steps the programs of parties that exchange messages: of those that can go on, the oldest.
+    """Steps the programs of parties that exchange messages: of those that can resume, the oldest.
 
     Parameters
     ----------
     carrier : Carrier
+        How the messages travel.
     """
 
     def __init__(self, carrier: Carrier) -> None:
@@ -89,12 +107,12 @@ class Scheduler:
         self._gone: set[Party] = set()
         self._started = 0
         self._turn: dict[Party, int] = {}
-        self._line: list[tuple[int, Party]] = []  # a heap of those that may go on
+        self._line: list[tuple[int, Party]] = []  # a heap of those that may resume
 
-    def start(self, party: Party, program: Program[Any]) -> None:
-        """Begin a party's program: run it to its first wait. A party that was gone is back."""
+    def start(self, party: Party, program: Program[object]) -> None:
+        """Start a party's program and run it to its first wait. A party that was gone is back."""
         if party in self._programs:
-            raise ValueError(f"{party} is running a program already")
+            raise ValueError(f"{party} already runs a program")
         self._programs[party] = program
         self._gone.discard(party)
         self._started += 1
@@ -105,8 +123,7 @@ class Scheduler:
     def run(self, party: Party, program: Program[R]) -> R:
         """Run a party's program to its end, stepping all others meanwhile; see `finish`."""
         self.start(party, program)
-        output: R = self.finish(party)
-        return output
+        return cast("R", self.finish(party))
 
     def finish(self, party: Party) -> Any:
         """Step all programs until a party's has ended; return its output.
@@ -114,7 +131,8 @@ class Scheduler:
         Raises
         ------
         ProtocolError
-            If nobody can go on; it names who is waited for. Errors of programs come as they are.
+            If no program can resume; it names whom the party waits for. Errors of programs pass
+            through unchanged.
         PartyGoneError
             If the party itself was dropped.
         """
@@ -126,14 +144,14 @@ class Scheduler:
                 raise ProtocolError(waited_for, f"does not go on; {party} waits for it")
             self._resume(ready)
         if party in self._gone:
-            raise PartyGoneError(party, "went before its program had ended")
+            raise PartyGoneError(party, "gone before its program ended")
         return self._outputs.pop(party)
 
     def drop(self, party: Party) -> None:
-        """End a party's program where it waits: it has gone, and will neither read nor send.
+        """End a party's program where it waits: it is gone, and neither reads nor sends any more.
 
-        What it sent before is still delivered. In whoever waits for it and needs it, a
-        `PartyGoneError` is raised that names it; see `mpc.rounds.Round`.
+        What it sent before is still delivered. The program of each party that waits for it and
+        needs it raises a `PartyGoneError` that names it; see `mpc.rounds.Round`.
         """
         program = self._programs.get(party)
         self._end(party)
@@ -160,19 +178,19 @@ class Scheduler:
             state.clear()
 
     def _next(self) -> Party | None:
-        """Take the oldest program that can go on."""
+        """Take the oldest program that can resume."""
         while self._line:
             turn, party = heappop(self._line)
-            if self._turn[party] == turn and self._can_go_on(party):
+            if self._turn[party] == turn and self._can_resume(party):
                 return party
         return None
 
-    def _can_go_on(self, party: Party) -> bool:
-        """Whether all it waits for has come, or never will."""
+    def _can_resume(self, party: Party) -> bool:
+        """Whether everything that a program waits for has come, or cannot come any more."""
         return party in self._awaited and bool(not self._awaited[party] or self._missed(party))
 
     def _missed(self, party: Party) -> list[Party]:
-        """Return the gone whom a party cannot do without."""
+        """Return the parties that are gone and that a party needs."""
         if not self._gone:
             return []
         step = self._waiting[party]
@@ -180,11 +198,11 @@ class Scheduler:
         return gone if len(step.expect) - len(gone) < step.needed else []
 
     def _line_up(self, party: Party) -> None:
-        if self._can_go_on(party):
+        if self._can_resume(party):
             heappush(self._line, (self._turn[party], party))
 
     def _resume(self, party: Party) -> None:
-        """Hand a program what has come, or the error that too many have gone."""
+        """Give a program what has come, or the error that too many parties are gone."""
         program, step = self._programs[party], self._waiting[party]
         if missed := self._missed(party):
             reason = f"gone; {party} needs {step.needed} of {len(step.expect)}"
@@ -203,7 +221,7 @@ class Scheduler:
         for sender, expect in self._waiting[party].expect.items():
             packets = self._mail.get((sender, party))
             if not packets:
-                continue  # it has gone
+                continue  # it is gone
             packet = packets.popleft()
             if not packets and sender in self._waiting and not self._waiting[sender].expect:
                 self._has_acted(party, sender)
@@ -212,10 +230,10 @@ class Scheduler:
             inbox[sender] = sent.message
         return inbox
 
-    def _advance(self, party: Party, go_on: Callable[[], Round]) -> None:
-        """Let a program go on until it waits for a message, or ends."""
+    def _advance(self, party: Party, resume: Callable[[], Round]) -> None:
+        """Resume a program until it waits for a message, or ends."""
         try:
-            step = go_on()
+            step = resume()
             self._waiting[party] = step
             self._post(party, step)
         except StopIteration as stop:
@@ -229,9 +247,9 @@ class Scheduler:
                 self._await(party, step)
 
     def _await(self, party: Party, step: Round) -> None:
-        """Note whom a program waits for; who expects nothing, waits to be read.
+        """Note whom a program waits for; a program that expects nothing waits until it was read.
 
-        So nobody runs ahead of the others by more than a message, and mail boxes stay small.
+        So no program runs ahead of the others by more than a message, and mail boxes stay small.
         """
         if step.expect:
             silent = {sender for sender in step.expect if not self._mail.get((sender, party))}
@@ -241,7 +259,7 @@ class Scheduler:
         self._line_up(party)
 
     def _has_acted(self, peer: Party, party: Party) -> None:
-        """Note that `party` need not wait for `peer` any longer."""
+        """Note that `party` need not wait for `peer` any more."""
         awaited = self._awaited.get(party, set())
         if peer in awaited:
             awaited.remove(peer)

@@ -20,6 +20,15 @@ class SigningKey:
     Parameters
     ----------
     private : bytes of length 32
+        The secret seed of the key.
+
+    Examples
+    --------
+    >>> key = SigningKey(bytes(32))
+    >>> is_signed(b"a roster", key.sign(b"a roster"), key.public)
+    True
+    >>> is_signed(b"another", key.sign(b"a roster"), key.public)
+    False
     """
 
     private: bytes = field(repr=False)
@@ -49,9 +58,15 @@ class SigningKey:
 
 
 def is_signed(message: bytes, signature: bytes, public: bytes) -> bool:
-    """Whether the owner of `public` signed a message."""
+    """Whether the owner of `public` signed a message.
+
+    Parameters
+    ----------
+    message, signature, public
+        What should be signed, its supposed signature, and the signer's public key.
+    """
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
-    except (InvalidSignature, ValueError):  # ValueError: no such key
+    except (InvalidSignature, ValueError):  # ValueError: not a public key
         return False
     return True

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from mpc.masked_sum import Member, Neighbourhood, SumPlan, collect, contribute
+from mpc.masked_sum.aggregator import Collection
 from mpc.masked_sum.messages import Confirmations, Survivors, as_rows, places_of
 from mpc.masked_sum.party import Contribution
 from mpc.masked_sum.roster import transcript
-from mpc.masked_sum.server import Collection
 from mpc.scheduler import ByHand, Scheduler
 from mpc.signing import SIGNATURE_BYTES, SigningKey
 from tests.randomness import SeededRandomness
@@ -31,19 +31,19 @@ class World:
         generator = np.random.default_rng(seed)
         self.vectors = {p: generator.integers(-bound, bound + 1, length) for p in parties}
 
-    def programs(self, server=None):
+    def programs(self, aggregator=None):
         programs = {
-            party: contribute(member, self.plan, self.vectors[party], "server", self.randomness)
+            party: contribute(member, self.plan, self.vectors[party], "aggregator", self.randomness)
             for party, member in self.members.items()
         }
-        return {"server": server or collect(self.plan), **programs}
+        return {"aggregator": aggregator or collect(self.plan), **programs}
 
     def sum_of(self, parties):
         return sum((self.vectors[p] for p in parties), np.zeros(self.plan.length, np.int64))
 
 
 class Contributing:
-    """All parties of a sum, and what an honest server relays, taken up to a round of one's choice.
+    """All parties of a sum, and what an honest aggregator relays up to a round that one chooses.
 
     `confirm` tells of signers whatever list they are in, each with its signature of that list.
     """
@@ -51,18 +51,20 @@ class Contributing:
     def __init__(self, world):
         self.plan, self.world = world.plan, world
         self.parties = {
-            world.plan.place(party): Contribution(world.plan, member, "server", world.randomness)
+            world.plan.place(party): Contribution(
+                world.plan, member, "aggregator", world.randomness
+            )
             for party, member in world.members.items()
         }
-        self.server = Collection(world.plan)
+        self.aggregator = Collection(world.plan)
         advertised = {place: ours.advertise() for place, ours in self.parties.items()}
-        self.keys = self.server.tell_keys(advertised)[world.plan.parties[0]]
+        self.keys = self.aggregator.relay_keys(advertised)[world.plan.parties[0]]
 
     def mask(self, sharers=None):
         """Take the sharers past their masked vectors; return these."""
         chosen = self.parties if sharers is None else sharers
         shared = {place: ours.share(self.keys) for place, ours in self.parties.items()}
-        told = self.server.deliver({place: shared[place] for place in chosen})
+        told = self.aggregator.relay_shares({place: shared[place] for place in chosen})
         zeros = np.zeros(self.plan.length, self.plan.ring.dtype)
         parties = self.plan.parties
         return {p: self.parties[p].mask(told[parties[p]], zeros) for p in chosen}
@@ -73,12 +75,12 @@ class Contributing:
         survivors = places_of(masked if survivors is None else survivors)
         signers = survivors if signers is None else places_of(signers)
         for place in survivors.tolist():
-            self.parties[place].confirm(Survivors(self.plan.context, survivors))
+            self.parties[place].confirm(Survivors(self.plan.label, survivors))
         ours = self.parties[int(survivors[0])]
         name = transcript(ours.roster, ours.sharers, survivors)
         members = (self.world.members[self.plan.parties[place]] for place in signers.tolist())
         signatures = as_rows([m.signing.sign(name) for m in members], SIGNATURE_BYTES)
-        return Confirmations(self.plan.context, signers, signatures)
+        return Confirmations(self.plan.label, signers, signatures)
 
 
 class Changing(ByHand):
@@ -113,7 +115,7 @@ class Dropping(ByHand):
 
 
 def run_dropping(programs, last, carrier=None):
-    """Run a sum in which parties drop out; return the server's output, and a party's by name."""
+    """Run a sum in which parties drop out; return the aggregator's output, and parties' by name."""
     carrier = carrier or Dropping(last)
     scheduler = carrier.scheduler = Scheduler(carrier)
     for party, program in programs.items():
@@ -122,12 +124,12 @@ def run_dropping(programs, last, carrier=None):
             program.close()
         else:
             scheduler.start(party, program)
-    found = scheduler.finish("server")
-    stayed = [p for p in programs if p != "server" and last.get(p, MESSAGES) >= MESSAGES]
+    found = scheduler.finish("aggregator")
+    stayed = [p for p in programs if p != "aggregator" and last.get(p, MESSAGES) >= MESSAGES]
     return found, {party: scheduler.finish(party) for party in stayed}
 
 
-def run_changing(programs, change, finish="server"):
+def run_changing(programs, change, finish="aggregator"):
     """Run a sum in which messages are changed; return what `finish` has and the carrier."""
     carrier = Changing(change)
     scheduler = Scheduler(carrier)

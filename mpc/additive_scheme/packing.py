@@ -1,9 +1,9 @@
-"""Many counts in one plaintext: slots wide enough for the sum of all parties, so none overflows.
+"""Many counts in one plaintext: slots wide enough for the sum of all parties never overflow.
 
     slot i of packet j    x_(j s + i) - lowest, in 0 .. highest - lowest         s slots a packet
     sum over m parties    slot - m * (-lowest) = sum of the x, in m * lowest .. m * highest
 
-A count with its noise may be negative: it is stored above the declared lowest value.
+A count with its noise may be negative: a slot stores how far it is above the lowest value.
 """
 
 from __future__ import annotations
@@ -25,17 +25,30 @@ class Packing:
     Parameters
     ----------
     lowest, highest : int
-        What one party's count may be, its noise included. The caller leaves so much room that
-        noise beyond it has a probability that counts as nothing beside delta.
+        The bounds of one party's count, its noise included. The caller chooses them so wide that
+        the probability of noise beyond them is negligible beside delta.
     most : int
-        How many parties a sum has at most.
+        The largest number of parties of a sum.
     bits : int
-        How many bits a plaintext has.
+        The length of a plaintext in bits.
 
     Raises
     ------
     ValueError
-        If a sum could not be held.
+        If a slot cannot hold every possible sum.
+
+    Examples
+    --------
+    Three parties, counts from -1 to 10: a slot must hold 3 * 11, and has 6 bits.
+
+    >>> packing = Packing(lowest=-1, highest=10, most=3, bits=12)
+    >>> packing.width, packing.slots
+    (6, 2)
+    >>> packing.pack([3, 0, -1])  # 4 + 1 * 2^6, then 0
+    [68, 0]
+    >>> total = [a + b for a, b in zip(packing.pack([3, 0, -1]), packing.pack([10, 1, 1]))]
+    >>> packing.unpack(total, count=3, parties=2)
+    array([13,  1,  0])
     """
 
     lowest: int
@@ -45,11 +58,11 @@ class Packing:
 
     def __post_init__(self) -> None:
         if self.lowest > self.highest:
-            raise ValueError(f"no count lies between {self.lowest} and {self.highest}")
+            raise ValueError(f"lowest must not exceed highest, got {self.lowest}, {self.highest}")
         if max(abs(self.lowest), abs(self.highest)) * self.most >= 2**MOST_WIDTH:
-            raise ValueError(f"sums of {self.most} such counts: below 2**62 is wanted")
+            raise ValueError(f"the sum of {self.most} counts must stay below 2**62")
         if not self.slots:
-            raise ValueError(f"a slot of {self.width} bits: at most {self.bits} are there")
+            raise ValueError(f"a slot needs {self.width} bits; a plaintext has {self.bits}")
 
     @property
     def width(self) -> int:
@@ -68,16 +81,14 @@ class Packing:
     def pack(self, counts: Sequence[int] | NDArray[np.integer]) -> list[int]:
         """Put one party's counts into plaintexts.
 
-        Raises
-        ------
-        ValueError
-            If a count lies outside `lowest` .. `highest`; it names the place, not the count.
+        Raise a ValueError if a count lies outside `lowest` .. `highest`; it names the place, not
+        the count.
         """
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
             if not self.lowest <= value <= self.highest:
-                bounds = f"{self.lowest} to {self.highest}"
-                raise ValueError(f"the count at place {place}, with its noise, is not in {bounds}")
+                bounds = f"from {self.lowest} to {self.highest}"
+                raise ValueError(f"the count at place {place}, with its noise, must be {bounds}")
         starts = range(0, len(values), self.slots)
         return [self._plaintext(values[start : start + self.slots]) for start in starts]
 
@@ -86,15 +97,16 @@ class Packing:
         return sum((value - self.lowest) << (self.width * i) for i, value in slots)
 
     def unpack(self, plaintexts: Sequence[int], count: int, parties: int) -> NDArray[np.int64]:
-        """Return the exact signed sums of `count` counts of so many parties.
+        """Return the exact signed sums.
 
         Parameters
         ----------
         plaintexts : sequence of int
             Sums of the parties' plaintexts.
         count : int
+            The number of counts of each party.
         parties : int
-            How many parties contributed.
+            The number of parties that contributed.
 
         Returns
         -------
@@ -103,25 +115,27 @@ class Packing:
         Raises
         ------
         ValueError
-            If a slot holds more than so many parties can have put there, or one that none fills
-            holds anything.
+            If a slot holds more than the parties can have put there, or an unused slot is not 0.
         """
-        mask, found = 2**self.width - 1, list[int]()
+        mask, slots = 2**self.width - 1, list[int]()
         for plaintext in plaintexts:
-            filled = min(self.slots, count - len(found))
-            if plaintext >> (self.width * filled):
-                raise ValueError("a slot that nobody fills is not empty")
-            found += [plaintext >> (self.width * i) & mask for i in range(filled)]
-        if any(slot > parties * (self.highest - self.lowest) for slot in found):
+            used = min(self.slots, count - len(slots))
+            if plaintext >> (self.width * used):
+                raise ValueError("an unused slot is not empty")
+            slots += [plaintext >> (self.width * i) & mask for i in range(used)]
+        if any(slot > parties * (self.highest - self.lowest) for slot in slots):
             raise ValueError(f"a sum is larger than {parties} parties can make it")
-        return np.array([slot + parties * self.lowest for slot in found], np.int64)
+        return np.array([slot + parties * self.lowest for slot in slots], np.int64)
 
 
 def clamp(sums: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the sums with negative ones set to zero.
 
-    The last step, of whoever reads the sums, after all that is added up from them: noise of mean
-    zero cancels in a total of unclamped sums, and no longer in one of clamped. A party never clamps
-    its own noisy count: the sum of the parties' noise would no longer be what the guarantee says.
+    Whoever reads the sums clamps them last, after adding up totals: noise of mean zero cancels in a
+    total of unclamped sums, but not in one of clamped sums. A party must not clamp its own noisy
+    count: the sum of the parties' noise would then not have the guaranteed distribution.
+
+    >>> clamp(np.array([3, -2, 0]))
+    array([3, 0, 0])
     """
     return np.maximum(sums, 0)

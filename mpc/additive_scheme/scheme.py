@@ -8,32 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.additive_scheme.parameters import Parameters
-from mpc.aggregation import Ciphertexts, Counts, KeyOwner, Times, collect, named, send
+from mpc.aggregation import Ciphertexts, Counts, KeyOwner, Times, check_senders, collect
 from mpc.errors import UnknownFaultyPartyError
 from mpc.integers import powmod
-from mpc.rounds import Message, Party, Program
+from mpc.rounds import Party, Program
 
 
 class Encryptor(KeyOwner[Parameters]):
     """A party that encrypts its counts; its parameters are those of `KeyOwner`."""
 
     def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
-        """Encrypt this party's counts of one time, one exponentiation a packet.
-
-        Parameters
-        ----------
-        counts : sequence of int, or ndarray of shape (count,) of an integer type
-            With the party's noise.
-        time : int
-            Higher than all before.
-
-        Raises
-        ------
-        ValueError
-            If a count lies outside the bounds; the time is not used up then.
-        DealReusedError
-            If the time, or a higher one, was used before.
-        """
+        """Encrypt this party's counts for one time; see `encrypt`."""
         return encrypt(self.parameters, self.party, self._key, counts, self.times, time)
 
 
@@ -46,7 +31,32 @@ def encrypt(
     time: int,
     context: bytes = b"",
 ) -> Ciphertexts:
-    """Return (1 + x N) H(t)^sk mod N^2 for each plaintext x, and use up the time."""
+    """Return (1 + x N) H(t)^sk mod N^2 for each plaintext x, and use up the time.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The public parameters of the sum.
+    party : Party
+        Who encrypts.
+    key : int
+        The party's key, sk.
+    counts : sequence of int, or ndarray of shape (count,) of an integer type
+        The party's counts, its noise included.
+    times : Times
+        The times at which the key has encrypted.
+    time : int
+        The time of the sum, t; higher than all before.
+    context : bytes, optional
+        As of `Parameters.base`.
+
+    Raises
+    ------
+    ValueError
+        If a count lies outside the bounds; the time is not used up then.
+    DealReusedError
+        If the time, or a higher one, was used before.
+    """
     plaintexts = parameters.packing.pack(counts)
     times.use(time)
     modulus, square = parameters.modulus, parameters.square
@@ -61,7 +71,7 @@ def decrypt(
     parameters: Parameters,
     key: int,
     parties: Sequence[Party],
-    received: Mapping[Party, Message],
+    received: Mapping[Party, Ciphertexts],
     time: int,
     count: int,
     context: bytes = b"",
@@ -71,17 +81,19 @@ def decrypt(
     Parameters
     ----------
     parameters : Parameters
+        The public parameters of the sum.
     key : int
-        The aggregator's.
+        The aggregator's key.
     parties : sequence of Party
         All whose keys, with the aggregator's, are zero in sum.
     received : mapping of Party to Ciphertexts
-        By sender.
+        What came, by sender.
     time : int
+        The time of the sum.
     count : int
-        How many counts each party has.
-    context : bytes
-        What all parties were told alike, as `Parameters.base`.
+        The number of counts of each party.
+    context : bytes, optional
+        As of `Parameters.base`.
 
     Returns
     -------
@@ -92,10 +104,10 @@ def decrypt(
     ------
     ProtocolError
         If parties are missing, or a message is not what it should be; it names them. If the
-        product is no encryption, or its sums are larger than the parties can make them, it names
-        all: who of them sent a wrong ciphertext cannot be known.
+        product is not an encryption, or its sums are larger than the parties can make them, it
+        names all: nobody can know who of them sent a wrong ciphertext.
     """
-    named(received, parties)
+    check_senders(received, parties)
     expected = parameters.expected(time, count)
     columns = [expected.integers(received[party], party) for party in parties]
     packets = zip(*columns, strict=True)
@@ -118,21 +130,15 @@ def _total(parameters: Parameters, key: int, base: int, ciphertexts: Sequence[in
     return total
 
 
-def contribute(encryptor: Encryptor, counts: Counts, time: int, aggregator: Party) -> Program[None]:
-    """Send one's counts of one time to the aggregator: a party's program."""
-    yield from send(encryptor.encrypt(counts, time), aggregator)
-
-
 def open_sums(
     parameters: Parameters, key: int, parties: Sequence[Party], time: int, count: int
 ) -> Program[NDArray[np.int64]]:
     """Collect the ciphertexts of one time and decrypt their sums: the aggregator's program.
 
-    Raises
-    ------
-    ProtocolError
-        As `decrypt`.
+    Parameters
+    ----------
+    parameters, key, parties, time, count
+        As of `decrypt`, which also raises what this raises.
     """
-    expected = parameters.expected(time, count)
-    received = yield from collect(parties, expected)
+    received = yield from collect(parties, parameters.expected(time, count))
     return decrypt(parameters, key, parties, received, time, count)

@@ -1,4 +1,4 @@
-"""A site, and how it commits: its columns under their masks to the others, theirs to it."""
+"""A site, and how it commits its columns: it sends them masked, and keeps the others' columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mpc.errors import DealReusedError
 from mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
 from mpc.randomness import Stream
 from mpc.ring import Elements
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.rounds import Expect, Party, Program, exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +27,24 @@ class Columns(Labelled):
 
 @dataclass
 class Holder:
-    """A site: its columns, its keys, and the masked columns of all.
+    """A site: its columns, its keys, and the masked columns of all sites.
 
     Parameters
     ----------
     party : Party
+        The name of the site.
     commitments : Commitments
+        What all parties know of the columns.
     codes : mapping of int to ndarray of shape (n,)
-        The codes of each operand that it holds; 0 also where it does not hold the record.
+        The codes of each operand that the site holds; 0 for records that it does not hold.
     dealer_key : Stream
-        Shared with the dealer.
+        The key that it shares with the dealer.
     peer_keys : mapping of Party to Stream
-        Shared with each other site.
+        The keys that it shares with each other site.
     sites_key : Stream
-        Shared by all sites, and neither with the dealer nor with the analyst.
+        The key that all sites share, and neither the dealer nor the analyst knows.
     masked : mutable mapping, optional
-        Where the masked columns of all sites are kept, in memory by default: for each form, place
+        Where it keeps the masked columns of all sites, in memory by default: for each form, place
         and block an array of shape (width of the form, rows).
     """
 
@@ -63,44 +65,50 @@ class Holder:
     def begin(self, way: str, number: int) -> None:
         """Begin a query; `way` names the protocol that counts.
 
-        Raises
-        ------
-        DealReusedError
-            If a query of this number, or a later one, was begun before.
+        Raise a DealReusedError if a query of this number, or a later one, was begun before.
         """
         last = self._last.get(way, -1)
         if number <= last:
-            raise DealReusedError(f"query {number} comes after {last}: numbers must increase")
+            raise DealReusedError(f"numbers must increase: query {number} comes after {last}")
         self._last[way] = number
 
     def clear(self, form: Form, place: int, block: int) -> Elements:
-        """Return an own column in a committed block: shape (width of the form, rows)."""
+        """Return this site's own column in a committed block: shape (width of the form, rows).
+
+        Parameters
+        ----------
+        form, place, block
+            As of `mpc.commitments.masks.column_mask`.
+        """
         size = self.commitments.block_rows
         return form.of(self.codes[place][block * size : (block + 1) * size])
 
     def mask(self, form: Form, place: int, block: int) -> Elements:
-        """Return this site's mask of a column in a committed block, in the same shape."""
+        """Return this site's mask of a column in a committed block, in the same shape.
+
+        Parameters
+        ----------
+        form, place, block
+            As of `column_mask`.
+        """
         return column_mask(self.commitments, self.dealer_key, form, place, block)
 
 
 def commit(site: Holder) -> Program[None]:
-    """Send one's columns under their masks to the other sites, and keep theirs: a round per block.
+    """Send a site's masked columns to the other sites, and keep theirs: a round for each block.
 
-    Raises
-    ------
-    MalformedMessageError
-        If a site's columns have a wrong size.
+    Raise a MalformedMessageError if a site's columns have a wrong size.
     """
-    context = site.commitments.context
+    label = site.commitments.label
     others = [peer for peer in site.commitments.sites if peer != site.party]
     for block in Selection(site.commitments).blocks:
-        ours = Columns(_masked(site, block), context)
+        ours = Columns(_masked(site, block), label)
         expect = {p: Expect(Columns, _size(site, p, block) + LABEL_BYTES) for p in others}
-        inbox = yield Round(dict.fromkeys(others, ours), expect)
-        received: dict[Party, Message] = {site.party: ours, **inbox}
+        theirs = yield from exchange(dict.fromkeys(others, ours), expect)
+        received = {site.party: ours, **theirs}
         for peer in site.commitments.sites:
             size = _size(site, peer, block)
-            _keep(site, peer, block, labelled_bytes(received[peer], peer, size, context))
+            _keep(site, peer, block, labelled_bytes(received[peer], peer, size, label))
 
 
 def _masked(site: Holder, block: int) -> NDArray[np.uint8]:
@@ -112,14 +120,14 @@ def _masked(site: Holder, block: int) -> NDArray[np.uint8]:
 
 
 def _size(site: Holder, party: Party, block: int) -> int:
-    """Return the number of bytes that a party's columns take per block."""
+    """Return the number of bytes of a party's columns in a block."""
     rows = Selection(site.commitments).rows(block)
     held = site.commitments.forms_held_by(party)
     return sum(form.width * form.ring.bytes for form, _ in held) * rows
 
 
 def _keep(site: Holder, peer: Party, block: int, packed: NDArray[np.uint8]) -> None:
-    """Keep a site's masked columns; those of a column of several holders are added up."""
+    """Keep a site's masked columns; add up those of a column of several holders."""
     at, rows = 0, Selection(site.commitments).rows(block)
     for form, place in site.commitments.forms_held_by(peer):
         size = form.width * form.ring.bytes * rows

@@ -1,4 +1,4 @@
-"""The streams that mask a site's columns, which it shares with the dealer alone."""
+"""The streams that mask a site's columns; only the site and the dealer know them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ def column_mask(
     Parameters
     ----------
     commitments : Commitments
+        What all parties know of the columns.
     key : Stream
-        Shared by the column's holder and the dealer alone.
+        The key that only the column's holder and the dealer share.
     form : Form
+        The form of the column.
     place : int
         The operand's place in the study.
     block : int
+        The number of the committed block.
 
     Returns
     -------
     mask : ndarray of shape (form.width, rows), dtype `form.ring.dtype`
     """
-    name = label("commit", commitments.context, commitments.operands[place].id, form.name)
+    stream = label("commit", commitments.label, commitments.operands[place].id, form.name)
     start = block * commitments.block_rows * form.width
     shape = form.width, Selection(commitments).rows(block)
-    return key.elements(form.ring, name, shape, start)
+    return key.elements(form.ring, stream, shape, start)

@@ -18,15 +18,15 @@ from mpc.rounds import Party
 Term: TypeAlias = tuple[int, ...]  # ascending places of operands; their product, record by record
 
 BLOCK_ROWS = 1 << 15
-MOST_INDICATORS = 7  # of a column; one with more has none, and its tables are shuffled
-CODE_RING = Ring(24)  # more cells than a table may have
+MOST_INDICATORS = 7  # of a column; for a column with more, codes are shuffled
+CODE_RING = Ring(24)  # more elements than a table may have cells
 FLAG_RING = Ring(48)  # a record with a missing value is counted with probability 2**-48
 
 
 class TermShape(NamedTuple):
     """A term's number of columns, its holders, and its parts by site.
 
-    An operand of several holders is a part of its own.
+    An operand of several holders is a separate part.
     """
 
     width: int
@@ -35,16 +35,27 @@ class TermShape(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A way in which a column is committed, and the ring that its mask is from.
+    """A way in which a column is committed, and the ring of its mask.
 
     Parameters
     ----------
     name : {"indicators", "codes", "flags"}
+        What is committed.
     ring : Ring
+        The ring of the masks.
     width : int
-        How many elements it has for each record.
+        The number of elements for each record.
     missing : int
-        The code of a missing value, which `flags` tell.
+        The code of a missing value, for `flags`.
+
+    Examples
+    --------
+    >>> codes = np.array([0, 2, 1], np.uint8)
+    >>> Form("indicators", Ring(16), width=2, missing=2).of(codes)
+    array([[0, 0, 1],
+           [0, 1, 0]], dtype=uint16)
+    >>> Form("flags", Ring(48), width=1, missing=2).of(codes)
+    array([[0, 1, 0]], dtype=uint64)
     """
 
     name: str
@@ -69,13 +80,13 @@ class Operand:
     Parameters
     ----------
     id : bytes
-        Drawn at random by its holder for this commitment.
+        Its holder draws it at random for this commitment.
     width : int
-        The number of codes less one; at least 1.
+        The number of codes minus 1; at least 1.
     holders : tuple of Party
-        Who holds it: one site, or several by rows (their matrices are summed).
+        Who holds it: one site, or several sites that hold different rows.
     missing : bool, default=False
-        The last code says that the value is missing.
+        Whether the last code means that the value is missing.
     """
 
     id: bytes
@@ -98,20 +109,22 @@ class Commitments:
     study : bytes
         Names the study in every label.
     ring : Ring
+        The ring of counts, and of the masks of indicators.
     records : int
         n, below ``2**ring.bits``.
     operands : tuple of Operand
-    dealer : Party
+        The committed columns.
+    dealer : Party, default="dealer"
         Who holds no operand and shares a key with every holder.
     block_rows : int, default=32768
-        Rows of a block: what is masked, sent and multiplied at a time.
+        The rows of a block, which is masked, sent and multiplied at a time; a multiple of 16.
     code_ring, flag_ring : Ring
-        What masks of codes and of flags are from; smaller ones are for exhaustive tests.
+        The rings of the masks of codes and of flags; exhaustive tests use smaller ones.
 
     Raises
     ------
     ValueError
-        If a width, a holder or an id does not make sense.
+        If a width, a holder, an id or `block_rows` is not valid.
     """
 
     study: bytes
@@ -125,17 +138,17 @@ class Commitments:
 
     def __post_init__(self) -> None:
         if self.block_rows < 1 or self.block_rows % 16:
-            raise ValueError(f"blocks of {self.block_rows} rows: a multiple of 16 is wanted")
+            raise ValueError(f"block_rows must be a multiple of 16, got {self.block_rows}")
         if any(op.width < 1 or not op.holders for op in self.operands):
-            raise ValueError("an operand without columns or holders")
+            raise ValueError("an operand has no columns or no holders")
         if any(self.dealer in op.holders for op in self.operands):
             raise ValueError(f"{self.dealer} is the dealer and cannot hold an operand")
         if len({op.id for op in self.operands}) != len(self.operands):
-            raise ValueError("two operands with one id")
+            raise ValueError("two operands have the same id")
 
     @cached_property
-    def context(self) -> bytes:
-        """A digest of all of this: part of every label."""
+    def label(self) -> bytes:
+        """A digest of the commitments: part of every label."""
         bits = self.ring.bits, self.code_ring.bits, self.flag_ring.bits
         parts: list[bytes | int] = [self.study, *bits, self.records, self.block_rows]
         parts.append(self.dealer.encode())
@@ -146,7 +159,7 @@ class Commitments:
 
     @cached_property
     def offsets(self) -> NDArray[np.intp]:
-        """Where each operand's indicators begin among all; one entry more than operands."""
+        """Where the indicators of each operand begin, and where the last ones end."""
         return np.cumsum([0, *(op.width if op.narrow else 0 for op in self.operands)])
 
     @cached_property
@@ -172,13 +185,13 @@ class Commitments:
 
     @property
     def masked_bytes(self) -> int:
-        """How many bytes the masked columns of all sites take in memory."""
+        """The bytes that the masked columns of all sites take in memory."""
         return sum(form.width * form.ring.dtype.itemsize for form, _ in self.forms) * self.records
 
     def indicators(self, place: int) -> Form:
         """Return the form in which a narrow operand is multiplied."""
         form = self.form("indicators", place)
-        assert form is not None  # plans have refused wide operands
+        assert form is not None  # plans refuse wide operands
         return form
 
     def forms_held_by(self, party: Party) -> list[tuple[Form, int]]:
@@ -187,7 +200,7 @@ class Commitments:
 
     @cached_property
     def sites(self) -> tuple[Party, ...]:
-        """Everyone who holds an operand, sorted."""
+        """All who hold an operand, sorted."""
         return tuple(sorted({holder for op in self.operands for holder in op.holders}))
 
     @cached_property
@@ -216,7 +229,7 @@ class Commitments:
         return self.shape(term).width
 
     def holders(self, term: Term) -> tuple[Party, ...]:
-        """Return everyone who holds an operand of a term, sorted."""
+        """Return all who hold an operand of a term, sorted."""
         return self.shape(term).holders
 
     def is_local(self, term: Term) -> bool:
@@ -233,7 +246,7 @@ class Commitments:
         return tuple(sorted(i for part in others for i in part)), right
 
     def lead(self, term: Term) -> Party:
-        """Return the party that puts a term together: the first holder of its last part."""
+        """Return the party that computes a term: the first holder of its last part."""
         return self.operands[self.shape(term).parts[-1][0]].holders[0]
 
 
@@ -244,10 +257,11 @@ class Selection:
     Parameters
     ----------
     commitments : Commitments
+        What all parties know of the columns.
     indices : ndarray of shape (m,), dtype intp, optional
-        Ascending places of the records; all of them if None.
+        Ascending places of the records; by default all records.
     name : bytes, default=b""
-        Names the choice in labels; equal choices have equal names.
+        Names the selection in labels; equal selections have equal names.
     """
 
     commitments: Commitments
@@ -256,7 +270,7 @@ class Selection:
 
     @property
     def records(self) -> int:
-        """How many records are chosen."""
+        """The number of chosen records."""
         return self.commitments.records if self.indices is None else len(self.indices)
 
     @property
@@ -265,12 +279,12 @@ class Selection:
         return range(-(-self.records // self.commitments.block_rows))
 
     def rows(self, block: int) -> int:
-        """Return the number of chosen records per block."""
+        """Return the number of chosen records in a block."""
         size = self.commitments.block_rows
         return min(size, self.records - block * size)
 
     def gather(self, load: Callable[[int], Elements], block: int) -> Elements:
-        """Put together the rows of a block from committed blocks, which `load` brings."""
+        """Return the rows of a block of chosen records; `load` returns a committed block."""
         if self.indices is None:
             return load(block)
         pieces = [load(at)[..., inside] for at, inside in self._sources(self.indices, block)]
@@ -279,7 +293,7 @@ class Selection:
     def whole(self, load: Callable[[int], Elements]) -> Elements:
         """Return all chosen rows of a column of one element per record: shape (records,).
 
-        `load` brings a committed block of it, of shape (1, rows).
+        `load` returns a committed block of the column, of shape (1, rows).
         """
         blocks: list[Elements] = [load(block)[0] for block in Selection(self.commitments).blocks]
         if len(blocks) == 1 and self.indices is None:

@@ -1,4 +1,4 @@
-"""The two kinds of masks: of a pair, which cancel in the sum, and a party's own."""
+"""The two kinds of masks: those of pairs, which cancel in the sum, and a party's own."""
 
 from __future__ import annotations
 
@@ -12,10 +12,18 @@ from mpc.sharing import zero_share
 
 
 def pair_masks(plan: SumPlan, party: Party, peers: Mapping[Party, Stream]) -> Elements:
-    """Return the sum of a party's masks with its neighbours."""
-    return zero_share(party, peers, plan.ring, label("pair mask", plan.context), plan.length)
+    """Return the sum of a party's masks with its neighbours.
+
+    Parameters
+    ----------
+    plan, party
+        The plan of the sum, and the party whose masks they are.
+    peers : mapping of Party to Stream
+        The keys that it shares with its neighbours.
+    """
+    return zero_share(party, peers, plan.ring, label("pair mask", plan.label), plan.length)
 
 
 def own_mask(plan: SumPlan, seed: Stream) -> Elements:
     """Return a party's self-mask."""
-    return seed.elements(plan.ring, label("self mask", plan.context), (plan.length,))
+    return seed.elements(plan.ring, label("self mask", plan.label), (plan.length,))

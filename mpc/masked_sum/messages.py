@@ -1,4 +1,4 @@
-"""The messages of a sum; each carries the digest of its plan, and is refused by any other sum."""
+"""The messages of a sum. Each carries the label of its plan; other sums refuse it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DIGEST_BYTES = 32
 KEYS_BYTES = 2 * KEY_BYTES
 DIGESTS_BYTES = 2 * DIGEST_BYTES
 SEALED_BYTES = 2 * SHARE_BYTES + 16
-OTHER_CELLS = 64  # the context, and one each for arrays that are empty
+OTHER_CELLS = 64  # the label, and one each for arrays that are empty
 
 
 @dataclass(frozen=True, slots=True)
 class SumMessage(Message):
-    """A message of the sum whose plan has the digest `context`."""
+    """A message of the sum whose plan has the digest `label`."""
 
-    context: bytes
+    label: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Survivors(SumMessage):
 
 @dataclass(frozen=True, slots=True)
 class Confirmation(SumMessage):
-    """A survivor's signature on all lists that it was told."""
+    """A survivor's signature on all lists that it received."""
 
     kind: ClassVar[str] = "sum-confirmation"
     signature: bytes
@@ -119,7 +119,7 @@ A = TypeVar("A", bound=NDArray[Any])
 
 
 def expected(kind: type[M], plan: SumPlan) -> Expect[M]:
-    """Return what may come in a message of a sum."""
+    """Return the bounds of a message of a sum."""
     parties, members, keys = len(plan.parties), plan.neighbourhood.degree + 1, 2 * KEY_BYTES
     cells: dict[type[SumMessage], int] = {
         Advertisement: keys + SIGNATURE_BYTES,
@@ -135,46 +135,51 @@ def expected(kind: type[M], plan: SumPlan) -> Expect[M]:
     return Expect(kind, OTHER_CELLS + cells[kind])
 
 
-def of_sum(message: Message, kind: type[M], sender: Party, plan: SumPlan) -> M:
+def of_sum(message: M, sender: Party, plan: SumPlan) -> M:
     """Return a message, or blame its sender if it is of another sum.
 
-    Raises
-    ------
-    UnexpectedMessageError
+    Parameters
+    ----------
+    message, sender
+        What came, and whom to blame for it with an UnexpectedMessageError.
+    plan : SumPlan
+        The plan of this sum.
     """
-    assert isinstance(message, kind)  # the transport has checked it
-    if message.context != plan.context:
-        raise UnexpectedMessageError(sender, f"{kind.__name__} of another sum")
+    if message.label != plan.label:
+        raise UnexpectedMessageError(sender, f"{type(message).__name__} of another sum")
     return message
 
 
 def array_of(array: A, sender: Party, shape: tuple[int, ...], dtype: DTypeLike = np.uint8) -> A:
     """Return an array, or blame its sender for another shape or type.
 
-    Raises
-    ------
-    MalformedMessageError
+    Parameters
+    ----------
+    array, sender
+        What came, and whom to blame for it with a MalformedMessageError.
+    shape, dtype
+        The shape and the type that the array must have.
     """
     if array.shape != shape or array.dtype != dtype:
-        raise MalformedMessageError(
-            sender,
-            f"an array of shape {array.shape} and type {array.dtype}, wanted {shape} "
-            f"and {np.dtype(dtype)}",
-        )
+        came, wanted = f"{array.shape} and type {array.dtype}", f"{shape} and {np.dtype(dtype)}"
+        raise MalformedMessageError(sender, f"an array of shape {came}; expected {wanted}")
     return array
 
 
 def list_of(places: Places, sender: Party, within: Places) -> Places:
-    """Return a list of parties, or blame its sender if it is not ascending, or not `within`.
+    """Return a list of parties, or blame its sender for a wrong one.
 
-    Raises
-    ------
-    MalformedMessageError
+    Parameters
+    ----------
+    places, sender
+        What came, and whom to blame with a MalformedMessageError if it is not ascending.
+    within : ndarray of shape (m,), dtype uint32
+        All who may be in the list.
     """
     if places.ndim != 1 or places.dtype != np.uint32 or np.any(places[1:] <= places[:-1]):
-        raise MalformedMessageError(sender, "a list of parties is not ascending places")
+        raise MalformedMessageError(sender, "a list of parties does not have ascending places")
     if not np.isin(places, within).all():
-        raise MalformedMessageError(sender, "a list names parties who were not in the last one")
+        raise MalformedMessageError(sender, "a list names parties who were not in the last list")
     return places
 
 
@@ -184,5 +189,5 @@ def as_rows(rows: list[bytes], width: int) -> Rows:
 
 
 def places_of(by_place: Iterable[int]) -> Places:
-    """Return places, which come ascending, as an array."""
+    """Return ascending places as an array."""
     return np.fromiter(by_place, np.uint32)

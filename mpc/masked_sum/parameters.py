@@ -2,22 +2,23 @@
 
 A party's *neighbourhood* is itself and k others, k/2 to each side on a circle in random order; t of
 its k + 1 members give back its seeds. Of k/2 neighbours to one side, a hypergeometric number is
-corrupt. What must not happen:
+corrupt. Three things must not happen:
 
 - t - 1 - k/2 or more are corrupt to one side. At least that many are among the survivors, as t of
-  the k + 1 are, whoever is said to have dropped out. With an honest one among them, to each side of
-  each party, all honest survivors are linked by masks, and nothing less than their sum is opened;
-- a party has 2t - (k + 1) corrupt neighbours or more. A server that lies, telling some members that
-  it dropped out and others that it stayed, has t shares of both its seeds then: each kind needs
-  t - c honest members, and the k + 1 - c honest members reveal one kind each. In a circle the
-  first includes this: one side has more than half of them. In the complete graph it is all;
-- fewer than t of the k are left: the sum fails.
+  the k + 1 are, whoever the aggregator says dropped out. If an honest one is among them, to each
+  side of each party, masks link all honest survivors, and nothing less than their sum is revealed.
+- A party has 2t - (k + 1) corrupt neighbours or more. An aggregator that lies, sending some members
+  that it dropped out and others that it stayed, then has t shares of both its seeds: each kind
+  needs t - c honest members, and the k + 1 - c honest members reveal one kind each. In a circle the
+  first condition includes this: one side has more than half of them. In the complete graph this is
+  the only condition.
+- Fewer than t of the k are left: the sum fails.
 
 References
 ----------
 J. H. Bell, K. A. Bonawitz, A. Gascon, T. Lepoint, M. Raykova (2020), Secure single-server
 aggregation with (poly)logarithmic overhead, CCS 2020: section 3.3 and its bounds on "good" graphs,
-there with drop-outs at random and a server that follows the protocol.
+there with drop-outs at random and an aggregator that follows the protocol.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ class Neighbourhood(NamedTuple):
     Attributes
     ----------
     degree : int
-        k: even, or one less than the number of parties (the complete graph).
+        k: even, or the number of parties minus 1 (the complete graph).
     threshold : int
-        t, of a party and its neighbours together; more than half of these.
+        t, of a party and its neighbours together; more than half of them.
     """
 
     degree: int
     threshold: int
 
     def quorum(self, parties: int) -> int:
-        """Return how many of all parties are left at least, if t of each neighbourhood are."""
+        """Return how many parties must be left so that t of each neighbourhood can be."""
         return -(-parties * self.threshold // (self.degree + 1))
 
 
@@ -61,29 +62,36 @@ def smallest_neighbourhood(
     parties : int
         n, at least 2.
     corrupt : int
-        How many parties at most work with the server, which may lie.
+        The most parties that work with the aggregator, which may lie.
     dropped : int
-        How many at most drop out, at random.
+        The most parties that drop out, at random.
     compromise : float, default=2**-40
-        See `compromise_probability`.
+        The largest accepted `compromise_probability`.
     failure : float, default=2**-20
-        See `failure_probability`.
+        The largest accepted `failure_probability`.
 
     Returns
     -------
     neighbourhood : Neighbourhood
-        The complete graph, if no smaller degree will do.
+        The complete graph, if no smaller degree suffices.
 
     Raises
     ------
     ValueError
-        If no threshold will do: 2 t > parties + corrupt and t <= parties - dropped.
+        If no t has 2 t > parties + corrupt and t <= parties - dropped.
+
+    Examples
+    --------
+    >>> smallest_neighbourhood(5, corrupt=1, dropped=1)
+    Neighbourhood(degree=4, threshold=4)
+    >>> smallest_neighbourhood(1000, corrupt=100, dropped=100)
+    Neighbourhood(degree=154, threshold=116)
     """
     for degree in (*range(2, parties - 1, 2), parties - 1):
-        found = _least_safe(parties, degree, corrupt, compromise)
-        if found and failure_probability(parties, found, dropped) <= failure:
-            return found
-    raise ValueError(f"{parties} parties, {corrupt} corrupt, {dropped} dropped: too few are left")
+        neighbourhood = _least_safe(parties, degree, corrupt, compromise)
+        if neighbourhood and failure_probability(parties, neighbourhood, dropped) <= failure:
+            return neighbourhood
+    raise ValueError(f"too few are left of {parties} parties: {corrupt} corrupt, {dropped} dropped")
 
 
 def _least_safe(parties: int, degree: int, corrupt: int, compromise: float) -> Neighbourhood | None:
@@ -101,19 +109,20 @@ def _least_safe(parties: int, degree: int, corrupt: int, compromise: float) -> N
 def compromise_probability(parties: int, neighbourhood: Neighbourhood, corrupt: int) -> float:
     """Bound the probability that some honest party's neighbourhood is not safe.
 
-    Over the draw of one graph, whatever the server then says of who dropped out. A server that
-    chooses among w rosters, each with a graph of its own, has up to w times the probability.
+    The probability is over the draw of one graph, whoever the aggregator then says dropped out. An
+    aggregator that chooses among w rosters, each with its own graph, has up to w times as much.
 
     Parameters
     ----------
-    parties : int
-    neighbourhood : Neighbourhood
+    parties, neighbourhood
+        The number of parties in the plan, their degree and threshold.
     corrupt : int
+        The number of parties that work with the aggregator.
 
     Returns
     -------
     probability : float
-        For the smallest roster that the parties accept. 0 or 1 in the complete graph.
+        For the smallest roster that the parties accept; 0 or 1 in the complete graph.
     """
     degree, threshold = neighbourhood
     if degree == parties - 1:
@@ -127,15 +136,10 @@ def failure_probability(parties: int, neighbourhood: Neighbourhood, dropped: int
 
     Parameters
     ----------
-    parties : int
-    neighbourhood : Neighbourhood
+    parties, neighbourhood
+        As of `compromise_probability`.
     dropped : int
-        How many drop out, at random, in all rounds together.
-
-    Returns
-    -------
-    probability : float
-        0 or 1 in the complete graph.
+        The number of parties that drop out, at random, in all rounds together.
     """
     degree, threshold = neighbourhood
     if parties - dropped < neighbourhood.quorum(parties):
@@ -150,17 +154,15 @@ def at_least(count: int, population: int, marked: int, drawn: int) -> float:
 
     Parameters
     ----------
-    count : int
-    population : int
-        Of how many is drawn, without replacement.
-    marked : int
-        How many of these are marked.
-    drawn : int
+    count, drawn
+        How many of how many draws, without replacement.
+    population, marked
+        How many there are to draw from, and how many of these are marked.
 
-    Returns
-    -------
-    probability : float
-        Computed in integers, rounded once.
+    Examples
+    --------
+    >>> at_least(1, population=4, marked=2, drawn=2)  # 5 of 6 pairs
+    0.8333333333333334
     """
     first, last = max(count, 0, drawn + marked - population), min(marked, drawn)
     if first > last:

@@ -1,4 +1,4 @@
-"""What all parties of a sum know beforehand."""
+"""What all parties of a sum know before it starts."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class SumPlan:
     Parameters
     ----------
     name : bytes
-        Names this sum: never used for another.
+        Names this sum; no other sum may have the name.
     signing_keys : mapping of Party to bytes
-        The long-term Ed25519 public key of every party that is asked. They must reach each party
-        by another way than the server of the sum.
+        The long-term Ed25519 public key of every party. They must reach each party by another way
+        than the aggregator of the sum.
     length : int
-        Elements of each vector.
+        The number of elements of each vector.
     bound : int
         The largest absolute value of an element.
     neighbourhood : Neighbourhood
-        See `smallest_neighbourhood`.
+        The number of neighbours and the threshold; see `smallest_neighbourhood`.
 
     Raises
     ------
     ValueError
-        If there are fewer than two parties, or two with one signing key, no ring for the sum, or
-        the neighbourhood is none.
+        If there are fewer than two parties, two parties have one signing key, no ring holds the
+        sum, or the neighbourhood does not fit the number of parties.
     """
 
     name: bytes
@@ -49,27 +49,25 @@ class SumPlan:
     def __post_init__(self) -> None:
         count, (degree, threshold) = len(self.signing_keys), self.neighbourhood
         if count < 2:
-            raise ValueError(f"{count} parties: the sum of two at least is wanted")
+            raise ValueError(f"a sum must have at least two parties, got {count}")
         if degree != count - 1 and not (degree % 2 == 0 and 2 <= degree < count):
-            raise ValueError(
-                f"{degree} neighbours of {count} parties: all others, or an even number"
-            )
+            raise ValueError(f"degree must be {count - 1} or an even number below it, got {degree}")
         if not (degree + 1) / 2 < threshold <= degree + 1:
             raise ValueError(
-                f"threshold {threshold}: more than half of the {degree + 1} of a neighbourhood "
-                "is wanted, or a server could have both seeds of a party"
+                f"threshold must be more than half of the {degree + 1} of a neighbourhood and at "
+                f"most all, or the aggregator could have both seeds of a party, got {threshold}"
             )
         if self.length < 0 or self.bound < 0 or 2 * self.largest >= 2**64:
-            raise ValueError(f"length {self.length}, bound {self.bound}: no ring holds such sums")
+            raise ValueError(f"no ring holds sums of length {self.length} and bound {self.bound}")
         self._check_keys()
 
     def _check_keys(self) -> None:
-        """Check that no party could sign for another: one would be two of a quorum."""
+        """Check that no party can sign for another: it would count twice in a quorum."""
         owners: dict[bytes, Party] = {}
         for party in self.parties:
             first = owners.setdefault(self.signing_keys[party], party)
             if first != party:
-                raise ValueError(f"{first} and {party} have one signing key: each needs its own")
+                raise ValueError(f"{first} and {party} have the same signing key")
 
     @property
     def largest(self) -> int:
@@ -83,7 +81,7 @@ class SumPlan:
 
     @cached_property
     def parties(self) -> tuple[Party, ...]:
-        """All who are asked, sorted: a party's place is its place here."""
+        """All parties, sorted: a party's place is its index here."""
         return tuple(sorted(self.signing_keys))
 
     def place(self, party: Party) -> int:
@@ -96,12 +94,12 @@ class SumPlan:
 
     @property
     def quorum(self) -> int:
-        """How many must be left after each round."""
+        """The number of parties that must be left after each round."""
         return self.neighbourhood.quorum(len(self.signing_keys))
 
     @cached_property
-    def context(self) -> bytes:
-        """A digest of all of this: in every message, signature and label."""
+    def label(self) -> bytes:
+        """A digest of the plan: in every message, signature and label."""
         parts: list[bytes | int] = [self.name, self.length, self.bound, *self.neighbourhood]
         for party in self.parties:
             parts += [party.encode(), self.signing_keys[party]]
@@ -110,20 +108,16 @@ class SumPlan:
     def encode(self, values: NDArray[np.integer]) -> Elements:
         """Return a party's vector as elements of the ring.
 
-        Raises
-        ------
-        ValueError
-            If it has another shape, is not of integers, or exceeds the bound: the sum could wrap.
+        Raise a ValueError if it has another shape, is not of integers, or exceeds the bound: the
+        sum could wrap.
         """
         if values.shape != (self.length,) or not np.issubdtype(values.dtype, np.integer):
-            raise ValueError(
-                f"an array of shape {values.shape} and type {values.dtype}: "
-                f"({self.length},) and integers are wanted"
-            )
+            given = f"shape {values.shape} and type {values.dtype}"
+            raise ValueError(f"a vector must be integers of shape ({self.length},), got {given}")
         if values.size and not -self.bound <= int(values.min()) <= int(values.max()) <= self.bound:
-            raise ValueError(f"a value beyond the bound: -{self.bound} to {self.bound} is wanted")
+            raise ValueError(f"values must be from -{self.bound} to {self.bound} (the bound)")
         return values.astype(self.ring.dtype)
 
     def decode(self, elements: Elements) -> NDArray[np.int64]:
-        """Return elements of the ring as the integers nearest to zero that they stand for."""
+        """Return the integers nearest to zero that elements of the ring represent."""
         return elements.view(f"i{self.ring.dtype.itemsize}").astype(np.int64)

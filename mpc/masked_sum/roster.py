@@ -18,13 +18,14 @@ from mpc.signing import SIGNATURE_BYTES, is_signed
 
 
 class Circle:
-    """Who is whose neighbour: the roster in a circle, k/2 to each side (all, if there are few).
+    """Who is whose neighbour: the roster in a circle, k/2 to each side (or all, in a small roster).
 
     Parameters
     ----------
     places : ndarray of shape (n,), dtype uint32
         The roster.
     neighbourhood : Neighbourhood
+        The number of neighbours and the threshold.
     seed : bytes
         The digest of the roster, from which the order of the circle is expanded.
     """
@@ -47,7 +48,7 @@ class Circle:
         return ascending
 
     def short(self, of: Places, left: Places) -> Places:
-        """Return those `of` whose neighbourhoods have fewer than the threshold `left`."""
+        """Return those `of` in whose neighbourhoods fewer than the threshold are `left`."""
         present = np.isin(self._order, left)
         members = np.full(len(present), present.sum())
         if not self._is_complete:
@@ -62,19 +63,21 @@ class Circle:
 
 
 class Roster:
-    """The keys that the server told of, and what follows from them.
+    """The keys that the aggregator relayed, and what follows from them.
 
     Parameters
     ----------
     plan : SumPlan
+        The plan of the sum.
     message : Keys
+        What the aggregator sent.
     sender : Party
-        Who told it, to be blamed for it.
+        Whom to blame for it.
 
     Raises
     ------
     MalformedMessageError, PartyGoneError
-        If it is no list of parties and keys, or too few are in it.
+        If it is not a list of parties and keys, or has too few parties.
     """
 
     def __init__(self, plan: SumPlan, message: Keys, sender: Party) -> None:
@@ -87,21 +90,22 @@ class Roster:
         if len(self.places) < plan.quorum:
             self._refuse(np.setdiff1d(everybody, self.places), self.places, everybody[:0])
         self._rows = {place: row for row, place in enumerate(self.places.tolist())}
-        self.digest = label("roster", plan.context, self.places.tobytes(), self.keys.tobytes())
+        self.digest = label("roster", plan.label, self.places.tobytes(), self.keys.tobytes())
         self.circle = Circle(self.places, plan.neighbourhood, self.digest)
 
     def mask_key(self, place: int) -> bytes:
-        """Return the public key that a party agrees on masks with."""
+        """Return the public key with which others agree on masks with a party."""
         return self.keys[self._rows[place], :KEY_BYTES].tobytes()
 
     def seal_key(self, place: int) -> bytes:
-        """Return the public key that shares are sealed for a party with."""
+        """Return the public key with which others seal shares for a party."""
         return self.keys[self._rows[place], KEY_BYTES:].tobytes()
 
     def check_keys(self, places: Iterable[int], sender: Party) -> None:
-        """Check that parties signed their keys, and that no two have a key in common.
+        """Check that parties signed their keys, and that no two have the same key.
 
-        A neighbour with the key of another would have the other's mask, and could cancel it.
+        A neighbour with the key of another neighbour would know the other's mask and could cancel
+        it.
         """
         own: dict[bytes, Party] = {}
         for place in places:
@@ -109,7 +113,7 @@ class Roster:
             both = self.mask_key(place), self.seal_key(place)
             name = keys_label(self.plan, party, b"".join(both))
             if not is_signed(name, signature.tobytes(), self.plan.signing_keys[party]):
-                raise FaultyPartyError(sender, f"told keys of {party} that {party} did not sign")
+                raise FaultyPartyError(sender, f"sent keys of {party} that {party} did not sign")
             for key in both:
                 if own.setdefault(key, party) != party:
                     raise UnknownFaultyPartyError((own[key], party), "advertised the same key")
@@ -117,29 +121,39 @@ class Roster:
     def check_left(self, of: Places, left: Places) -> None:
         """Check that a quorum is left, and of each party `of` the threshold of its neighbourhood.
 
-        Raises
-        ------
-        PartyGoneError
-            Naming the gone, and who is short of neighbours.
+        Raise a PartyGoneError if too few are left; it names the parties that are gone, and who has
+        too few neighbours.
         """
         short = self.circle.short(of, left)
         if len(left) < self.plan.quorum or len(short):
             self._refuse(np.setdiff1d(self.places, left), left, short)
 
     def _refuse(self, gone: Places, left: Places, short: Places) -> None:
-        reason = f"gone; {len(left)} are left, {self.plan.quorum} are wanted"
+        reason = f"gone; {len(left)} are left, the sum needs {self.plan.quorum}"
         if len(short):
-            wanted = self.plan.neighbourhood.threshold
+            threshold = self.plan.neighbourhood.threshold
             names = ", ".join(self.plan.parties_at(short))
-            reason += f", {wanted} of each neighbourhood: {names} has fewer"
+            reason += f", {threshold} of each neighbourhood: {names} has fewer"
         raise PartyGoneError(self.plan.parties_at(gone), reason)
 
 
 def keys_label(plan: SumPlan, party: Party, keys: bytes) -> bytes:
-    """Return what a party signs of its keys."""
-    return label("sum keys", plan.context, party, keys)
+    """Return what a party signs to advertise its keys.
+
+    Parameters
+    ----------
+    plan, party, keys
+        The plan of the sum, the party, and both its public keys.
+    """
+    return label("sum keys", plan.label, party, keys)
 
 
 def transcript(roster: Roster, sharers: Places, survivors: Places) -> bytes:
-    """Return what survivors sign: all that the server told them."""
+    """Return what survivors sign: everything that the aggregator sent to all.
+
+    Parameters
+    ----------
+    roster, sharers, survivors
+        Who advertised keys, who shared seeds, and whose vectors arrived.
+    """
     return label("sum survivors", roster.digest, sharers.tobytes(), survivors.tobytes())

@@ -1,7 +1,7 @@
-"""A party's seeds, shared with its neighbourhood: sealed, and told apart by digests.
+"""A party's seeds, shared with its neighbourhood: sealed, and identified by digests.
 
-The server keeps the digests of all shares. Who reveals a share that it was not given is named, and
-who gave shares that are none of its key is, too.
+The aggregator keeps the digests of all shares. Errors name a party that reveals a share that it did
+not receive, and a party that shared out anything but its key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NONCE_BYTES = 12
 
 
 class SeedShares(NamedTuple):
-    """One member's shares of a party's two seeds: it reveals one of them, never both."""
+    """One member's shares of a party's two seeds: the member reveals one of them, never both."""
 
     key: bytes
     self_mask: bytes
@@ -32,7 +32,7 @@ class SeedShares(NamedTuple):
 
     @property
     def digests(self) -> bytes:
-        """The digests of both: shares are uniform, so these hide them."""
+        """The digests of both shares; they hide them, since shares are uniform."""
         return b"".join(map(digest_of, self))
 
 
@@ -44,7 +44,15 @@ def digest_of(share: bytes) -> bytes:
 def split_seeds(
     key: bytes, self_mask: bytes, threshold: int, places: list[int], randomness: Randomness
 ) -> list[SeedShares]:
-    """Share both seeds out to the parties at some places."""
+    """Share both seeds out to the parties at some places.
+
+    Parameters
+    ----------
+    key, self_mask : bytes
+        The seeds of the mask key and of the self-mask.
+    threshold, places, randomness
+        As of `mpc.shamir.split`, with places from 0 on.
+    """
     numbers = [place + 1 for place in places]
     halves = []
     for seed in (key, self_mask):
@@ -54,45 +62,50 @@ def split_seeds(
 
 
 def agree(pair: KeyPair, public: bytes, purpose: str, peer: Party) -> StreamKey:
-    """Agree on a key, or blame the peer for a public key that gives none.
+    """Agree on a key, or blame the peer for an invalid public key.
 
-    Raises
-    ------
-    MalformedMessageError
+    Parameters
+    ----------
+    pair, public, purpose
+        This party's keys, the peer's public key, and what the agreed key is for.
+    peer : Party
+        Whom to blame, with a MalformedMessageError.
     """
     try:
         return pair.agree(public, purpose)
     except ValueError:
-        raise MalformedMessageError(peer, f"a public key for {purpose} that gives no key") from None
+        raise MalformedMessageError(peer, f"an invalid public key for {purpose}") from None
 
 
 class Envelope(NamedTuple):
     """From whom, to whom, in which sum: what a sealed message is bound to.
 
-    The key belongs to one sum and two parties, each of whom seals one message: the nonce, from the
-    envelope, tells them apart.
+    The key belongs to one sum and two parties. Each of them seals one message, and the two nonces,
+    which come from the envelopes, differ.
     """
 
-    context: bytes
+    label: bytes
     sender: Party
     receiver: Party
 
     def seal(self, key: StreamKey, shares: SeedShares) -> bytes:
         """Seal shares (ChaCha20-Poly1305, RFC 8439)."""
-        name = label("seal", *self)
-        return ChaCha20Poly1305(key.secret).encrypt(name[:NONCE_BYTES], b"".join(shares), name)
+        bound = label("seal", *self)
+        return ChaCha20Poly1305(key.secret).encrypt(bound[:NONCE_BYTES], b"".join(shares), bound)
 
     def open(self, key: StreamKey, sealed: bytes, digests: bytes, relay: Party) -> SeedShares:
-        """Open shares that must have these digests, as `relay` handed them on.
+        """Open shares, or blame their sender and the relay: one of them is at fault.
 
-        Raises
-        ------
-        UnknownFaultyPartyError
-            If the shares do not open, or have other digests: the sender or the relay is at fault.
+        Parameters
+        ----------
+        key : StreamKey
+            What the two parties agreed on.
+        sealed, digests, relay
+            What the relay sent; an UnknownFaultyPartyError if it does not open, or does not match.
         """
-        name = label("seal", *self)
+        bound = label("seal", *self)
         try:
-            both = ChaCha20Poly1305(key.secret).decrypt(name[:NONCE_BYTES], sealed, name)
+            both = ChaCha20Poly1305(key.secret).decrypt(bound[:NONCE_BYTES], sealed, bound)
         except InvalidTag:
             reason = f"shares of {self.sender} are not sealed for this sum and receiver"
             raise UnknownFaultyPartyError((self.sender, relay), reason) from None
@@ -104,13 +117,8 @@ class Envelope(NamedTuple):
 
 
 def seed_of(shares: Mapping[int, int], party: Party) -> bytes:
-    """Recover a seed, or blame the party that shared it out if it is none.
-
-    Raises
-    ------
-    ProtocolError
-    """
+    """Recover a seed, or blame the party that shared out something else (ProtocolError)."""
     try:
         return recover(shares).to_bytes(KEY_BYTES, "big")
-    except (ValueError, OverflowError):  # a share, or the secret, beyond what it can be
-        raise FaultyPartyError(party, "shared out what is no seed") from None
+    except (ValueError, OverflowError):  # a share, or the secret, is out of range
+        raise FaultyPartyError(party, "shared out a number that is not a seed") from None

@@ -1,8 +1,8 @@
 """Contingency tables over columns of several parties: mask once, count many.
 
-Sites P, Q, R hold categorical columns of the same n records; a dealer, who holds nothing, shares a
-key with each of them. X is the 0/1 matrix of a column's states (all but the first), A its mask.
-A *term* is a product of columns, record by record: X_g (x) X_h.
+Sites P, Q, R hold categorical columns of the same n records; a dealer, who holds no data, shares a
+key with each of them. X is the 0/1 matrix of a column's states (except the first), A its mask. A
+*term* is a product of columns, record by record: X_g (x) X_h. `plan` starts with an example.
 
     Commit    P -> sites       Xhat = X + A                                `mpc.commitments`
     Extend    s -> R           -A_s(L) (x) Zhat + D_s + A_s(T)             T = L (x) Z, Z at R
@@ -13,18 +13,21 @@ A *term* is a product of columns, record by record: X_g (x) X_h.
               dealer -> R      C_R = sum_{s != R} A_s(L)^T A_R(Z) - sum_{s != R} C_s
     Open      s -> analyst     the sum of its parts + a zero share
 
-A term's mask is the sum of its holders' A_s; A_s, D_s and C_s are streams under the key that s
-shares with the dealer, each under a label that names the study, the query and the operands. A query
-has a number, and ids of commitments are drawn anew: no stream is used a second time.
-A term over one site is multiplied there and sent like a commitment. A column of several holders
-(a hybrid split) is the sum of their matrices, and so is its mask.
+Files in this order: `plan`, `masks` (streams), `messages`, `block` (extend and multiply), `site`,
+`dealer`, `basis` (cells).
 
-Security: honest-but-curious. Against the analyst and all sites but one, the messages of the one
-are simulated from the opened tables; against the dealer alone, everything is. The dealer and one
-site together read every column.
-Leakage: the opened tables to the analyst; n, the number of states and which tables are asked, to
+A term's mask is the sum of its holders' A_s. A_s, D_s and C_s are streams under the key that s
+shares with the dealer, each under a label that names the study, the query and the operands. Every
+query has a new number, and every commitment new random ids: no stream is used twice. A term over
+one site is multiplied there and sent like a commitment. A column of several holders (a hybrid
+split) is the sum of their matrices, and so is its mask.
+
+Security: honest-but-curious. Against the analyst and all sites except one, the messages of this
+site are simulated from the revealed tables; against the dealer alone, everything is. The dealer and
+one site together read every column.
+Leakage: the revealed tables to the analyst; n, the number of states and which tables are asked, to
 all. Cost: a commitment, n x columns elements to each site, once; a term over several sites, n x
-columns from the dealer, from each holder, and from R to each site that counts with it; a table,
+columns from the dealer, from each holder, and from R to each site that multiplies by it; a table,
 its cells. Rounds: `Plan.rounds`, whatever the number of tables.
 """
 
@@ -32,10 +35,4 @@ from mpc.masked_tables.dealer import deal_tables
 from mpc.masked_tables.plan import Group, Plan
 from mpc.masked_tables.site import count_tables, open_tables
 
-__all__ = [
-    "Group",
-    "Plan",
-    "count_tables",
-    "deal_tables",
-    "open_tables",
-]
+__all__ = ["Group", "Plan", "count_tables", "deal_tables", "open_tables"]

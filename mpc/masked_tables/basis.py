@@ -1,8 +1,8 @@
 """Tables in the basis 1, e_1 .. e_w of each column, and the way back to its w + 1 states.
 
-Columns are committed without the indicator of their first code; as all indicators add up to 1, a
+Columns are committed without the indicator of their first code. Since all indicators add up to 1, a
 table over all codes is a linear function of one in this basis. Shares are linear too: each site
-takes its own shares back, and leaves out the cells that are not to be opened.
+converts its own shares, and leaves out the cells that are not revealed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from mpc.ring import Elements
 
 
 def table_shares(plan: Plan, products: Elements, sums: Elements, ones: int) -> Elements:
-    """Turn shares of products into shares of the cells to be opened.
+    """Convert shares of products into shares of the cells that the plan reveals.
 
     Parameters
     ----------
     plan : Plan
+        The plan of the query.
     products : ndarray of shape (plan.height, columns of the study)
         Shares of each left term's inner products with each column.
     sums : ndarray of shape (plan.height + columns of the study,)
@@ -70,7 +71,7 @@ def _in_basis(plan: Plan, group: Group, products: Elements, sums: Elements, ones
 
 
 def _last_axis(plan: Plan, group: Group, table: Elements) -> Elements:
-    """Give each last operand its first state, and leave out its missing one if it is hidden."""
+    """Add the first state of each last operand, and leave out its missing state if it is hidden."""
     widths = np.array([plan.commitments.operands[z].width for z in group.lasts])
     starts = np.cumsum([0, *widths[:-1]])
     columns = table[..., 1:]
@@ -80,13 +81,13 @@ def _last_axis(plan: Plan, group: Group, table: Elements) -> Elements:
 
 
 def _shown(plan: Plan, lasts: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Tell which states of the last operands are opened."""
+    """Return which states of the last operands are revealed."""
     full = [plan.commitments.operands[z].width + 1 for z in lasts]
     return np.concatenate([np.arange(f) < plan.states(z) for f, z in zip(full, lasts, strict=True)])
 
 
 def tables_of(plan: Plan, cells: Elements) -> list[NDArray[np.int64]]:
-    """Cut opened cells into tables.
+    """Cut revealed cells into tables.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """The dealer's program: corrections for what the sites' masks add to extensions and products.
 
-The dealer holds no data and is sent none. Its messages are functions of the streams that it shares
-with the sites, under labels that the public plan gives: for one plan they are always the same.
+The dealer holds no data and receives none. Its messages are functions of the streams that it
+shares with the sites, under labels that follow from the public plan: the same for the same plan.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mpc.masked_tables.messages import Correction, Part
 from mpc.masked_tables.plan import Plan, Step
 from mpc.randomness import Stream
 from mpc.ring import Elements
-from mpc.rounds import Message, Party, Program, Round
+from mpc.rounds import Message, Party, Program, send
 
 
 def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
@@ -25,20 +25,21 @@ def deal_tables(keys: Mapping[Party, Stream], plan: Plan) -> Program[None]:
     Parameters
     ----------
     keys : mapping of Party to Stream
-        Shared with each site.
+        The keys that the dealer shares with each site.
     plan : Plan
+        The plan of the query.
     """
-    masks = {s: Masks(plan.commitments, key, plan.selection, plan.name) for s, key in keys.items()}
+    masks = {s: Masks(plan.commitments, key, plan.selection, plan.label) for s, key in keys.items()}
     columns = int(plan.commitments.offsets[-1])
     products = {s: np.zeros((plan.height, columns), plan.commitments.ring.dtype) for s in masks}
-    for number in plan.selection.blocks:
-        block = MaskBlock(plan, masks, number)
+    for index in plan.selection.blocks:
+        block = MaskBlock(plan, masks, index)
         for step in plan.steps:
-            yield Round(block.corrections(step), {})
+            yield from send(block.corrections(step))
         block.add_products(products)
     total = sum(products.values(), start=np.zeros((), plan.commitments.ring.dtype))
     outbox = {site: _correction(plan, masks, total, site) for site in plan.parties}
-    yield Round({site: message for site, message in outbox.items() if message.values.size}, {})
+    yield from send({site: message for site, message in outbox.items() if message.values.size})
 
 
 class MaskBlock:
@@ -50,7 +51,7 @@ class MaskBlock:
         self._known: dict[tuple[Party, Term], Elements] = {}
 
     def mask(self, term: Term, without: Party) -> Elements:
-        """Return the sum of all masks of a term but one site's: shape (width, rows)."""
+        """Return the sum of all masks of a term except one site's: shape (width, rows)."""
         sites = [site for site in self.plan.commitments.holders(term) if site != without]
         if not sites:
             shape = (self.plan.commitments.width(term), self.plan.selection.rows(self.block))
@@ -67,12 +68,12 @@ class MaskBlock:
         return self._known[site, term]
 
     def corrections(self, step: Step) -> Mapping[Party, Message]:
-        """Return what a round of extension wants from the dealer."""
+        """Return the dealer's messages in a round of extension."""
         dealt = {
             to: ts for (sender, to), ts in step.items() if sender == self.plan.commitments.dealer
         }
         return {
-            to: Part(np.concatenate([self._correction(t) for t in ts]), self.plan.name)
+            to: Part(np.concatenate([self._correction(t) for t in ts]), self.plan.label)
             for to, ts in dealt.items()
         }
 
@@ -87,7 +88,7 @@ class MaskBlock:
             total += self.ring.kron(self.mask(left, without=site), self.mask_of(site, right))
         for site in commitments.holders(term):
             if site != commitments.lead(term):
-                total -= self.masks[site].split(term, self.block)
+                total -= self.masks[site].correction(term, self.block)
         return self.ring.reduce(total)
 
     def add_products(self, products: Mapping[Party, Elements]) -> None:
@@ -108,7 +109,7 @@ class MaskBlock:
 def _correction(
     plan: Plan, masks: Mapping[Party, Masks], products: Elements, lead: Party
 ) -> Correction:
-    """Return the lead's part of the correction: the products of masks less the others' parts."""
+    """Return the lead's part of the correction: the products of masks minus the others' parts."""
     terms, lasts = plan.dealt_to(lead), plan.rights_at(lead)
     rows = []
     for term in terms:
@@ -118,7 +119,7 @@ def _correction(
             held = [z for z in lasts if site in {*holders, *plan.commitments.operands[z].holders}]
             if site != lead and held:
                 columns = plan.columns(held)
-                row[:, columns] -= masks[site].table_split(term)[:, columns]
+                row[:, columns] -= masks[site].table_correction(term)[:, columns]
         rows.append(row[:, plan.columns(lasts)])
     values = np.concatenate(rows) if rows else np.zeros((0, 0), products.dtype)
-    return Correction(plan.commitments.ring.reduce(values), plan.name)
+    return Correction(plan.commitments.ring.reduce(values), plan.label)

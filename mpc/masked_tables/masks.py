@@ -22,11 +22,13 @@ class Masks:
     Parameters
     ----------
     commitments : Commitments
+        What all parties know of the columns.
     key : Stream
-        Shared by the site and the dealer alone.
+        The key that only the site and the dealer share.
     selection : Selection
-    query : bytes
-        The name of the plan that they are for; committed columns have masks of their own.
+        The records that the query counts.
+    query : bytes, default=b""
+        The label of the plan; the masks of committed columns do not depend on it.
     """
 
     commitments: Commitments
@@ -45,26 +47,23 @@ class Masks:
             return self.selection.gather(lambda at: self.committed(term[0], at), block)
         return self._extension("remask", term, block)
 
-    def split(self, term: Term, block: int) -> Elements:
-        """Return the site's part of the correction of an extension: shape (width, rows)."""
+    def correction(self, term: Term, block: int) -> Elements:
+        """Return D_s, the site's part of the correction of an extension: shape (width, rows)."""
         return self._extension("extend", term, block)
 
-    def table_split(self, term: Term) -> Elements:
-        """Return the site's part of the correction of a term's products with all columns.
+    def table_correction(self, term: Term) -> Elements:
+        """Return C_s, the site's part of the correction of a term's products with all columns.
 
-        Returns
-        -------
-        part : ndarray of shape (width, columns of the study)
+        Its shape is (width of the term, columns of the study).
         """
         shape = self.commitments.width(term), int(self.commitments.offsets[-1])
-        return self.key.elements(self.commitments.ring, self._name("table", term), shape)
+        return self.key.elements(self.commitments.ring, self._label("table", term), shape)
 
     def _extension(self, purpose: str, term: Term, block: int) -> Elements:
         width = self.commitments.width(term)
         shape = (width, self.selection.rows(block))
         start = block * self.commitments.block_rows * width
-        return self.key.elements(self.commitments.ring, self._name(purpose, term), shape, start)
+        return self.key.elements(self.commitments.ring, self._label(purpose, term), shape, start)
 
-    def _name(self, purpose: str, term: Term) -> bytes:
-        places = np.array(term, "<u4").tobytes()
-        return label(purpose, self.query, places)
+    def _label(self, purpose: str, term: Term) -> bytes:
+        return label(purpose, self.query, np.array(term, "<u4").tobytes())

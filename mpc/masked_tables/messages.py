@@ -1,4 +1,4 @@
-"""The messages between sites, and from the dealer: elements that say what they are for."""
+"""The messages between sites, and from the dealer: elements for one query."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mpc.labelled import Labelled
 
 @dataclass(frozen=True, slots=True)
 class Masked(Labelled):
-    """Terms under their masks, put together."""
+    """Complete terms under their masks."""
 
     kind: ClassVar[str] = "masked"
 
 
 @dataclass(frozen=True, slots=True)
 class Part(Labelled):
-    """A holder's or the dealer's part of terms that another site puts together."""
+    """A holder's or the dealer's part of terms that another site adds up."""
 
     kind: ClassVar[str] = "part"
 

@@ -1,6 +1,49 @@
-"""From tables asked to messages: which terms are extended where, and who sends what to whom.
+"""From a query to messages: which terms are extended where, and who sends what to whom.
 
-Pure public combinatorics: every party makes the same plan from the same query.
+Every party makes the same plan from the same public query.
+
+Examples
+--------
+Sites P, Q and R each hold a column of two states, of the same four records. The analyst asks how
+often each combination of states occurs. P's and Q's columns are the prefix, R's is the last.
+
+>>> from mpc.commitments import Operand
+>>> from mpc.ring import Ring
+>>> columns = tuple(Operand(name.encode(), 1, (name,)) for name in "PQR")
+>>> commitments = Commitments(b"an example", Ring(4), 4, columns)
+>>> plan = Plan(commitments, (Group(prefix=(0, 1), lasts=(2,)),), Selection(commitments))
+
+R multiplies its column by P's column, by Q's, and by their product, the term (0, 1). P and the
+dealer send Q their parts of this term; Q adds them up and sends the masked term to R.
+
+>>> plan.lefts
+((0,), (1,), (0, 1))
+>>> plan.steps
+({('dealer', 'Q'): [(0, 1)], ('P', 'Q'): [(0, 1)]}, {('Q', 'R'): [(0, 1)]})
+>>> plan.cells, plan.rounds  # 2 * 2 * 2; two steps, the correction, the shares
+(8, 4)
+
+With numbers, modulo 16. Commit: each site sends its column under its mask.
+
+>>> x, y, z = np.array([1, 0, 1, 1]), np.array([1, 1, 0, 1]), np.array([0, 1, 1, 1])
+>>> a, b, c = np.array([5, 9, 2, 14]), np.array([3, 8, 1, 7]), np.array([6, 0, 4, 12])
+>>> xhat, yhat, zhat = (x + a) % 16, (y + b) % 16, (z + c) % 16
+
+Extend: the term's masks t_P, t_Q and P's part of the correction, d, are streams too.
+
+>>> t_P, t_Q, d = np.array([1, 2, 3, 4]), np.array([7, 7, 0, 9]), np.array([4, 11, 8, 2])
+>>> from_P, from_dealer = (-a * yhat + d + t_P) % 16, (a * b - d) % 16
+>>> that = (xhat * y + from_P + from_dealer + t_Q) % 16  # Q's result
+>>> (that - t_P - t_Q) % 16  # x y, which nobody computes
+array([1, 0, 0, 1])
+
+Table: the shares of the number of records with x = y = z = 1; P and Q add their streams.
+
+>>> c_P, c_Q = 13, 6
+>>> of_P, of_Q = (-t_P @ zhat + c_P) % 16, (-t_Q @ zhat + c_Q) % 16
+>>> of_R = (that @ z + (t_P + t_Q) @ c - c_P - c_Q) % 16  # the dealer sends all but that @ z
+>>> int((of_P + of_Q + of_R) % 16), int((x * y) @ z)
+(1, 1)
 """
 
 from __future__ import annotations
@@ -22,9 +65,9 @@ Step: TypeAlias = dict[tuple[Party, Party], list[Term]]  # (sender, receiver) ->
 
 
 class Group(NamedTuple):
-    """The tables of one prefix with each of several last operands; the prefix's own if none.
+    """The tables of one prefix with each of several last operands; without any, the prefix's table.
 
-    A table's axes are the prefix's operands in the order given, then the last.
+    A table's axes are the prefix's operands in the order given, then the last operand.
     """
 
     prefix: tuple[int, ...]
@@ -52,18 +95,21 @@ class Plan:
     Parameters
     ----------
     commitments : Commitments
+        What all parties know of the columns.
     groups : sequence of Group
+        The tables.
     selection : Selection
-    missing : bool
-        Whether cells of missing values are opened too.
-    number : int
-        Of the query, ascending: masks are for one query. A site that was sent other columns when it
-        used a mask again would send a difference in which its own masks stand in the clear.
+        The records that are counted.
+    missing : bool, default=False
+        Whether the cells of missing values are revealed too.
+    number : int, default=0
+        The number of the query, ascending: masks are for one query. A site that uses a mask again
+        on other columns would send a difference that shows its own masks.
 
     Raises
     ------
     ValueError
-        If an operand stands twice in a table or is unknown, or several operands without a last.
+        If an operand appears twice in a table or is unknown, or a group is not valid.
     """
 
     commitments: Commitments
@@ -83,91 +129,46 @@ class Plan:
     def _check(self, group: Group) -> None:
         known = range(len(self.commitments.operands))
         if not all(i in known for i in (*group.prefix, *group.lasts)):
-            raise ValueError(f"an operand in {group} that was not committed")
+            raise ValueError(f"an operand of {group} was not committed")
         twice = len(set(group.prefix)) < len(group.prefix) or set(group.prefix) & set(group.lasts)
         if not group.prefix or twice or len(set(group.lasts)) < len(group.lasts):
-            raise ValueError(f"an operand twice, or none, in {group}")
+            raise ValueError(f"a group must have a prefix, and operands only once, got {group}")
         if len(group.prefix) > 1 and not group.lasts:
-            raise ValueError(f"a table of several operands needs a last one: {group}")
+            raise ValueError(f"a table of several operands must have a last one, got {group}")
         if not all(self.commitments.operands[i].narrow for i in (*group.prefix, *group.lasts)):
-            raise ValueError(f"an operand in {group} that is committed without indicators")
+            raise ValueError(f"an operand of {group} is committed without indicators")
 
     def lead_of(self, place: int) -> Party:
-        """Return the site that counts with an operand as the last: its first holder."""
+        """Return the site that multiplies by an operand as the last: its first holder."""
         return self.commitments.operands[place].holders[0]
-
-    # ---- what is multiplied ----------------------------------------------------------------------
 
     @cached_property
     def parties(self) -> tuple[Party, ...]:
-        """The sites that hold an operand of a table, sorted: those that take part."""
+        """The sites that take part, sorted: those that hold an operand of a table."""
         asked = {i for group in self.groups for i in (*group.prefix, *group.lasts)}
         return tuple(sorted({h for i in asked for h in self.commitments.operands[i].holders}))
 
     @cached_property
     def lefts(self) -> tuple[Term, ...]:
-        """All terms that stand on the left of a product, in order."""
+        """All terms that are the left factor of a product, in order."""
         return tuple(sorted(self._leads, key=lambda term: (len(term), term)))
 
     @cached_property
-    def rows(self) -> dict[Term, slice]:
-        """Where each left term's columns lie in the stacked products."""
-        ends = np.cumsum([0, *(self.commitments.width(t) for t in self.lefts)])
-        return {
-            t: slice(int(a), int(b)) for t, a, b in zip(self.lefts, ends, ends[1:], strict=False)
-        }
-
-    @cached_property
-    def height(self) -> int:
-        """The number of columns of all left terms."""
-        return sum(self.commitments.width(t) for t in self.lefts)
-
-    @cached_property
     def rights(self) -> tuple[int, ...]:
-        """All operands that stand last in a table, in order."""
+        """All operands that are the last of a table, in order."""
         return tuple(sorted({z for group in self.groups for z in group.lasts}))
 
-    def columns(self, places: Iterable[int]) -> NDArray[np.intp]:
-        """Return the columns of some operands among all columns of the study."""
-        offsets, chosen = self.commitments.offsets, np.array(list(places), np.intp)
-        return _ranges(offsets[chosen], offsets[chosen + 1])
+    @property
+    def rounds(self) -> int:
+        """The rounds of the query: the steps for each block, the correction, the shares."""
+        dealt = any(self.dealt_to(site) for site in self.parties)
+        return len(self.steps) * len(self.selection.blocks) + dealt + 1
 
-    def lefts_at(self, lead: Party) -> list[Term]:
-        """Return the left terms that are multiplied with a last operand led by `lead`."""
-        return self._lefts_by_lead.get(lead, [])
-
-    @cached_property
-    def _lefts_by_lead(self) -> dict[Party, list[Term]]:
-        leads = {lead for found in self._leads.values() for lead in found}
-        return {lead: [t for t in self.lefts if lead in self._leads[t]] for lead in leads}
-
-    def rows_of(self, terms: Iterable[Term]) -> NDArray[np.intp]:
-        """Return the stacked rows of some terms."""
-        rows = [self.rows[t] for t in terms]
-        starts, stops = ([row.start for row in rows], [row.stop for row in rows])
-        return _ranges(np.array(starts, np.intp), np.array(stops, np.intp))
-
-    def dealt_to(self, lead: Party) -> list[Term]:
-        """Return the left terms whose products at `lead` need a correction from the dealer."""
-        shared = self._sharers(lead)
-        return [t for t in self.lefts_at(lead) if {*self.commitments.holders(t), *shared} != {lead}]
-
-    def rights_at(self, lead: Party) -> list[int]:
-        """Return the last operands that `lead` counts with."""
-        return self._rights_by_lead.get(lead, [])
-
-    @cached_property
-    def _rights_by_lead(self) -> dict[Party, list[int]]:
-        found: dict[Party, list[int]] = {}
-        for z in self.rights:
-            found.setdefault(self.lead_of(z), []).append(z)
-        return found
-
-    # ---- what is sent ----------------------------------------------------------------------------
+    # ---- Extend: which masked terms are sent to whom ---------------------------------------------
 
     @cached_property
     def receivers(self) -> dict[Term, set[Party]]:
-        """Who is sent each masked term of several operands, in the order of extension."""
+        """Who receives each masked term of several operands, in the order of extension."""
         needed: dict[Term, set[Party]] = {
             term: {site for lead in leads for site in self._strangers(term, self._sharers(lead))}
             for term, leads in self._leads.items()
@@ -178,7 +179,7 @@ class Plan:
         return {t: needed[t] - {self.commitments.lead(t)} for t in order if len(t) > 1}
 
     def _sharers(self, lead: Party) -> tuple[Party, ...]:
-        """Return all holders of the last operands that `lead` counts with."""
+        """Return all holders of the last operands by which `lead` multiplies."""
         return self.commitments.holders(tuple(self.rights_at(lead)))
 
     def _strangers(self, term: Term, others: tuple[Party, ...]) -> tuple[Party, ...]:
@@ -186,7 +187,7 @@ class Plan:
         return () if self.commitments.holders(term) == others and len(others) == 1 else others
 
     def _require(self, term: Term, needed: dict[Term, set[Party]]) -> None:
-        """Note who needs the two parts that a term is put together from."""
+        """Note who needs the two parts from which a term is computed."""
         if self.commitments.is_local(term) or len(term) == 1:
             return
         left, right = self.commitments.split(term)
@@ -200,7 +201,7 @@ class Plan:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The rounds of extension of a block, in order; each says who sends which terms to whom."""
+        """The rounds of extension of a block, in order: who sends which terms to whom."""
         levels: dict[int, list[Term]] = {}
         for term in self.receivers:
             levels.setdefault(self._level(term), []).append(term)
@@ -226,38 +227,79 @@ class Plan:
                 step.setdefault((self.commitments.lead(term), receiver), []).append(term)
         return step
 
-    @property
-    def rounds(self) -> int:
-        """Rounds of the query: those of extension for each block, the correction, the opening."""
-        dealt = any(self.dealt_to(site) for site in self.parties)
-        return len(self.steps) * len(self.selection.blocks) + dealt + 1
+    # ---- Table: which terms are multiplied where -------------------------------------------------
 
-    # ---- what is opened --------------------------------------------------------------------------
+    @cached_property
+    def rows(self) -> dict[Term, slice]:
+        """Where each left term's columns lie in the stacked products."""
+        ends = np.cumsum([0, *(self.commitments.width(t) for t in self.lefts)])
+        return {
+            t: slice(int(a), int(b)) for t, a, b in zip(self.lefts, ends, ends[1:], strict=False)
+        }
+
+    @cached_property
+    def height(self) -> int:
+        """The number of columns of all left terms."""
+        return sum(self.commitments.width(t) for t in self.lefts)
+
+    def columns(self, places: Iterable[int]) -> NDArray[np.intp]:
+        """Return the columns of some operands among all columns of the study."""
+        offsets, chosen = self.commitments.offsets, np.array(list(places), np.intp)
+        return _ranges(offsets[chosen], offsets[chosen + 1])
+
+    def lefts_at(self, lead: Party) -> list[Term]:
+        """Return the left terms that `lead` multiplies by a last operand."""
+        return self._lefts_by_lead.get(lead, [])
+
+    @cached_property
+    def _lefts_by_lead(self) -> dict[Party, list[Term]]:
+        leads = {lead for sites in self._leads.values() for lead in sites}
+        return {lead: [t for t in self.lefts if lead in self._leads[t]] for lead in leads}
+
+    def rows_of(self, terms: Iterable[Term]) -> NDArray[np.intp]:
+        """Return the stacked rows of some terms."""
+        rows = [self.rows[t] for t in terms]
+        starts, stops = ([row.start for row in rows], [row.stop for row in rows])
+        return _ranges(np.array(starts, np.intp), np.array(stops, np.intp))
+
+    def dealt_to(self, lead: Party) -> list[Term]:
+        """Return the left terms whose products at `lead` need a correction from the dealer."""
+        shared = self._sharers(lead)
+        return [t for t in self.lefts_at(lead) if {*self.commitments.holders(t), *shared} != {lead}]
+
+    def rights_at(self, lead: Party) -> list[int]:
+        """Return the last operands by which `lead` multiplies."""
+        return self._rights_by_lead.get(lead, [])
+
+    @cached_property
+    def _rights_by_lead(self) -> dict[Party, list[int]]:
+        rights: dict[Party, list[int]] = {}
+        for z in self.rights:
+            rights.setdefault(self.lead_of(z), []).append(z)
+        return rights
+
+    # ---- Open: which cells the analyst receives --------------------------------------------------
 
     def states(self, place: int) -> int:
-        """Return the length of an operand's axis in the opened tables."""
+        """Return the length of an operand's axis in the revealed tables."""
         op = self.commitments.operands[place]
         return op.width + 1 - (op.missing and not self.missing)
 
     def shape(self, group: Group) -> tuple[int, int]:
-        """Return (cells of the prefix, states of all last operands) of a group's opened cells."""
+        """Return (cells of the prefix, states of all last operands) of a group's revealed cells."""
         prefix = int(np.prod([self.states(i) for i in group.prefix], dtype=np.int64))
         return prefix, sum(self.states(z) for z in group.lasts) if group.lasts else 1
 
     @cached_property
     def cells(self) -> int:
-        """The number of opened cells."""
+        """The number of revealed cells."""
         return sum(a * b for a, b in map(self.shape, self.groups))
 
     @cached_property
-    def name(self) -> bytes:
-        """A digest of all that is asked: part of every label but those of committed columns."""
-        parts: list[bytes | int] = [
-            self.commitments.context,
-            self.number,
-            self.selection.name,
-            int(self.missing),
-        ]
+    def label(self) -> bytes:
+        """A digest of the query: part of every label, except those of committed columns."""
+        query = self.commitments.label, self.number, self.selection.name, int(self.missing)
+        parts: list[bytes | int] = [*query]
         for prefix, lasts in self.groups:
             parts += [len(prefix), *prefix, len(lasts), *lasts]
         return label("query", *parts)

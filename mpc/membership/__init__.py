@@ -1,33 +1,34 @@
-"""Parties that come, go and fail: estimates of their number, keys that a few neighbours renew.
+"""Parties that join, leave and fail: estimates of their number, keys that few neighbours renew.
 
-    Estimates    Algorithm 1 of Huai et al. (2015): each party's u_k in (n/2, n], for its noise
-    Groups       interleaved groups: who shares a secret with whom
-    Member       a party's pair keys:  sk_j = sum_{i > j} e_ij - sum_{i < j} e_ij,  over the
-    Aggregator   neighbours and the aggregator; e_ij in [0, 2^128 N^2) from the key that i and j
-                 agreed
+    Estimates      Algorithm 1 of Huai et al. (2015): each party's u_k in (n/2, n], for its noise
+    Groups         interleaved groups: who shares a secret with whom
+    Member         a party's pair keys:  sk_j = sum_{i > j} e_ij - sum_{i < j} e_ij,  over the
+    Aggregator     neighbours and the aggregator; e_ij in [0, 2^128 N^2) from the key that i and j
+                   agreed
 
-    Join, leave  who is concerned agrees with its new neighbours, and drops the old
-    A sum        aggregator -> j    time, who is absent
-                 j -> aggregator    (1 + x_j N) H(t, absent)^sk_j(present) mod N^2
+    Join, leave    parties with new neighbours agree on keys with them, and drop the old keys
+    A sum          aggregator -> j    the time, who is absent
+                   j -> aggregator    (1 + x_j N) H(t, absent)^sk_j(present) mod N^2
 
-The e cancel pair by pair, so keys are zero in sum over whoever is present, and no dealer knows any.
-Without the aggregator, or over some only of those present, the other pairs stay in the product.
+The e cancel pair by pair, so keys are zero in sum over all who are present, and no dealer knows
+any. In a product without the aggregator, or over only some of those present, other pairs remain.
 
-Security: with true rolls the aggregator, with fewer than 2 `least` of the parties, the absent
-counted in, learns the sum over the others and no part of it: a part decrypts only if no pair ties
-it to the rest, and a ring of blocks does not fall apart before two whole blocks are taken out. An
-aggregator that calls parties absent who are there must leave two thirds of each block to those it
-asks, and opens one sum a time, as long as less than a third of each block is on its side. A third
-of each of up to three blocks reads parts, and is fewer than 4/3 `least`: for blocks of 20 and more,
-7 of 21 parties. Who leaves knows its own pairs, which nobody uses any more. No key is ever handed
-to the aggregator: of a leaver's, it would read the past. Trust: the factors of N are forgotten;
-public keys are their owners'; whoever announces joins and leaves tells true: a party that is told
-of colluding neighbours alone has no secret from them. So the blocks are for all to see. Drop-outs:
-who is gone before the roll costs nothing. Who fails after it ends the time; the next time has a
-roll without it, and is a release of its own, with noise of its own: if the same exact counts were
-summed again, the lost answer, should it come late, would give its sender's count. Leakage: the
-sums; who is present. Cost: 2 rounds a sum; a join or leave, keys in four blocks at most, whatever
-n.
+Security: if its rolls are true, the aggregator with fewer than 2 `least` of the parties, including
+the absent, learns the sum over the others and no part of it: a part decrypts only if no pair links
+it to the rest, and a ring of blocks stays connected until two whole blocks are taken out. An
+aggregator that falsely calls parties absent must leave two thirds of each block to those it asks,
+and reads one sum a time, if less than a third of each block works with it. A third of each of up to
+three blocks reads parts, and is fewer than 4/3 `least`: for blocks of 20 and more, 7 of 21 parties.
+A party that leaves knows its own pairs, which nobody uses any more. The aggregator never receives a
+key: with that of a party that left, it would read past counts.
+Trust: the factors of N are forgotten; public keys belong to their owners; whoever announces joins
+and leaves is honest: a party whose announced neighbours all collude has no secret from them.
+Therefore everybody can see the blocks.
+Drop-outs: a party that is gone before the roll costs nothing. A party that fails after the roll
+ends the time. The next time has a roll without it, and is a new release with new noise: if the
+same exact counts were summed again, a late answer would reveal its sender's count.
+Leakage: the sums; who is present.
+Cost: 2 rounds a sum; a join or leave changes keys in at most four blocks, whatever n is.
 
 References
 ----------

@@ -1,14 +1,14 @@
-"""How many parties each party believes there are: right within a factor of two, two changes a step.
+"""Each party's estimate of the number of parties: within a factor of two, two changes a step.
 
     at first    floor(n/2) + 1, .., n, each twice; the first once if n is odd
     join of k   n' = n + 1;  u_k = n';  the smallest u_j becomes n'
     leave of k  n' = n - 1;  one u_j = n' + 1 takes u_k, or floor(n'/2) + 1 if u_k = n' + 1;
                 any other u_j = n' + 1 becomes floor(n'/2) + 1
 
-Always n/2 < u_k <= n (Huai et al. 2015, Algorithm 1; its leave, as printed, can be read in two
-ways, and both leave a u_j = n' + 1 behind). A party dilutes its noise by its u_k, not by n:
-`mpc.noise.DilutedGeometric(n=u_k)`. The expected copies of noise in a sum are then between
-ln(1/delta) / gamma and twice that, where no beta reaches 1.
+Always n/2 < u_k <= n (Huai et al. 2015, Algorithm 1; its printed rule for leaving has two readings,
+and both keep a u_j = n' + 1). A party dilutes its noise by its u_k, not by n:
+`mpc.noise.DilutedGeometric(n=u_k)`. The expected number of copies of noise in a sum is then between
+ln(1/delta) / gamma and twice that, if no beta reaches 1.
 """
 
 from __future__ import annotations
@@ -26,18 +26,26 @@ class Estimates:
     Parameters
     ----------
     parties : iterable of Party
-        Who is there at first, each once.
+        The first members, each once.
 
     Attributes
     ----------
     values : dict of Party to int
         u_k of each party.
+
+    Examples
+    --------
+    >>> estimates = Estimates("abcd")
+    >>> estimates.values
+    {'a': 3, 'b': 3, 'c': 4, 'd': 4}
+    >>> estimates.join("e"), estimates.leave("c")
+    ({'e': 5, 'a': 5}, {'a': 4, 'e': 3})
     """
 
     def __init__(self, parties: Iterable[Party]) -> None:
         names = list(parties)
         if len(set(names)) != len(names):
-            raise ValueError("a party is named twice")
+            raise ValueError("a party appears twice")
         n = len(names)
         first = [n // 2 + 1 + (i + n % 2) // 2 for i in range(n)]
         self.values = dict(zip(names, first, strict=True))
@@ -45,10 +53,7 @@ class Estimates:
     def join(self, party: Party) -> dict[Party, int]:
         """Take a party in; return the u that change: at most two, the newcomer's among them.
 
-        Raises
-        ------
-        ValueError
-            If it is there already.
+        Raise a ValueError if it is a member already.
         """
         if party in self.values:
             raise ValueError(f"{party} is a member already")
@@ -60,13 +65,10 @@ class Estimates:
     def leave(self, party: Party) -> dict[Party, int]:
         """Let a party go; return the u that change: at most two.
 
-        Raises
-        ------
-        ValueError
-            If it is no member.
+        Raise a ValueError if it is not a member.
         """
         if party not in self.values:
-            raise ValueError(f"{party} is no member")
+            raise ValueError(f"{party} is not a member")
         left = self.values.pop(party)
         n = len(self.values)
         lowest = n // 2 + 1
@@ -84,14 +86,28 @@ class Estimates:
 def tolerable_dropouts(members: int, dishonest: int, gamma: float) -> int:
     """Return how many honest members may drop out of a sum that was diluted with `gamma`.
 
+    Parameters
+    ----------
+    members : int
+        The number of members.
+    dishonest : int
+        How many of them are dishonest.
+    gamma : float
+        The share of honest parties for which the noise was diluted.
+
     Raises
     ------
     ValueError
-        If `gamma` is no share, or already without drop-outs fewer are honest.
+        If `gamma` is not a share, or fewer are honest even without drop-outs.
+
+    Examples
+    --------
+    >>> tolerable_dropouts(100, dishonest=30, gamma=0.5)
+    20
     """
     if not 0 < gamma <= 1:
-        raise ValueError(f"gamma = {gamma}: above 0 and at most 1 is wanted")
+        raise ValueError(f"gamma must be above 0 and at most 1, got {gamma}")
     spare = members - dishonest - math.ceil(Fraction(str(gamma)) * members)
     if spare < 0:
-        raise ValueError(f"{dishonest} dishonest of {members}: a share {gamma} is not left")
+        raise ValueError(f"with {dishonest} of {members} dishonest, fewer than {gamma} are honest")
     return spare

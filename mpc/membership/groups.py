@@ -1,15 +1,15 @@
-"""Interleaved groups: who shares a secret with whom, so that a join concerns a few neighbours.
+"""Interleaved groups: who shares a secret with whom, so that a join concerns few neighbours.
 
-    blocks    B_0, B_1, .., B_(m-1) in a ring, least .. 2 least - 1 members each (fewer if there is
-              but one block)
+    blocks    B_0, B_1, .., B_(m-1) in a ring, least .. 2 least - 1 members each (a single block may
+              have fewer)
     group i   B_i and B_(i+1): each party belongs to two groups; all in one group are neighbours
 
-A block that grows to 2 least is cut in two; one that shrinks below least joins the next. Whoever
-comes is put into a random block, and blocks are cut at random, so that nobody can choose whom to
-surround. All of this is public; no secret is here.
+A block that grows to 2 least is split; a block that shrinks below least joins the next. A new party
+is put into a random block, and blocks are split at random, so that nobody can choose whom to
+surround. All of this is public.
 
-To part the remaining members, 2 least of them must be taken away: two whole blocks, apart. An
-aggregator that lies about who is there parts them with less; see `mpc.membership`.
+To separate the remaining members, 2 least of them must be taken away: two whole blocks that are not
+adjacent. An aggregator that lies about who is absent needs fewer; see `mpc.membership`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,28 @@ class Groups:
     Parameters
     ----------
     parties : iterable of Party
-        Who is there at first; two at least, each once.
+        The first members; at least two, each once.
     randomness : Randomness
-        Places the parties.
+        Where the order of the parties is drawn from.
     least : int, default=20
-        The least size of a block: coalitions of fewer than twice as many cannot part the others,
-        if the aggregator's rolls are true.
+        The least size of a block: coalitions of fewer than twice as many cannot separate the other
+        parties, if the aggregator's rolls are true.
 
     Raises
     ------
     ValueError
-        If there are fewer than two parties, one is named twice, or `least` is below 3.
+        If there are fewer than two parties, one appears twice, or `least` is below 3.
+
+    Examples
+    --------
+    Twelve parties in four blocks: each has eight neighbours, itself not counted.
+
+    >>> from mpc.randomness import SystemRandomness
+    >>> groups = Groups("abcdefghijkl", SystemRandomness(), least=3)
+    >>> [len(block) for block in groups.blocks], len(groups.neighbours("a"))
+    ([3, 3, 3, 3], 8)
+    >>> len(groups.join("m"))  # the newcomer and all whose keys change
+    10
     """
 
     def __init__(
@@ -47,9 +58,9 @@ class Groups:
     ) -> None:
         names = sorted(parties)
         if len(names) < 2 or len(set(names)) != len(names):
-            raise ValueError("two parties or more are wanted, each once")
+            raise ValueError("there must be at least two parties, each once")
         if least < 3:
-            raise ValueError(f"blocks of {least}: 3 at least are wanted")
+            raise ValueError(f"least must be at least 3, got {least}")
         self.least, self.randomness = least, randomness
         placed, many = self._shuffled(names), max(1, len(names) // least)
         self._blocks = [placed[i::many] for i in range(many)]
@@ -68,18 +79,15 @@ class Groups:
     def neighbourhood(self, party: Party) -> tuple[frozenset[Party], ...]:
         """Return a member's own block and those beside it.
 
-        Raises
-        ------
-        ValueError
-            If the party is no member.
+        Raise a ValueError if the party is not a member.
         """
         if party not in self._place:
-            raise ValueError(f"{party} is no member")
+            raise ValueError(f"{party} is not a member")
         around = self._around(self._place[party], 1)
         return tuple(frozenset(self._blocks[i]) for i in around)
 
     def neighbours(self, party: Party) -> frozenset[Party]:
-        """Return all with whom a member shares a secret, besides the aggregator."""
+        """Return all with whom a member shares a secret, except the aggregator."""
         return frozenset[Party]().union(*self.neighbourhood(party)) - {party}
 
     def join(self, party: Party) -> frozenset[Party]:
@@ -88,12 +96,12 @@ class Groups:
         Returns
         -------
         changed : frozenset of Party
-            Whose keys change: the newcomer, and whose neighbours are not what they were.
+            Whose keys change: the newcomer, and all whose neighbours change.
 
         Raises
         ------
         ValueError
-            If it is there already.
+            If it is a member already.
         """
         if party in self._place:
             raise ValueError(f"{party} is a member already")
@@ -109,15 +117,15 @@ class Groups:
         Returns
         -------
         changed : frozenset of Party
-            Whose keys change: whose neighbours are not what they were.
+            Whose keys change: all whose neighbours change.
 
         Raises
         ------
         ValueError
-            If it is no member, or one of the last two: a sum over one is its count.
+            If it is not a member, or one of the last two: a sum over one party is its count.
         """
         if party not in self._place or len(self._place) <= 2:
-            raise ValueError(f"{party} is no member, or one of the last two")
+            raise ValueError(f"{party} is not a member, or one of the last two")
         i = self._place[party]
         before = self._near(i)
         self._blocks[i].remove(party)
@@ -126,7 +134,7 @@ class Groups:
         return self._changed(before)
 
     def _settle(self, i: int) -> None:
-        """Put a small block together with the next, cut a large one in two at random."""
+        """Join a small block with the next; split a large block at random."""
         if len(self._blocks[i]) < self.least and len(self._blocks) > 1:
             small = self._blocks.pop(i)
             i %= len(self._blocks)
@@ -138,12 +146,12 @@ class Groups:
         self._place = {party: i for i, block in enumerate(self._blocks) for party in block}
 
     def _around(self, i: int, distance: int) -> list[int]:
-        """Return the places of the blocks at most so far along the ring, each once."""
+        """Return the places of the blocks within a distance along the ring, each once."""
         m = len(self._blocks)
         return sorted({(i + d) % m for d in range(-distance, distance + 1)})
 
     def _near(self, i: int) -> dict[Party, frozenset[Party]]:
-        """Return the neighbours of all whose neighbours a change of block i can touch."""
+        """Return the neighbours of all whose neighbours a change of block i can change."""
         members = [party for j in self._around(i, 3) for party in self._blocks[j]]
         return {party: self.neighbours(party) for party in members}
 

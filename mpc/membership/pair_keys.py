@@ -3,8 +3,8 @@
     i, j      e_ij = e_ji in [0, 2^128 N^2), expanded from the key that they agreed (X25519)
     key       sk_j(present) = sum over present neighbours i > j of e_ij, less that over i < j
 
-The aggregator is a neighbour of everyone. Keys are zero in sum over any set with the aggregator, if
-each takes its pairs within the set: who is absent is left out, and nobody reveals anything for it.
+The aggregator is a neighbour of all. Keys are zero in sum over any set with the aggregator, if each
+party takes its pairs within the set. Absent parties are left out; nobody reveals anything for them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mpc.additive_scheme.scheme import decrypt, encrypt
 from mpc.aggregation import Ciphertexts, Counts, Times
 from mpc.errors import FaultyPartyError
 from mpc.randomness import StreamKey, label
-from mpc.rounds import Message, Party
+from mpc.rounds import Party
 
 
 def pair_key(stream: StreamKey, parameters: Parameters) -> int:
@@ -28,12 +28,13 @@ def pair_key(stream: StreamKey, parameters: Parameters) -> int:
     Parameters
     ----------
     stream : StreamKey
-        What the two agreed for these keys alone.
+        What the two agreed, for pair keys only.
     parameters : Parameters
+        The public parameters of the sums.
     """
-    name = label("pair key", parameters.modulus, parameters.study)
+    stream_label = label("pair key", parameters.modulus, parameters.study)
     size = (parameters.key_bound.bit_length() + 7) // 8
-    return int.from_bytes(stream.expand(name, size), "big")
+    return int.from_bytes(stream.expand(stream_label, size), "big")
 
 
 def signed_sum(party: Party, pairs: Mapping[Party, int]) -> int:
@@ -49,21 +50,24 @@ class Member:
     Parameters
     ----------
     parameters : Parameters
+        The public parameters of the sums.
     party : Party
+        The name of the member.
     aggregator : Party
+        Who decrypts the sums.
     neighbourhood : sequence of frozenset of Party
-        Its own block and those beside it, of `Groups.neighbourhood`.
+        Its own block and the adjacent blocks, from `Groups.neighbourhood`.
     streams : mapping of Party to StreamKey
-        Agreed with each neighbour, and with the aggregator; others are not looked at.
+        What it agreed with each neighbour and with the aggregator; other streams are ignored.
     last_time : int
-        The highest time that it ever encrypted at with its key pair, before it left and came back
-        too; `NEVER` for a new key pair. After each `encrypt`, the caller stores `times.last` before
-        it sends.
+        The highest time at which it ever encrypted with its key pair, also before it left and came
+        back; `NEVER` for a new key pair. After each `encrypt`, the caller stores `times.last`
+        before it sends the ciphertexts.
 
     Raises
     ------
     ValueError
-        If the party is not in its neighbourhood, or lacks the stream of a neighbour.
+        If the party is not in its neighbourhood, or the stream of a neighbour is missing.
     """
 
     def __init__(
@@ -78,10 +82,10 @@ class Member:
     ) -> None:
         everyone = frozenset[Party]().union(*neighbourhood)
         if party not in everyone or aggregator in everyone:
-            raise ValueError(f"{party} is wanted in its neighbourhood, and {aggregator} is not")
+            raise ValueError(f"a neighbourhood must contain {party}, and not {aggregator}")
         peers = everyone - {party} | {aggregator}
-        if lacking := sorted(peers - set(streams)):
-            raise ValueError(f"{party} has agreed no key with {', '.join(lacking)}")
+        if missing := sorted(peers - set(streams)):
+            raise ValueError(f"{party} has not agreed on a key with {', '.join(missing)}")
         self.parameters, self.party, self.aggregator = parameters, party, aggregator
         self.neighbourhood, self.times = tuple(neighbourhood), Times(last_time)
         self._pairs = {peer: pair_key(streams[peer], parameters) for peer in peers}
@@ -92,24 +96,26 @@ class Member:
     def encrypt(self, counts: Counts, time: int, absent: Collection[Party] = ()) -> Ciphertexts:
         """Encrypt this party's counts for the sum over those who are not absent.
 
+        Parameters
+        ----------
+        counts, time
+            As of `mpc.additive_scheme.scheme.encrypt`, which raises further errors.
+        absent : collection of Party, optional
+            Who is left out, as the aggregator says.
+
         Raises
         ------
         ProtocolError
-            If the party itself, the aggregator, or more than a third of a block beside it, are
-            called absent; it names the aggregator. It could else part the parties, or, itself left
-            out, let anyone open the sum without a key. The time is not used up then.
-        ValueError
-            If a count lies outside the bounds.
-        DealReusedError
-            If the time, or a higher one, was used before.
+            If the aggregator calls the party itself, the aggregator, or more than a third of an
+            adjacent block absent; it names the aggregator, which could otherwise separate the
+            parties, or let anybody read the sum without a key. The time is not used up then.
         """
         gone = frozenset(absent)
         if self.party in gone:
             raise FaultyPartyError(self.aggregator, f"calls {self.party} absent, and asks it")
         if self.aggregator in gone:
-            raise FaultyPartyError(
-                self.aggregator, "calls itself absent: anyone could open the sum"
-            )
+            reason = "calls itself absent: anybody could read the sum"
+            raise FaultyPartyError(self.aggregator, reason)
         if any(3 * len(block & gone) > len(block) for block in self.neighbourhood):
             raise FaultyPartyError(self.aggregator, "calls more than a third of a block absent")
         pairs = {peer: pair for peer, pair in self._pairs.items() if peer not in gone}
@@ -121,8 +127,8 @@ class Member:
 def roll_digest(absent: Collection[Party]) -> bytes:
     """Return a digest of who is absent, which is part of every base of the sum.
 
-    Parties that were told different rolls encrypt under different bases, so that no aggregator can
-    call more away than each party accepts, by telling each of its own neighbours alone.
+    Parties that receive different rolls encrypt under different bases. So an aggregator cannot call
+    more parties absent than each party accepts by sending each party a roll of its neighbours only.
     """
     return label("absent", *sorted(absent))
 
@@ -133,10 +139,11 @@ class Aggregator:
     Parameters
     ----------
     parameters : Parameters
+        The public parameters of the sums.
     party : Party
-        Its own name.
+        The name of the aggregator.
     streams : mapping of Party to StreamKey
-        Agreed with each party.
+        What it agreed with each party.
     """
 
     def __init__(
@@ -155,23 +162,28 @@ class Aggregator:
 
     def decrypt(
         self,
-        received: Mapping[Party, Message],
+        received: Mapping[Party, Ciphertexts],
         time: int,
         count: int,
         absent: Collection[Party] = (),
     ) -> NDArray[np.int64]:
-        """Decrypt the sums over all but those called absent; as `mpc.additive_scheme.decrypt`.
+        """Decrypt the sums over all who are not absent.
+
+        Parameters
+        ----------
+        received, time, count
+            As of `mpc.additive_scheme.decrypt`, which raises further errors.
+        absent : collection of Party, optional
+            Who is left out, as the roll says.
 
         Raises
         ------
-        ProtocolError
-            If one of them did not send, or something wrong.
         ValueError
             If fewer than two are present.
         """
         parties = sorted(set(self._pairs) - set(absent))
         if len(parties) < 2:
-            raise ValueError(f"{len(parties)} parties are present: two or more are wanted")
+            raise ValueError(f"at least two parties must be present, got {len(parties)}")
         key = signed_sum(self.party, {party: self._pairs[party] for party in parties})
         context = roll_digest(absent)
         return decrypt(self.parameters, key, parties, received, time, count, context)

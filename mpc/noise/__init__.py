@@ -5,20 +5,22 @@
     PolyaShare         each of n adds    G - G',           G, G' ~ NB(1/n, 1/a);  the sum is one X
 
 with a = alpha = exp(eps / Delta), beta = min(ln(1/delta) / (gamma n), 1). A protocol takes noise as
-a callable, from a number of counts to as many integers: `Noise`; `no_noise` where none is wanted.
+a callable from a number of counts to as many integers: `Noise`; for exact counts, `no_noise`.
 
 Security: DiscreteLaplace is (eps, 0)-differentially private for a count that one neighbour changes
-by Delta at most. DilutedGeometric is (eps, delta) against whoever knows the noise of all but gamma
-n of the parties: with probability 1 - delta one of these adds a whole copy. It may even be known
-which parties added one. PolyaShare is (eps, 0) while the n parties add their shares and keep them
-secret; one share left out, and nothing is promised. So a party that adds a share and sees the
-result has less than one copy against it: let n be fewer than those who add, by all who may see it.
-eps and delta are those of one count, and coins are tossed for each: who publishes several that one
-person changes divides both among them; where Delta protects a party, delta among all cells.
-Leakage: samplers take longer for larger noise, and promise no constant time.
-Cost: a sum has 1 copy of noise by DiscreteLaplace and by PolyaShare, and n beta = ln(1/delta) /
-gamma by DilutedGeometric: not one, but 11.5 at delta = 1e-5 and gamma = 1, for a standard deviation
-of 9.5 against 2.8 at eps = 0.5. Where gamma n < ln(1/delta), beta is 1 and all n copies are added.
+by at most Delta. DilutedGeometric is (eps, delta) against an adversary who knows the noise of all
+except gamma n of the parties: with probability 1 - delta one of these adds a whole copy. The
+adversary may even know which parties added one. PolyaShare is (eps, 0) while the n parties add
+their shares and keep them secret; if one share is missing, there is no guarantee. Against a party
+that adds a share and sees the result, the others add less than one copy: choose n smaller than the
+number of parties that add a share, by the number of those that may see the result.
+eps and delta are those of one count, with separate coins for each. A publisher of several counts
+that one person changes divides both among them; where Delta protects a party, delta among all
+cells.
+Leakage: samplers take longer for larger noise; their time is not constant.
+Cost: DiscreteLaplace and PolyaShare add 1 copy of noise to a sum, DilutedGeometric n beta =
+ln(1/delta) / gamma copies: 11.5 at delta = 1e-5 and gamma = 1, for a standard deviation of 9.5
+against 2.8 at eps = 0.5. Where gamma n < ln(1/delta), beta is 1 and all n copies are added.
 
 References
 ----------

@@ -1,6 +1,6 @@
 """Exact samplers: coins of rational and exponential probability, logarithmic and Poisson numbers.
 
-No floating point: a comparison of integers decides, on draws that are 2^-128 from uniform.
+There is no floating point: comparisons of integers decide, on draws that are 2^-128 from uniform.
 
 References
 ----------
@@ -20,12 +20,24 @@ DIGITS = Context(prec=80, Emin=MIN_EMIN, Emax=MAX_EMAX)  # 2^-128 is 4e-39
 
 
 def bernoulli(numerator: int, denominator: int, randomness: Randomness) -> bool:
-    """Return True with probability ``numerator / denominator``, at most 1."""
+    """Return True with probability ``numerator / denominator``.
+
+    Parameters
+    ----------
+    numerator, denominator, randomness
+        Both parts of the fraction, at least 0 and 1, and where the coin comes from.
+    """
     return uniform_below(denominator, randomness) < numerator
 
 
 def bernoulli_exp(numerator: int, denominator: int, randomness: Randomness) -> bool:
-    """Return True with probability ``exp(-numerator / denominator)``, numerator >= 0 ([1]_)."""
+    """Return True with probability ``exp(-numerator / denominator)`` ([1]_).
+
+    Parameters
+    ----------
+    numerator, denominator, randomness
+        As of `bernoulli`.
+    """
     while numerator > denominator:
         if not bernoulli_exp(1, 1, randomness):
             return False
@@ -39,11 +51,11 @@ def bernoulli_exp(numerator: int, denominator: int, randomness: Randomness) -> b
 def logarithmic(rate: Fraction, randomness: Randomness) -> int:
     """Draw k >= 1 with probability proportional to ``exp(-rate k) / k``.
 
-    By rejection, in two or three trials whatever the rate. Let T = 2^J with rate (T - 1) >= 1. A
-    proposal draws its block v with probability proportional to exp(-v). In block 0, k has the
-    probability 2^-j / J, for 2^j <= k < 2^(j+1), j < J; in another, k - v T is uniform below T. It
-    is kept with exp(-rate (k - 1) + v) / k over J times this probability: by two coins, of
-    probabilities that are at most 1 by the choice of T.
+    The method is rejection, in two or three trials whatever the rate. Let T = 2^J with rate (T - 1)
+    >= 1. A proposal draws its block v with probability proportional to exp(-v). In block 0, k has
+    the probability 2^-j / J, for 2^j <= k < 2^(j+1), j < J; in another, k - v T is uniform below T.
+    The proposal is kept with exp(-rate (k - 1) + v) / k over J times this probability, by two coins
+    whose probabilities are at most 1 by the choice of T.
     """
     a, b = rate.numerator, rate.denominator
     doublings = (-(-b // a)).bit_length()  # the least J with (2^J - 1) >= 1 / rate

@@ -31,14 +31,13 @@ class DiscreteLaplace(IntegerNoise):
 
     Parameters
     ----------
-    eps : float
-    Delta : int, default=1
+    eps, Delta
         As of `IntegerNoise`.
 
     Notes
     -----
     OpenDP draws by exact rational arithmetic, from the operating system's generator; it cannot be
-    seeded. Its scale is the smallest float not below Delta / eps.
+    seeded. Its scale is the smallest float that is not below Delta / eps.
     """
 
     @property
@@ -64,24 +63,29 @@ class DilutedGeometric(IntegerNoise):
 
     Parameters
     ----------
-    eps : float
-    Delta : int, default=1
+    eps, Delta
         As of `IntegerNoise`.
     delta : float
-        With what probability the honest parties may add no noise at all; between 0 and 1.
+        The probability that the honest parties add no noise; between 0 and 1.
     gamma : float
-        What part of the parties is honest at least; above 0, at most 1.
+        The least share of honest parties; above 0, at most 1.
     n : int
-        The number of parties; where it changes, a lower bound of it that the party knows.
+        The number of parties; where it changes, a lower bound that the party knows.
     randomness : Randomness, optional
-        Tosses the coins; the copies are OpenDP's.
+        Where the coins come from; OpenDP draws the copies.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or gamma n below 1: no party would be honest.
+        If a parameter is out of its range, or gamma n is below 1: no party would be honest.
     TypeError
         If `n` or `Delta` is not an integer.
+
+    Examples
+    --------
+    >>> noise = DilutedGeometric(eps=0.5, delta=1e-5, gamma=0.5, n=100)
+    >>> round(noise.beta, 4), round(100 * noise.copies, 1)
+    (0.2303, 23.0)
     """
 
     delta: float
@@ -94,9 +98,9 @@ class DilutedGeometric(IntegerNoise):
         check_open_unit("delta", self.delta)
         check_integer("n", self.n)
         if not 0 < self.gamma <= 1:
-            raise ValueError(f"gamma = {self.gamma}: above 0 and at most 1 is wanted")
+            raise ValueError(f"gamma must be above 0 and at most 1, got {self.gamma}")
         if self.gamma * self.n * SLACK < 1:
-            raise ValueError(f"gamma n = {self.gamma} * {self.n}: an honest party at least")
+            raise ValueError(f"gamma n must be at least 1 (a party), got {self.gamma} * {self.n}")
 
     @property
     def beta(self) -> float:
@@ -117,7 +121,7 @@ class DilutedGeometric(IntegerNoise):
         return noise
 
     def _heads(self, count: int) -> NDArray[np.bool_]:
-        """Toss coins, each heads with the probability beta rounded up to a multiple of 2^-64."""
+        """Toss coins; each is heads with probability beta, rounded up to a multiple of 2^-64."""
         draws = np.frombuffer(self.randomness.bytes(8 * count), "<u8")
         return draws <= np.uint64(self.last_heads)
 
@@ -132,7 +136,7 @@ class DilutedGeometric(IntegerNoise):
 
 
 def _scale(rate: Fraction) -> float:
-    """Return the smallest float not below 1 / rate: no less noise than was promised."""
+    """Return the smallest float that is not below 1 / rate: at least the promised noise."""
     scale = float(1 / rate)
     return scale if Fraction(scale) * rate >= 1 else math.nextafter(scale, math.inf)
 
@@ -141,8 +145,8 @@ def _scale(rate: Fraction) -> float:
 def _measurement(scale: float) -> Any:
     """Build OpenDP's sampler for vectors of integers.
 
-    The import takes a tenth of a second, and waits for the first draw. OpenDP asks for a global
-    consent, which is given back unless somebody else had given it.
+    The import takes a tenth of a second, and happens at the first draw. OpenDP requires a global
+    consent, which is withdrawn afterwards unless the program had given it before.
     """
     measurements, mod = load("opendp.measurements", "noise"), load("opendp.mod", "noise")
     domains, metrics = load("opendp.domains", "noise"), load("opendp.metrics", "noise")

@@ -1,4 +1,4 @@
-"""What all noise on counts has in common: its parameters, and a bound on sums of it."""
+"""What all noise on counts has in common: its parameters, and a bound on its sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SCALES = Fraction(1, 2**9), 2**40  # of Delta / eps: above, sums of noise might leave 64 bits
-EXPONENTS = 256  # tried in a Chernoff bound; each of them gives a bound that holds
+EXPONENTS = 256  # tried in a Chernoff bound; each gives a valid bound
 
 
 class Noise(Protocol):
@@ -38,7 +38,7 @@ class IntegerNoise(ABC):
     eps : float
         The privacy parameter of one count; above 0.
     Delta : int, default=1
-        By how much a neighbour changes a count at most: 1 protects a record, the largest number of
+        The most by which a neighbour changes a count: 1 protects a record, the largest number of
         records of a party protects the party.
 
     Raises
@@ -54,10 +54,11 @@ class IntegerNoise(ABC):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.eps) and self.eps > 0):
-            raise ValueError(f"eps = {self.eps}: a finite number above 0 is wanted")
+            raise ValueError(f"eps must be a finite number above 0, got {self.eps}")
         check_integer("Delta", self.Delta)
         if not SCALES[0] <= 1 / self.rate <= SCALES[1]:
-            raise ValueError(f"Delta / eps = {self.Delta} / {self.eps}: 2**-9 to 2**40 is wanted")
+            given = f"{self.Delta} / {self.eps}"
+            raise ValueError(f"Delta / eps must be from 2**-9 to 2**40, got {given}")
 
     @property
     def rate(self) -> Fraction:
@@ -88,15 +89,15 @@ class IntegerNoise(ABC):
         """Return ln E exp(t X) of a party's noise X, for 0 < t < `rate`."""
 
     def bound(self, parties: int, tail: float) -> int:
-        """Return what the noise of one count stays within: so large must a slot for it be.
+        """Return a bound of the noise of one count, for the size of a slot.
 
         Parameters
         ----------
         parties : int
-            How many parties add noise like this.
+            The number of parties that add noise like this.
         tail : float
-            The probability, between 0 and 1, with which it may be larger; of q counts, one is
-            with q times this probability at most.
+            The probability, between 0 and 1, that the noise is larger. Of q counts, one is larger
+            with at most q times this probability.
 
         Returns
         -------
@@ -123,21 +124,21 @@ def log_moment_of_a_copy(rate: float, t: float) -> float:
 
 
 def check_integer(name: str, value: object) -> None:
-    """Refuse what is not an integer from 1 on."""
+    """Refuse a value that is not an integer of at least 1."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise TypeError(f"{name} = {value!r}: an integer is wanted")
+        raise TypeError(f"{name} must be an integer, got {value!r}")
     if value < 1:
-        raise ValueError(f"{name} = {value}: at least 1 is wanted")
+        raise ValueError(f"{name} must be at least 1, got {value}")
 
 
 def check_open_unit(name: str, value: float) -> None:
-    """Refuse what does not lie strictly between 0 and 1."""
+    """Refuse a value that does not lie strictly between 0 and 1."""
     if not 0 < value < 1:
-        raise ValueError(f"{name} = {value}: a number between 0 and 1 is wanted")
+        raise ValueError(f"{name} must be between 0 and 1, got {value}")
 
 
 def checked_count(count: int) -> int:
     """Return a number of counts; refuse a negative one."""
     if count < 0:
-        raise ValueError(f"noise for {count} counts: at least 0 are wanted")
+        raise ValueError(f"the number of counts must be at least 0, got {count}")
     return operator.index(count)

@@ -2,10 +2,10 @@
 
 Geom(alpha) is infinitely divisible: it is the difference of two geometric numbers, each a sum of
 Polya (negative binomial) numbers NB(1/n, p), p = 1/alpha, and a Polya number is a Poisson number of
-logarithmic ones. So a party's noise for a whole vector is a list of *events*: their number is
-Poisson with the mean 2 count lambda / n, lambda = -ln(1 - p), and each has a place and a sign, all
-alike, and a size k with probability p^k / (k lambda). The events of n parties together are those
-of one copy.
+logarithmic ones. So a party's noise for a whole vector is a list of *events*. Their number is
+Poisson with the mean 2 count lambda / n, lambda = -ln(1 - p). Each event has a uniform place and
+sign, and a size k with probability p^k / (k lambda). The events of n parties together are those of
+one copy.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class PolyaShare(IntegerNoise):
 
     Parameters
     ----------
-    eps : float
-    Delta : int, default=1
+    eps, Delta
         As of `IntegerNoise`.
     n : int
-        How many parties are trusted to add their share and to keep it secret. If that is a part
-        gamma of all, their shares are one copy, and those of all 1 / gamma copies.
+        The number of parties that are trusted to add their share and to keep it secret. If these
+        are a part gamma of all, their shares are one copy, and all shares 1 / gamma copies.
     randomness : Randomness, optional
+        Where the events are drawn from.
 
     Raises
     ------
@@ -50,10 +50,10 @@ class PolyaShare(IntegerNoise):
 
     Notes
     -----
-    No floating point: sizes by rational arithmetic, the number of events by inversion of 128 bits.
-    What is drawn is 2^-100 from the distribution stated, or closer, for vectors of up to 100,000
-    counts: each of the e events of a vector takes 20 draws or so that are 2^-128 from uniform, and
-    moves one step of the inversion by 2^-128. So the guarantee has a delta of 2^-100, not of 0.
+    There is no floating point: sizes use rational arithmetic, the number of events the inversion of
+    128 bits. For vectors of up to 100,000 counts, draws are at most 2^-100 from the distribution
+    stated: each event takes about 20 draws that are 2^-128 from uniform, and moves one step of the
+    inversion by 2^-128. So the guarantee has a delta of 2^-100, not of 0.
     """
 
     n: int
@@ -70,7 +70,7 @@ class PolyaShare(IntegerNoise):
 
     @property
     def events(self) -> Decimal:
-        """How many events a count has in expectation: -2 ln(1 - exp(-eps / Delta)) / n."""
+        """The expected number of events of a count: -2 ln(1 - exp(-eps / Delta)) / n."""
         with localcontext(DIGITS):
             ratio = (-Decimal(self.rate.numerator) / self.rate.denominator).exp()
             return -2 * (1 - ratio).ln() / self.n

@@ -1,7 +1,7 @@
 """Paillier's cryptosystem: packed vectors of counts, tables of two parties without a dealer.
 
-The owner of a key encrypts thirty times as fast as phe, with no further assumption
-(`mpc.paillier.residues`); ciphertexts are those of phe (`mpc.paillier.interchange`).
+The owner of a key encrypts thirty times as fast as phe, without further assumptions
+(`mpc.paillier.residues`); phe reads the ciphertexts (`mpc.paillier.interchange`).
 """
 
 from mpc.paillier.keys import PrivateKey, PublicKey

@@ -1,10 +1,10 @@
 """Keys and ciphertexts of phe, and back.
 
-phe is under the GPL and is imported here alone, by what hands out its objects; the rest of the
-package does without it.
+phe is under the GPL; only this module imports it, when a function needs phe's objects. Without phe
+these functions raise an ImportError; the rest of the package does not need it.
 
-What phe encrypts as an integer, `PrivateKey.decrypt` decrypts, and the other way round: for
-plaintexts up to N / 3, which phe takes for itself; it reads those above 2 N / 3 as negative.
+`PrivateKey.decrypt` decrypts what phe encrypts as an integer, and phe decrypts what this package
+encrypts, for plaintexts up to N / 3; phe reads those above 2 N / 3 as negative numbers.
 """
 
 from __future__ import annotations
@@ -21,34 +21,19 @@ def _phe() -> Any:
 
 
 def to_phe_public(public: PublicKey) -> Any:
-    """Return a `phe.PaillierPublicKey`.
-
-    Raises
-    ------
-    ImportError
-        If phe is not installed.
-    """
+    """Return a `phe.PaillierPublicKey`."""
     return _phe().PaillierPublicKey(public.modulus)
 
 
 def to_phe_private(key: PrivateKey) -> Any:
-    """Return a `phe.PaillierPrivateKey`.
-
-    Raises
-    ------
-    ImportError
-        If phe is not installed.
-    """
+    """Return a `phe.PaillierPrivateKey`."""
     return _phe().PaillierPrivateKey(to_phe_public(key.public), key.p, key.q)
 
 
 def from_phe_public(key: Any) -> PublicKey:
     """Return the key of a `phe.PaillierPublicKey`.
 
-    Raises
-    ------
-    ValueError
-        If it has fewer than 2048 bits.
+    Raise a ValueError if it has fewer than 2048 bits.
     """
     return PublicKey(int(key.n))
 
@@ -56,10 +41,7 @@ def from_phe_public(key: Any) -> PublicKey:
 def from_phe_private(key: Any) -> PrivateKey:
     """Return the key of a `phe.PaillierPrivateKey`.
 
-    Raises
-    ------
-    ValueError
-        If it has fewer than 2048 bits.
+    Raise a ValueError if it has fewer than 2048 bits.
     """
     return PrivateKey(int(key.p), int(key.q))
 
@@ -67,12 +49,7 @@ def from_phe_private(key: Any) -> PrivateKey:
 def to_phe(public: PublicKey, ciphertexts: Sequence[int]) -> list[Any]:
     """Return ciphertexts of integers as `phe.EncryptedNumber` of exponent 0.
 
-    Raises
-    ------
-    ImportError
-        If phe is not installed.
-    ValueError
-        If one is no ciphertext.
+    Raise a ValueError if one is not a ciphertext.
     """
     public.check_ciphertexts(ciphertexts)
     key = to_phe_public(public)
@@ -82,16 +59,14 @@ def to_phe(public: PublicKey, ciphertexts: Sequence[int]) -> list[Any]:
 def from_phe(public: PublicKey, numbers: Sequence[Any]) -> list[int]:
     """Return the ciphertexts of `phe.EncryptedNumber`, re-randomized if they were computed.
 
-    Raises
-    ------
-    ValueError
-        If a number is of another key, is no integer (its exponent is not 0), or no ciphertext.
+    Raise a ValueError if a number is of another key, has an exponent other than 0, or is not a
+    ciphertext.
     """
     for place, number in enumerate(numbers):
         if number.public_key.n != public.modulus:
             raise ValueError(f"number {place} is encrypted under another key")
         if number.exponent != 0:
-            raise ValueError(f"number {place} has the exponent {number.exponent}: 0 is wanted")
+            raise ValueError(f"number {place} must have the exponent 0, got {number.exponent}")
     ciphertexts = [int(number.ciphertext()) for number in numbers]
     public.check_ciphertexts(ciphertexts)
     return ciphertexts

@@ -1,4 +1,4 @@
-"""Paillier keys: encryption, decryption, and what may be done to ciphertexts without a key.
+"""Paillier keys: encryption, decryption, and what anybody can do with ciphertexts.
 
 Encrypt      c = (1 + N)^m r^N mod N^2         r uniform in Z_N^*: anybody
              the same, modulo p^2 and q^2      the owner of p and q (`mpc.paillier.residues`)
@@ -23,12 +23,12 @@ NEAR_BITS = 100
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A modulus whose factors the key's owner alone knows.
+    """A modulus whose factors only the key's owner knows.
 
     Parameters
     ----------
     modulus : int
-        N, of 2048 bits or more.
+        N, at least 2048 bits long.
 
     Raises
     ------
@@ -45,9 +45,9 @@ class PublicKey:
 
     def __post_init__(self) -> None:
         if self.bits < FEWEST_BITS:
-            raise ValueError(f"a key of {self.bits} bits: {FEWEST_BITS} at least are wanted")
+            raise ValueError(f"a key must have at least {FEWEST_BITS} bits, got {self.bits}")
         if self.modulus % 2 == 0:
-            raise ValueError("an even modulus: the product of two odd primes is wanted")
+            raise ValueError("the modulus is even; it must be the product of two odd primes")
 
     @cached_property
     def bits(self) -> int:
@@ -62,19 +62,7 @@ class PublicKey:
     def encrypt(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
         """Encrypt integers from 0 to N - 1, as anybody can: 10 ms each at 2048 bits.
 
-        Parameters
-        ----------
-        plaintexts : sequence of int
-        randomness : Randomness
-
-        Returns
-        -------
-        ciphertexts : list of int
-
-        Raises
-        ------
-        ValueError
-            If a plaintext is out of range.
+        Raise a ValueError if a plaintext is out of range.
         """
         self.check_plaintexts(plaintexts)
         return [
@@ -93,28 +81,21 @@ class PublicKey:
     def add(self, left: Sequence[int], right: Sequence[int]) -> list[int]:
         """Add the plaintexts of two vectors of ciphertexts, modulo N.
 
-        Raises
-        ------
-        ValueError
-            If their lengths differ.
+        Raise a ValueError if their lengths differ.
         """
         return [a * b % self.square for a, b in zip(left, right, strict=True)]
 
     def scale(self, ciphertexts: Sequence[int], factors: Sequence[int]) -> list[int]:
         """Multiply the plaintexts of ciphertexts by known integers, modulo N.
 
-        The results have as little randomness as the ciphertexts: `rerandomize` what leaves.
-
-        Raises
-        ------
-        ValueError
-            If their lengths differ.
+        The results have as little randomness as the ciphertexts: `rerandomize` what leaves. Raise a
+        ValueError if their lengths differ.
         """
         pairs = zip(ciphertexts, factors, strict=True)
         return [powmod(c, factor % self.modulus, self.square) for c, factor in pairs]
 
     def rerandomize(self, ciphertexts: Sequence[int], randomness: Randomness) -> list[int]:
-        """Make new ciphertexts of the same plaintexts, that nobody can link to the old ones."""
+        """Make new ciphertexts of the same plaintexts; nobody can link them to the old ones."""
         return self.add(ciphertexts, self.encrypt([0] * len(ciphertexts), randomness))
 
     def check_plaintexts(self, plaintexts: Sequence[int]) -> None:
@@ -130,12 +111,12 @@ class PublicKey:
                 raise ValueError(f"plaintext {place} lies outside 0 .. N - 1")
 
     def check_ciphertexts(self, ciphertexts: Sequence[int]) -> None:
-        """Refuse what is no element of Z_{N^2}^*.
+        """Refuse numbers that are not elements of Z_{N^2}^*.
 
         Raises
         ------
         ValueError
-            It names the first place of such a number.
+            It names the place of the first such number.
         """
         product = fast(1)
         for place, ciphertext in enumerate(ciphertexts):
@@ -156,13 +137,13 @@ class PrivateKey:
     Parameters
     ----------
     p, q : int
-        Different primes, of a length.
+        Different primes of the same length.
 
     Raises
     ------
     ValueError
-        If they are not prime, are equal, of different lengths (so that one might divide the other
-        less one) or too near each other, or their product is too short.
+        If they are not prime, are equal, have different lengths (one might then divide the other
+        minus 1) or are too close to each other, or their product is too short.
     """
 
     p: int = field(repr=False)
@@ -170,29 +151,26 @@ class PrivateKey:
 
     def __post_init__(self) -> None:
         if not all(r > 2 and is_probable_prime(r) for r in (self.p, self.q)) or self.p == self.q:
-            raise ValueError("two different odd primes are wanted")
+            raise ValueError("p and q must be two different odd primes")
         if self.p.bit_length() != self.q.bit_length() or self._are_near():
-            raise ValueError("primes of one length are wanted, and not near each other")
+            raise ValueError("p and q must have the same length and not be close to each other")
         assert self.public.bits  # a modulus that is too short is refused here
 
     def _are_near(self) -> bool:
-        """Whether N falls to Fermat's method: the primes agree in the first hundred bits."""
+        """Whether Fermat's method factors N: the primes agree in the first hundred bits."""
         return abs(self.p - self.q).bit_length() < self.p.bit_length() - NEAR_BITS
 
     @classmethod
     def generate(cls, bits: int = FEWEST_BITS) -> PrivateKey:
         """Draw a key from OpenSSL's generator, by `cryptography`.
 
-        Raises
-        ------
-        ValueError
-            If `bits` is below 2048.
+        Raise a ValueError if `bits` is below 2048.
         """
         return cls(*rsa_primes(bits))
 
     @cached_property
     def public(self) -> PublicKey:
-        """What the others are told."""
+        """The public key, N."""
         return PublicKey(self.p * self.q)
 
     @cached_property
@@ -200,24 +178,11 @@ class PrivateKey:
         return Residues(self.p, self.q), Residues(self.q, self.p)
 
     def encrypt(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
-        """Encrypt integers from 0 to N - 1 as the owner can: some thirty times as fast.
+        """Encrypt integers from 0 to N - 1 as the owner can: about thirty times as fast.
 
-        The ciphertexts are distributed as those of `PublicKey.encrypt`: the exponents are uniform
-        over the whole order, so that security rests on no further assumption.
-
-        Parameters
-        ----------
-        plaintexts : sequence of int
-        randomness : Randomness
-
-        Returns
-        -------
-        ciphertexts : list of int
-
-        Raises
-        ------
-        ValueError
-            If a plaintext is out of range.
+        The ciphertexts have the distribution of `PublicKey.encrypt`: the exponents are uniform over
+        the whole order, so that security needs no further assumption. Raise a ValueError if a
+        plaintext is out of range.
         """
         self.public.check_plaintexts(plaintexts)
         at_p, at_q = (r.encrypt(plaintexts, randomness) for r in self._residues)
@@ -245,14 +210,7 @@ class PrivateKey:
     def decrypt(self, ciphertexts: Sequence[int]) -> list[int]:
         """Decrypt ciphertexts.
 
-        Returns
-        -------
-        plaintexts : list of int
-
-        Raises
-        ------
-        ValueError
-            If one is 0, not below N^2, or not coprime to N.
+        Raise a ValueError if one is 0, not below N^2, or not coprime to N.
         """
         self.public.check_ciphertexts(ciphertexts)
         return [self._decrypt(ciphertext) for ciphertext in ciphertexts]

@@ -1,4 +1,4 @@
-"""Big integers on the wire: arrays of bytes, little-endian, each integer of a fixed width."""
+"""Big integers on the wire: arrays of bytes, little-endian, all integers of one width."""
 
 from __future__ import annotations
 
@@ -54,7 +54,12 @@ class Masks(Integers):
 
 
 def to_bytes(integers: Sequence[int], width: int) -> NDArray[np.uint8]:
-    """Return integers as an array of shape (count, width), dtype uint8."""
+    """Return integers as an array of shape (count, width), dtype uint8.
+
+    >>> to_bytes([1, 256], 2)
+    array([[1, 0],
+           [0, 1]], dtype=uint8)
+    """
     joined = b"".join(int(value).to_bytes(width, "little") for value in integers)
     return np.frombuffer(joined, np.uint8).reshape(len(integers), width)
 
@@ -73,22 +78,35 @@ def ciphertext_width(public: PublicKey) -> int:
 
 
 def expect(kind: type[N], count: int, width: int) -> Expect[N]:
-    """Return what may come: a label, and `count` integers of `width` bytes."""
+    """Return what may come: a label, and integers.
+
+    Parameters
+    ----------
+    kind, count, width
+        The class of the message, the number of integers, and the bytes of each.
+    """
     return Expect(kind, LABEL_BYTES + max(count * width, 1))
 
 
 def ciphertexts_of(
-    message: Message, sender: Party, label: bytes, count: int, public: PublicKey
+    message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
 ) -> list[int]:
-    """Return a message's ciphertexts.
+    """Return a message's ciphertexts, or blame its sender.
+
+    Parameters
+    ----------
+    message, sender
+        What came, and whom to blame for it.
+    label, count, public
+        The label of the plan, the number of integers that must come, and their key.
 
     Raises
     ------
     UnexpectedMessageError
-        If it is of another plan; it names the sender.
+        If the message is of another plan.
     MalformedMessageError
-        If they are of a wrong number or width, or one is 0, not below N^2 or not coprime to N; it
-        names the sender.
+        If the integers are of a wrong number or width, or one is 0, not below N^2 or not coprime to
+        N.
     """
     ciphertexts = _integers(message, sender, label, count, ciphertext_width(public))
     try:
@@ -99,16 +117,14 @@ def ciphertexts_of(
 
 
 def plaintexts_of(
-    message: Message, sender: Party, label: bytes, count: int, public: PublicKey
+    message: Integers, sender: Party, label: bytes, count: int, public: PublicKey
 ) -> list[int]:
-    """Return a message's integers modulo N.
+    """Return a message's integers modulo N, or blame its sender.
 
-    Raises
-    ------
-    UnexpectedMessageError
-        If it is of another plan; it names the sender.
-    MalformedMessageError
-        If they are of a wrong number or width, or not below N; it names the sender.
+    Parameters
+    ----------
+    message, sender, label, count, public
+        As of `ciphertexts_of`, which raises the same errors.
     """
     plaintexts = _integers(message, sender, label, count, plaintext_width(public))
     try:
@@ -118,15 +134,12 @@ def plaintexts_of(
     return plaintexts
 
 
-def _integers(message: Message, sender: Party, label: bytes, count: int, width: int) -> list[int]:
-    assert isinstance(message, Integers)  # the transport has checked the kind
+def _integers(message: Integers, sender: Party, label: bytes, count: int, width: int) -> list[int]:
     if message.label != label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another table")
     values = message.values
     if values.shape != (count, width) or values.dtype != np.uint8:
-        raise MalformedMessageError(
-            sender,
-            f"{type(message).__name__} of shape {values.shape} and type {values.dtype}, "
-            f"wanted {(count, width)} and uint8",
-        )
+        came, expected = f"{values.shape} and type {values.dtype}", f"{(count, width)} and uint8"
+        reason = f"{type(message).__name__} of shape {came}; expected {expected}"
+        raise MalformedMessageError(sender, reason)
     return [int.from_bytes(row.tobytes(), "little") for row in values]

@@ -1,4 +1,4 @@
-"""Many counts in one plaintext, each in a slot of its own.
+"""Many counts in one plaintext, each in its own slot.
 
 plaintext = sum_i count_i 2^(b i),      b bits a slot,      floor((bits of N - 1) / b) slots
 """
@@ -22,14 +22,22 @@ class Packing:
     Parameters
     ----------
     key_bits : int
-        The length of N.
+        The length of N in bits.
     slot_bits : int, default=32
-        The bits of a slot, 62 at most.
+        The bits of a slot, at most 62.
 
     Raises
     ------
     ValueError
-        If there is no such slot, or none fits.
+        If `slot_bits` is out of range, or a slot does not fit.
+
+    Examples
+    --------
+    >>> packing = Packing(key_bits=17, slot_bits=8)
+    >>> packing.pack([1, 2, 3])  # 1 + 2 * 2^8, then 3
+    [513, 3]
+    >>> packing.unpack([513, 3], length=3)
+    array([1, 2, 3])
     """
 
     key_bits: int
@@ -37,7 +45,9 @@ class Packing:
 
     def __post_init__(self) -> None:
         if not 1 <= self.slot_bits <= MOST_SLOT_BITS or self.slots < 1:
-            raise ValueError(f"slots of {self.slot_bits} bits: 1 to {MOST_SLOT_BITS} are wanted")
+            raise ValueError(
+                f"slot_bits must be from 1 to {MOST_SLOT_BITS} and fit a key, got {self.slot_bits}"
+            )
 
     @property
     def slots(self) -> int:
@@ -50,7 +60,7 @@ class Packing:
         return (1 << self.slot_bits) - 1
 
     def plaintexts(self, length: int) -> int:
-        """Return how many plaintexts hold a vector of some length."""
+        """Return how many plaintexts hold a vector of `length` counts."""
         return -(-length // self.slots)
 
     def pack(self, counts: Sequence[int] | NDArray[np.integer]) -> list[int]:
@@ -61,7 +71,7 @@ class Packing:
         ValueError
             If a count is negative or does not fit a slot; it names the place.
         TypeError
-            If one is no integer.
+            If a count is not an integer.
         """
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
@@ -73,16 +83,10 @@ class Packing:
     def unpack(self, plaintexts: Sequence[int], length: int) -> NDArray[np.int64]:
         """Unpack a vector of `length` counts.
 
-        Raises
-        ------
-        ValueError
-            If there are too many or too few plaintexts, or bits where no slot is.
+        Raise a ValueError if there are too many or too few plaintexts, or bits outside the slots.
         """
-        if len(plaintexts) != self.plaintexts(length):
-            raise ValueError(
-                f"{len(plaintexts)} plaintexts for {length} counts: "
-                f"{self.plaintexts(length)} are wanted"
-            )
+        if len(plaintexts) != (needed := self.plaintexts(length)):
+            raise ValueError(f"{length} counts need {needed} plaintexts, got {len(plaintexts)}")
         counts = np.zeros(length, np.int64)
         for start, plaintext in zip(range(0, length, self.slots), plaintexts, strict=True):
             used = min(self.slots, length - start)

@@ -26,7 +26,11 @@ LARGEST_TRIED = 1 << 16
 
 
 def digits_of(numbers: Sequence[int], size: int) -> list[list[int]]:
-    """Return the digits of numbers, to the base 256: a list for each of `size` places."""
+    """Return the digits of numbers, to the base 256: a list for each of `size` places.
+
+    >>> digits_of([1, 258], 2)
+    [[1, 2], [0, 1]]
+    """
     joined = b"".join(number.to_bytes(size, "little") for number in numbers)
     return [list(joined[place::size]) for place in range(size)]
 
@@ -68,7 +72,7 @@ class Residues:
     def encrypt(self, plaintexts: Sequence[int], randomness: Randomness) -> list[int]:
         """Return ``(1 + N)**m * w(base**a)`` modulo p^2, for each plaintext and a fresh a.
 
-        Row by row for all plaintexts, so that a row stays in the processor's cache.
+        It takes one row of the table at a time, so that the row stays in the processor's cache.
         """
         prime, square = self._prime, self._square
         exponents = [uniform_below(self._order, randomness) for _ in plaintexts]
@@ -83,10 +87,13 @@ class Residues:
 
 
 def primitive_base(prime: int) -> int:
-    """Return the least h that is no l-th power modulo `prime`, for all prime l | p - 1 tried.
+    """Return the least h that is not an l-th power modulo `prime`, for all prime l | p - 1 tried.
 
-    Its powers are all of Z_p^*, unless it is an l-th power for an l that was not tried: for one
-    random prime in 700,000 (the sum of 1/l^2 over the primes l above 2^16).
+    Its powers are all of Z_p^*, unless it is an l-th power for an l that was not tried: this
+    happens for one random prime in 700,000 (the sum of 1/l^2 over the primes l above 2^16).
+
+    >>> primitive_base(23)
+    5
     """
     factors = list[int]()
     for number in range(2, LARGEST_TRIED):

@@ -1,7 +1,7 @@
 """Contingency tables of columns of two parties, by Paillier's cryptosystem, without a dealer.
 
-The owner has the key and a column x, the other party one or more columns y of the same n records;
-the tables are opened to the analyst. Each row is one message.
+The owner has the key and a column x, the other party one or more columns y of the same n records.
+The analyst receives the tables. Each row is one message.
 
     owner -> other      c_i = Enc(2^(b x_i))                         each record i; b bits a slot
     other -> owner      C_j = Enc(rho_j) prod_{i: y_i = j} c_i       each state j of each column y
@@ -12,12 +12,12 @@ the tables are opened to the analyst. Each row is one message.
 One ciphertext a record serves all states of x: its scalar product with the indicator of y = j is a
 column of the table at once.
 
-Security: honest-but-curious. The other party sees ciphertexts, which tell nothing as long as
-nobody tells N-th residues modulo N^2 from other units (decisional composite residuosity). To the
-owner C_j is uniform in Z_{N^2}^*, by rho_j and by the fresh randomness of Enc(rho_j); to the
-analyst rho_j is uniform, and D_j is rho_j + the counts: here nothing is assumed. The analyst with
-either of the two learns the tables and no more. The masks are for the analyst alone: an owner who
-reads its link to the other party reads the tables.
+Security: honest-but-curious. The other party sees ciphertexts, which reveal nothing if nobody can
+distinguish N-th residues modulo N^2 from other units (decisional composite residuosity). For the
+owner C_j is uniform in Z_{N^2}^*, by rho_j and by the fresh randomness of Enc(rho_j). For the
+analyst rho_j is uniform, and D_j is rho_j + the counts. These two views need no assumption. The
+analyst together with either party learns the tables and no more. Only the analyst may see the
+masks: an owner who reads the analyst's link to the other party reads the tables.
 Leakage: the tables, to the analyst; n, block size and numbers of states, to all.
 Cost: 3 rounds. n ciphertexts to the other party (512 bytes each at 2048 bits), one back for each of
 its states, and as many integers modulo N from both to the analyst. The owner encrypts n times, the
@@ -43,6 +43,7 @@ from mpc.paillier.keys import PrivateKey, PublicKey
 from mpc.paillier.messages import (
     Answer,
     EncryptedBlock,
+    Integers,
     MaskedCounts,
     Masks,
     ciphertext_width,
@@ -54,7 +55,7 @@ from mpc.paillier.messages import (
 )
 from mpc.paillier.packing import Packing
 from mpc.randomness import Randomness, label
-from mpc.rounds import Party, Program, Round
+from mpc.rounds import Expect, Party, Program, exchange, send
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +65,28 @@ class TablePlan:
     Parameters
     ----------
     study : bytes
-        What this table is of, different from every other under the key: a message of another is
-        refused.
+        Names this count, different from every other under the key: parties refuse messages of
+        another study.
     public : PublicKey
-        The owner's.
+        The owner's public key.
     owner, other, analyst : Party
         Three different parties.
     records : int
-        n, at most what a slot counts.
+        n, at most what a slot can count.
     owner_states : int
-        Of the owner's column: at most as many as there are slots, 63 at 2048 bits, 95 at 3072.
+        The number of states of the owner's column: at most the number of slots, 63 at 2048 bits, 95
+        at 3072.
     other_states : tuple of int
-        Of each of the other party's columns.
+        The number of states of each of the other party's columns.
     slot_bits : int, default=32
+        The bits of a slot.
     block : int, default=1024
-        The records of a message.
+        The number of records of a message.
 
     Raises
     ------
     ValueError
-        If the parties are not three, a slot might flow over, or a number is too small or large.
+        If the parties are not three, a slot might overflow, or a number is too small or too large.
     """
 
     study: bytes
@@ -99,23 +102,19 @@ class TablePlan:
 
     def __post_init__(self) -> None:
         if len({self.owner, self.other, self.analyst}) != 3:
-            raise ValueError("three different parties are wanted: owner, other, analyst")
+            raise ValueError("owner, other and analyst must be three different parties")
         if not 0 <= self.records <= self.packing.largest:
-            raise ValueError(
-                f"{self.records} records: slots of {self.slot_bits} bits count to "
-                f"{self.packing.largest}"
-            )
+            limit = f"{self.packing.largest} (a slot has {self.slot_bits} bits)"
+            raise ValueError(f"records must be from 0 to {limit}, got {self.records}")
         if not 1 <= self.owner_states <= self.packing.slots:
-            raise ValueError(
-                f"{self.owner_states} states: 1 to {self.packing.slots} slots of "
-                f"{self.slot_bits} bits fit a key of {self.public.bits} bits"
-            )
+            limit = f"{self.packing.slots} (the slots of {self.slot_bits} bits in a plaintext)"
+            raise ValueError(f"owner_states must be from 1 to {limit}, got {self.owner_states}")
         if min(self.other_states, default=0) < 1 or self.block < 1:
-            raise ValueError("1 column, 1 state and 1 record a block at least are wanted")
+            raise ValueError("other_states and block must be at least 1, with at least one column")
 
     @property
     def label(self) -> bytes:
-        """A digest of all of this: part of every message."""
+        """A digest of the plan: part of every message."""
         parties = self.owner, self.other, self.analyst
         numbers = self.records, self.owner_states, *self.other_states, self.slot_bits, self.block
         modulus = self.public.modulus.to_bytes(plaintext_width(self.public), "big")
@@ -141,23 +140,25 @@ class TablePlan:
 def encrypt_column(
     plan: TablePlan, key: PrivateKey, codes: NDArray[np.integer], randomness: Randomness
 ) -> Program[None]:
-    """Send one's column encrypted, decrypt the answer: the owner's side.
+    """Send the owner's column encrypted, and decrypt the answer: the owner's side.
 
     Parameters
     ----------
     plan : TablePlan
+        What the parties agreed on.
     key : PrivateKey
-        The plan's public key is its.
+        The private key of `plan.public`.
     codes : ndarray of shape (records,) of integers
         The state of each record, from 0 on.
     randomness : Randomness
+        Where the ciphertexts' randomness is drawn from.
 
     Raises
     ------
     ValueError
-        If the key or the column is not of the plan.
+        If the key or the column is not that of the plan.
     MalformedMessageError
-        If the answer has a wrong shape, or what is no ciphertext; it names the other party.
+        If the answer has a wrong shape, or a number is not a ciphertext; it names the other party.
     """
     if key.public != plan.public:
         raise ValueError("the key is not that of the plan")
@@ -167,32 +168,33 @@ def encrypt_column(
     for rows in plan.blocks:
         ciphertexts = key.encrypt([indicators[state] for state in states[rows]], randomness)
         block = EncryptedBlock(plan.label, to_bytes(ciphertexts, width), rows.start)
-        yield Round({plan.other: block}, {})
-    inbox = yield Round({}, {plan.other: expect(Answer, plan.answers, width)})
-    answer = ciphertexts_of(inbox[plan.other], plan.other, plan.label, plan.answers, plan.public)
+        yield from send({plan.other: block})
+    received = yield from exchange({}, {plan.other: expect(Answer, plan.answers, width)})
+    answer = ciphertexts_of(received[plan.other], plan.other, plan.label, plan.answers, plan.public)
     counts = to_bytes(key.decrypt(answer), plaintext_width(plan.public))
-    yield Round({plan.analyst: MaskedCounts(plan.label, counts)}, {})
+    yield from send({plan.analyst: MaskedCounts(plan.label, counts)})
 
 
 def count_by_state(
     plan: TablePlan, columns: Sequence[NDArray[np.integer]], randomness: Randomness
 ) -> Program[None]:
-    """Multiply the ciphertexts of each of one's states, and mask them: the other party's side.
+    """Multiply the ciphertexts of the records of each state, and mask them: the other side.
 
     Parameters
     ----------
     plan : TablePlan
+        What the parties agreed on.
     columns : sequence of ndarray of shape (records,) of integers
         The state of each record, from 0 on, in each column.
     randomness : Randomness
+        Where the masks are drawn from.
 
     Raises
     ------
     ValueError
         If the columns are not those of the plan.
     MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
-        If a block has a wrong shape or what is no ciphertext, came before, or does not come next;
-        each names the owner.
+        If a block is malformed, came before, or is not the next one; the error names the owner.
     """
     offsets = np.cumsum((0, *plan.other_states[:-1]))
     columns = [
@@ -207,17 +209,16 @@ def count_by_state(
                 products[place] = products[place] * ciphertext % plan.public.square
     masks = [uniform_below(plan.public.modulus, randomness) for _ in products]
     answer = plan.public.add(products, plan.public.encrypt(masks, randomness))
-    yield Round(
+    yield from send(
         {
             plan.owner: Answer(plan.label, to_bytes(answer, ciphertext_width(plan.public))),
             plan.analyst: Masks(plan.label, to_bytes(masks, plaintext_width(plan.public))),
-        },
-        {},
+        }
     )
 
 
 def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
-    """Take the masks off and unpack the counts: the analyst's side.
+    """Subtract the masks and unpack the counts: the analyst's side.
 
     Returns
     -------
@@ -229,13 +230,16 @@ def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
     MalformedMessageError
         If a message has a wrong shape or range.
     UnknownFaultyPartyError
-        If the two messages do not add up to tables of `records` records: it names both parties.
+        If the two messages do not add up to tables of `records` records; it names both parties.
     """
     limit = plan.answers, plaintext_width(plan.public)
-    wanted = {plan.owner: expect(MaskedCounts, *limit), plan.other: expect(Masks, *limit)}
-    inbox = yield Round({}, wanted)
+    expected: dict[Party, Expect[Integers]] = {
+        plan.owner: expect(MaskedCounts, *limit),
+        plan.other: expect(Masks, *limit),
+    }
+    received = yield from exchange({}, expected)
     masked, masks = (
-        plaintexts_of(inbox[p], p, plan.label, plan.answers, plan.public) for p in wanted
+        plaintexts_of(received[p], p, plan.label, plan.answers, plan.public) for p in expected
     )
     sums = [(d - rho) % plan.public.modulus for d, rho in zip(masked, masks, strict=True)]
     try:
@@ -244,7 +248,7 @@ def open_tables(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
         if any(table.sum() != plan.records for table in tables):
             raise ValueError("counts of other records")
     except ValueError:
-        reason = f"what they sent are no tables of {plan.records} records"
+        reason = f"their messages do not add up to tables of {plan.records} records"
         raise UnknownFaultyPartyError((plan.owner, plan.other), reason) from None
     return tables
 
@@ -253,24 +257,20 @@ def _receive_block(plan: TablePlan, rows: slice) -> Program[list[int]]:
     """Receive the ciphertexts of these records, and no others."""
     count = rows.stop - rows.start
     limit = expect(EncryptedBlock, count, ciphertext_width(plan.public))
-    message = (yield Round({}, {plan.owner: limit}))[plan.owner]
-    assert isinstance(message, EncryptedBlock)  # the transport has checked the kind
+    message = (yield from exchange({}, {plan.owner: limit}))[plan.owner]
+    reason = f"sent records from {message.start} on; expected records from {rows.start} on"
     if message.start < rows.start:
-        raise ReplayedMessageError(plan.owner, f"records from {message.start} on, sent before")
+        raise ReplayedMessageError(plan.owner, reason)
     if message.start > rows.start:
-        raise UnexpectedMessageError(
-            plan.owner, f"records from {message.start} on, wanted {rows.start}"
-        )
+        raise UnexpectedMessageError(plan.owner, reason)
     return ciphertexts_of(message, plan.owner, plan.label, count, plan.public)
 
 
 def _checked(codes: NDArray[np.integer], records: int, states: int) -> NDArray[np.int64]:
-    """Return a column's codes, or refuse it: without telling any."""
+    """Return a column's codes; errors do not reveal any."""
     if codes.shape != (records,) or not np.issubdtype(codes.dtype, np.integer):
-        raise ValueError(
-            f"a column of shape {codes.shape} and type {codes.dtype}: "
-            f"{(records,)} and integers are wanted"
-        )
+        given = f"shape {codes.shape} and type {codes.dtype}"
+        raise ValueError(f"a column must be integers of shape {(records,)}, got {given}")
     if codes.size and not (codes.min() >= 0 and codes.max() < states):
-        raise ValueError(f"codes outside 0 .. {states - 1}")
+        raise ValueError(f"codes must be from 0 to {states - 1}")
     return codes.astype(np.int64)

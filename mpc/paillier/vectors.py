@@ -1,7 +1,7 @@
 """Vectors of encrypted counts, packed: sums and multiples of all slots at once.
 
-A vector knows what its counts cannot be above, which is public, and refuses a sum or multiple of
-which a slot might flow over into the next.
+A vector knows a public upper bound of its counts, and refuses a sum or multiple in which a slot
+might overflow into the next.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ class EncryptedCounts:
     Parameters
     ----------
     public : PublicKey
+        The key of the ciphertexts.
     packing : Packing
+        How the counts lie in the plaintexts.
     length : int
         The number of counts.
     largest : int
-        What no count is above; public.
+        The upper bound of the counts; public.
     ciphertexts : tuple of int
+        The encrypted plaintexts.
 
     Raises
     ------
     ValueError
-        If the bound does not fit a slot, there are too many or too few ciphertexts, or one is
-        none.
+        If the bound does not fit a slot, there are too many or too few ciphertexts, or one is not
+        a ciphertext.
     """
 
     public: PublicKey
@@ -51,10 +54,11 @@ class EncryptedCounts:
                 f"counts from 0 to {self.largest} do not fit slots of {self.packing.slot_bits} bits"
             )
         if self.packing.key_bits != self.public.bits:
-            raise ValueError(f"a packing for keys of {self.packing.key_bits} bits")
-        wanted = self.packing.plaintexts(self.length)
-        if len(self.ciphertexts) != wanted:
-            raise ValueError(f"{len(self.ciphertexts)} ciphertexts: {wanted} are wanted")
+            raise ValueError(
+                f"the packing is for keys of {self.packing.key_bits} bits, got {self.public.bits}"
+            )
+        if len(self.ciphertexts) != (needed := self.packing.plaintexts(self.length)):
+            raise ValueError(f"there must be {needed} ciphertexts, got {len(self.ciphertexts)}")
         self.public.check_ciphertexts(self.ciphertexts)
 
     @classmethod
@@ -71,12 +75,15 @@ class EncryptedCounts:
         Parameters
         ----------
         key : PublicKey or PrivateKey
-            Its owner encrypts with the private key: faster.
+            The owner encrypts with the private key, which is faster.
         counts : sequence or ndarray of shape (n,) of integers
+            What is encrypted.
         largest : int
-            What no count is above, whatever the data: the others are told it.
+            An upper bound of the counts that does not depend on the data: it is public.
         randomness : Randomness
+            Where the ciphertexts' randomness is drawn from.
         slot_bits : int, default=32
+            The bits of a slot.
 
         Raises
         ------
@@ -87,38 +94,33 @@ class EncryptedCounts:
         packing, largest = Packing(public.bits, slot_bits), operator.index(largest)
         plaintexts = packing.pack(counts)
         if len(counts) and max(map(int, counts)) > largest:
-            raise ValueError("a count is above what is said to be the largest")
+            raise ValueError("a count is above `largest`")
         ciphertexts = tuple(key.encrypt(plaintexts, randomness))
         return cls(public, packing, len(counts), largest, ciphertexts)
 
     def __add__(self, other: EncryptedCounts) -> EncryptedCounts:
         """Add two vectors, place by place.
 
-        Raises
-        ------
-        ValueError
-            If they are of different keys, packings or lengths, or a slot might flow over.
+        Raise a ValueError if they have different keys, packings or lengths, or a slot might
+        overflow.
         """
         ours, theirs = ((v.public, v.packing, v.length) for v in (self, other))
         if ours != theirs:
-            raise ValueError("two vectors of one key, packing and length are wanted")
+            raise ValueError("the vectors must have the same key, packing and length")
         added = self.public.add(self.ciphertexts, other.ciphertexts)
         return replace(self, largest=self.largest + other.largest, ciphertexts=tuple(added))
 
     def scaled(self, factor: int) -> EncryptedCounts:
         """Multiply all counts by a known factor.
 
-        Raises
-        ------
-        ValueError
-            If it is negative, or a slot might flow over.
+        Raise a ValueError if it is negative, or a slot might overflow.
         """
         factor = operator.index(factor)
         scaled = self.public.scale(self.ciphertexts, [factor] * len(self.ciphertexts))
         return replace(self, largest=self.largest * factor, ciphertexts=tuple(scaled))
 
     def rerandomized(self, key: PublicKey | PrivateKey, randomness: Randomness) -> EncryptedCounts:
-        """Return the same counts in new ciphertexts, that nobody can link to these."""
+        """Return the same counts in new ciphertexts; nobody can link them to these."""
         return replace(self, ciphertexts=tuple(key.rerandomize(self.ciphertexts, randomness)))
 
     def decrypt(self, key: PrivateKey) -> NDArray[np.int64]:
@@ -131,12 +133,11 @@ class EncryptedCounts:
         Raises
         ------
         ValueError
-            If the key is another, or a count is above the largest: somebody has encrypted what he
-            said he would not.
+            If the key is another, or a count is above `largest`: its encryptor broke the promise.
         """
         if key.public != self.public:
-            raise ValueError("the key of another vector")
+            raise ValueError("the key is not that of this vector")
         counts = self.packing.unpack(key.decrypt(self.ciphertexts), self.length)
         if counts.size and counts.max() > self.largest:
-            raise ValueError("a count is above what was said to be the largest")
+            raise ValueError("a count is above the `largest` that its encryptor promised")
         return counts

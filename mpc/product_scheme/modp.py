@@ -1,7 +1,7 @@
 """The safe primes of RFC 3526 (Kivinen and Kojo 2003), groups 14 and 15.
 
-p = 2^b - 2^(b-64) - 1 + 2^64 (floor(2^(b-130) pi) + c), c the smallest that makes p and (p - 1)/2
-prime: 124476 for 2048 bits, 1690314 for 3072. Whoever chose them had nothing to choose.
+p = 2^b - 2^(b-64) - 1 + 2^64 (floor(2^(b-130) pi) + c), where c is the smallest number that makes p
+and (p - 1)/2 prime: 124476 for 2048 bits, 1690314 for 3072. The rule leaves no choice to anybody.
 """
 
 MODP_PRIMES = {

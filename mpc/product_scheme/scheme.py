@@ -5,25 +5,25 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 
-from mpc.aggregation import Ciphertexts, Counts, Expected, KeyOwner, collect, named, send
+from mpc.aggregation import Ciphertexts, Counts, Expected, KeyOwner, check_senders, collect
 from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from mpc.integers import powmod
 from mpc.product_scheme.parameters import Parameters
-from mpc.rounds import Message, Party, Program
+from mpc.rounds import Party, Program
 
 
 class Encryptor(KeyOwner[Parameters]):
     """A party that encrypts its counts; its parameters are those of `KeyOwner`."""
 
     def encrypt(self, counts: Counts, time: int) -> Ciphertexts:
-        """Encrypt this party's counts of one time, each under a base of its own.
+        """Encrypt this party's counts for one time, each under a base of its own.
 
         Parameters
         ----------
         counts : sequence of int, or ndarray of shape (count,) of an integer type
-            From 1 on: smoothed, and noised, by the caller.
+            At least 1 each: the caller smooths them and adds noise.
         time : int
-            Higher than all before.
+            The time of the products, higher than all before.
 
         Raises
         ------
@@ -35,8 +35,8 @@ class Encryptor(KeyOwner[Parameters]):
         values = [operator.index(count) for count in counts]
         for place, value in enumerate(values):
             if not 1 <= value <= self.parameters.highest:
-                wanted = f"1 to {self.parameters.highest}"
-                raise ValueError(f"the count at place {place} is not in {wanted}: smooth it first")
+                bounds = f"from 1 to {self.parameters.highest}"
+                raise ValueError(f"the count at place {place} must be {bounds}; smooth it first")
         self.times.use(time)
         p = self.parameters.prime
         bases = (self.parameters.base(time, place) for place in range(len(values)))
@@ -50,7 +50,7 @@ def decrypt(
     parameters: Parameters,
     key: int,
     parties: Sequence[Party],
-    received: Mapping[Party, Message],
+    received: Mapping[Party, Ciphertexts],
     time: int,
     count: int,
 ) -> list[int]:
@@ -58,29 +58,17 @@ def decrypt(
 
     Parameters
     ----------
-    parameters : Parameters
-    key : int
-        The aggregator's.
-    parties : sequence of Party
-        All whose keys, with the aggregator's, are zero in sum.
-    received : mapping of Party to Ciphertexts
-        By sender.
-    time : int
-    count : int
-        How many counts each party has.
-
-    Returns
-    -------
-    products : list of int
+    parameters, key, parties, received, time, count
+        As of `mpc.additive_scheme.decrypt`.
 
     Raises
     ------
     ProtocolError
-        If parties are missing, a message is not what it should be, or a ciphertext is no square; it
-        names them. If a product is larger than the parties can make it, it names all: who of them
-        sent a wrong ciphertext cannot be known.
+        If parties are missing, a message is not what it should be, or a ciphertext is not a square;
+        it names them. If a product is larger than the parties can make it, it names all: nobody
+        can know who of them sent a wrong ciphertext.
     """
-    named(received, parties)
+    check_senders(received, parties)
     expected = parameters.expected(time, count)
     columns = [_squares(expected, received[party], party) for party in parties]
     products = []
@@ -90,16 +78,16 @@ def decrypt(
             square = square * factor % parameters.prime
         products.append(_root(square, parameters.prime))
     if any(product > parameters.largest for product in products):
-        raise UnknownFaultyPartyError(parties, "a product larger than they can make it")
+        raise UnknownFaultyPartyError(parties, "a product is larger than they can make it")
     return products
 
 
-def _squares(expected: Expected, message: Message, sender: Party) -> tuple[int, ...]:
-    """Return a message's ciphertexts: squares, or their sender is to blame."""
+def _squares(expected: Expected, message: Ciphertexts, sender: Party) -> tuple[int, ...]:
+    """Return a message's ciphertexts, or blame the sender of one that is not a square."""
     ciphertexts = expected.integers(message, sender)
     for ciphertext in ciphertexts:
         if powmod(ciphertext, expected.modulus // 2, expected.modulus) != 1:
-            raise MalformedMessageError(sender, "a ciphertext that is no square")
+            raise MalformedMessageError(sender, "a ciphertext that is not a square")
     return ciphertexts
 
 
@@ -109,20 +97,15 @@ def _root(square: int, prime: int) -> int:
     return min(root, prime - root)
 
 
-def contribute(encryptor: Encryptor, counts: Counts, time: int, aggregator: Party) -> Program[None]:
-    """Send one's counts of one time to the aggregator: a party's program."""
-    yield from send(encryptor.encrypt(counts, time), aggregator)
-
-
 def open_products(
     parameters: Parameters, key: int, parties: Sequence[Party], time: int, count: int
 ) -> Program[list[int]]:
     """Collect the ciphertexts of one time and decrypt their products: the aggregator's program.
 
-    Raises
-    ------
-    ProtocolError
-        As `decrypt`.
+    Parameters
+    ----------
+    parameters, key, parties, time, count
+        As of `decrypt`, which also raises what this raises.
     """
     received = yield from collect(parties, parameters.expected(time, count))
     return decrypt(parameters, key, parties, received, time, count)

@@ -1,7 +1,7 @@
 """The dealer's program: products of masks under new masks, and the correction.
 
-The dealer holds no data and is sent none. Its messages are functions of the streams that it shares
-with the parties, under labels that the product gives: asked again, it sends the same.
+The dealer holds no data and receives none. Its messages are functions of the streams that it
+shares with the parties, under labels that follow from the product: the same for the same product.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from mpc.randomness import Stream
 from mpc.ring import Elements
-from mpc.rounds import Message, Party, Program, Round
+from mpc.rounds import Party, Program, send
 from mpc.scalar_product.messages import MaskedMasks, ProductCorrection
 from mpc.scalar_product.product import Factor, Product, Subprotocol
 
@@ -24,15 +24,15 @@ def deal_product(keys: Mapping[Party, Stream], product: Product) -> Program[None
     Parameters
     ----------
     keys : mapping of Party to Stream
-        Shared with each party.
+        The keys that the dealer shares with each party.
     product : Product
+        What the parties compute.
     """
     total = yield from _run(keys, product.top, {})
     lead, *others = product.parties
     for party in others:
         total = total - product.split(keys[party])
-    message = ProductCorrection(product.ring.reduce(total), product.name)
-    yield Round({lead: message}, {})
+    yield from send({lead: ProductCorrection(product.ring.reduce(total), product.label)})
 
 
 def _run(
@@ -53,18 +53,18 @@ def _run(
     for below, merged in sub.below():
         union = below.factors[-1]
         kept = {f: product for f, product in products.items() if f in below.factors}
-        found = math.prod((masks[f] for f in merged[1:]), start=masks[merged[0]])
-        part = part + (yield from _run(keys, below, {**kept, union: found}))
+        joint = math.prod((masks[f] for f in merged[1:]), start=masks[merged[0]])
+        part = part + (yield from _run(keys, below, {**kept, union: joint}))
     return part
 
 
 def _send(sub: Subprotocol, masked: Mapping[Factor, Elements]) -> Program[None]:
     """Send each masked product of masks to the parties that have no part in it."""
-    outbox: dict[Party, Message] = {}
+    outbox: dict[Party, MaskedMasks] = {}
     for party in sub.product.parties:
         _, joint = sub.sent_to(party)
         if joint:
             values = sub.product.ring.reduce(np.stack([masked[f] for f in joint]))
-            outbox[party] = MaskedMasks(values, sub.name)
+            outbox[party] = MaskedMasks(values, sub.label)
     if outbox:
-        yield Round(outbox, {})
+        yield from send(outbox)

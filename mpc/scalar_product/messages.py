@@ -1,4 +1,4 @@
-"""The messages of a scalar product: each names its sub-protocol, and is taken in no other."""
+"""The messages of a scalar product: each names its sub-protocol, and no other accepts it."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,23 +11,24 @@ from mpc.errors import DealReusedError
 from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
 from mpc.randomness import Stream
 from mpc.ring import Elements
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.rounds import Expect, Party, Program, exchange
 from mpc.scalar_product.messages import MaskedFactor, MaskedMasks, ProductCorrection
-from mpc.scalar_product.product import Factor, Product, Subprotocol
+from mpc.scalar_product.product import Product, Subprotocol
 from mpc.sharing import open_sum, send_share
 
 
 @dataclass
 class Multiplier:
-    """A party, its key, and what it has used of it.
+    """A party, its key, and the products for which it used the key.
 
     Parameters
     ----------
     party : Party
+        The name of the party.
     dealer_key : Stream
-        Shared with the dealer.
+        The key that it shares with the dealer.
     used : set of bytes, optional
-        The names of the products whose masks were used; whoever keeps the key keeps these too.
+        The labels of the products whose masks were used; whoever keeps the key keeps these too.
     """
 
     party: Party
@@ -37,16 +39,18 @@ class Multiplier:
 def scalar_product(
     own: Multiplier, product: Product, vectors: Elements, receiver: Party
 ) -> Program[Elements | None]:
-    """Multiply with the other parties and the dealer, and open the results to the receiver.
+    """Multiply with the other parties and the dealer, and reveal the results to the receiver.
 
     Parameters
     ----------
     own : Multiplier
+        This party.
     product : Product
+        What the parties compute.
     vectors : ndarray of shape (q, m), dtype `product.ring.dtype`
         This party's factor of each product.
     receiver : Party
-        One of the parties, or another, who runs `receive_product`; never the dealer.
+        One of the parties, or another who runs `receive_product`; never the dealer.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def scalar_product(
         If a message has a wrong shape, or is for another sub-protocol; it names the sender.
     """
     if receiver == product.dealer:
-        raise ValueError(f"{receiver} deals the masks: what it opened would be the factors")
+        raise ValueError(f"the receiver must not be the dealer, who knows the masks: {receiver}")
     share = yield from share_product(own, product, vectors)
     if own.party != receiver:
         yield from send_share(share, receiver)
@@ -75,7 +79,7 @@ def scalar_product(
 
 
 def receive_product(product: Product) -> Program[Elements]:
-    """Open the results: the side of a receiver who holds no factor.
+    """Add up the results: the side of a receiver who does not hold a factor.
 
     Returns
     -------
@@ -90,17 +94,22 @@ def receive_product(product: Product) -> Program[Elements]:
 
 
 def share_product(own: Multiplier, product: Product, vectors: Elements) -> Program[Elements]:
-    """Multiply with the other parties and the dealer; as `scalar_product`, but open nothing.
+    """Multiply with the other parties and the dealer, and reveal nothing.
 
-    Whoever opens the shares later must not be the dealer.
+    Whoever adds up the shares later must not be the dealer.
+
+    Parameters
+    ----------
+    own, product, vectors
+        As of `scalar_product`.
 
     Returns
     -------
     share : ndarray of shape (q,)
-        All parties' shares add up to the results, and all but one of them are uniform.
+        All parties' shares add up to the results; all shares except one are uniform.
     """
     _check(own, product, vectors)
-    own.used.add(product.name)
+    own.used.add(product.label)
     total = yield from _run(own, product.top, product.ring.reduce(vectors))
     if own.party == product.parties[0]:
         part = yield from _correction(product)
@@ -113,11 +122,11 @@ def _check(own: Multiplier, product: Product, vectors: Elements) -> None:
     if own.party not in product.parties:
         raise ValueError(f"{own.party} is not one of the parties {product.parties}")
     if vectors.dtype != product.ring.dtype:
-        raise TypeError(f"vectors of type {vectors.dtype}: {product.ring.dtype} is wanted")
+        raise TypeError(f"vectors must have the type {product.ring.dtype}, got {vectors.dtype}")
     if vectors.shape != product.shape:
-        raise ValueError(f"vectors of shape {vectors.shape}: {product.shape} is wanted")
-    if product.name in own.used:
-        raise DealReusedError(f"{own.party} has used the masks of product {product.id.hex()}")
+        raise ValueError(f"vectors must have the shape {product.shape}, got {vectors.shape}")
+    if product.label in own.used:
+        raise DealReusedError(f"{own.party} already used the masks of product {product.id.hex()}")
 
 
 def _run(own: Multiplier, sub: Subprotocol, vectors: Elements) -> Program[Elements]:
@@ -137,32 +146,28 @@ def _run(own: Multiplier, sub: Subprotocol, vectors: Elements) -> Program[Elemen
 
 
 def _exchange(party: Party, sub: Subprotocol, masked: Elements) -> Program[list[Elements]]:
-    """Send one's masked factor to all others, if one is alone with it; return the others'."""
-    ring, shape = sub.product.ring, sub.product.shape
+    """Send a party's masked factor to all others, if it alone holds it; return theirs."""
+    ring, dealer = sub.product.ring, sub.product.dealer
     singles, joint = sub.sent_to(party)
-    outbox: dict[Party, Message] = {}
+    outbox: dict[Party, MaskedFactor] = {}
     if sub.factor_of(party) == (party,):
-        message = MaskedFactor(ring.reduce(masked), sub.name)
+        message = MaskedFactor(ring.reduce(masked), sub.label)
         outbox = {peer: message for peer in sub.product.parties if peer != party}
-    cells = shape[0] * shape[1]
-    factor = Expect(MaskedFactor, cells + LABEL_BYTES)
-    expect: dict[Party, Expect[Labelled]] = {peer: factor for (peer,) in singles}
+    shapes: dict[Party, tuple[int, ...]] = {peer: sub.product.shape for (peer,) in singles}
+    kinds: dict[Party, type[Labelled]] = dict.fromkeys(shapes, MaskedFactor)
     if joint:
-        expect[sub.product.dealer] = Expect(MaskedMasks, len(joint) * cells + LABEL_BYTES)
-    inbox = yield Round(outbox, expect)
-    found = [labelled_elements(inbox[peer], peer, ring, shape, sub.name) for (peer,) in singles]
-    return found + _dealt(sub, joint, inbox.get(sub.product.dealer))
-
-
-def _dealt(sub: Subprotocol, joint: list[Factor], message: Message | None) -> list[Elements]:
-    """Return the masked products of masks that the dealer has sent."""
-    if message is None:
-        return []
-    shape, dealer = (len(joint), *sub.product.shape), sub.product.dealer
-    return list(labelled_elements(message, dealer, sub.product.ring, shape, sub.name))
+        shapes[dealer], kinds[dealer] = (len(joint), *sub.product.shape), MaskedMasks
+    expect = {p: Expect(kind, math.prod(shapes[p]) + LABEL_BYTES) for p, kind in kinds.items()}
+    received = yield from exchange(outbox, expect)
+    factors: list[Elements] = []
+    for sender, theirs in received.items():
+        values = labelled_elements(theirs, sender, ring, shapes[sender], sub.label)
+        factors += list(values) if sender == dealer else [values]
+    return factors
 
 
 def _correction(product: Product) -> Program[Elements]:
     dealer, shape = product.dealer, (product.count,)
-    inbox = yield Round({}, {dealer: Expect(ProductCorrection, product.count + LABEL_BYTES)})
-    return labelled_elements(inbox[dealer], dealer, product.ring, shape, product.name)
+    expect = {dealer: Expect(ProductCorrection, product.count + LABEL_BYTES)}
+    message = (yield from exchange({}, expect))[dealer]
+    return labelled_elements(message, dealer, product.ring, shape, product.label)

@@ -1,6 +1,6 @@
 """Contingency tables of any width: count by shuffle.
 
-A table is the multiset of its records' joint codes. The holders h_1 .. h_k of its columns open
+A table is the multiset of its records' joint codes. The holders h_1 .. h_k of its columns reveal
 these codes to the analyst in an order that nobody knows. x_j are the codes of a column,
 xhat_j = x_j + a_j the masked codes (`mpc.commitments`), t_j the strides of the table's axes. All
 arithmetic is modulo 2^b, the smallest ring that holds the table's cells.
@@ -13,28 +13,28 @@ arithmetic is modulo 2^b, the smallest ring that holds the table's cells.
               h_i -> analyst  sigma(-d_i) + Z_i
               analyst         the sum: all joint codes, in a uniform order; it counts them
 
-The permutation pi_i, the mask r_i and the share d_i are streams of h_i and the dealer; sigma is a
-permutation that the sites draw from `Holder.sites_key`, which the dealer and the analyst lack; the
-Z_i are zero shares (`mpc.sharing`). Each is under a label that names the study, the query and the
-table: no stream is used a second time. One holder counts its table by itself.
+The permutation pi_i, the mask r_i and the share d_i are streams of h_i and the dealer. sigma is a
+permutation that the sites draw from `Holder.sites_key`, which neither the dealer nor the analyst
+knows. The Z_i are zero shares (`mpc.sharing`). Each has a label that names the study, the query and
+the table: no stream is used twice. A holder counts a table of its columns alone without messages.
 
-Records with a missing value, where these are not asked for, must drop out, and nobody may know
-which they are. u_j are the flags of missing values, uhat_j = u_j + c_j; modulo 2^48:
+Unless missing values are asked for, records with a missing value must drop out, and nobody may know
+which records these are. u_j are the flags of missing values, uhat_j = u_j + c_j; modulo 2^48:
 
     Noise     h_i -> h_1      sum_j rho_ij uhat_j + q_i    its own flags unmasked
     Chain                     w'_0 = the sum of all noises;   w'_i = pi_i(w'_i-1) + r'_i
     Deal      dealer -> h_*   m' = what the masks add to w'_k
     Tags      h_k -> h_*      w'_k;   w'_k - m' is 0 where a record is complete, else uniform
-    Open                      as above, but of the complete records alone
+    Open                      as above, for the complete records only
 
-Security: honest-but-curious. Against the analyst and all sites but one, the messages of the one
-are simulated from the opened tables, and, where records drop out, from the number of complete
-records. The dealer with the analyst learns the tables only. The dealer with one site reads
+Security: honest-but-curious. Against the analyst and all sites except one, the messages of this
+site are simulated from the revealed tables and, where records drop out, from the number of complete
+records. The dealer with the analyst learns only the tables. The dealer with one site reads
 everything. A site that lies, with the analyst, can tag fewer records of a table than twice the
 codes of its columns: honest sites reduce codes to b bits, and drop every record whose tag is not 0.
-Where records drop out, the first of a chain can have others dropped, down to one record, and the
-first and the last together read every holder between them (`tests/privacy/test_tags.py`).
-Leakage: the opened tables to the analyst; n, the number of codes and which tables are asked, to
+Where records drop out, the first of a chain can drop others, down to one record, and the first and
+the last together read every holder between them (`tests/privacy/test_tags.py`).
+Leakage: the revealed tables to the analyst; n, the number of codes and which tables are asked, to
 all; how many records are complete, to the holders. A record with a missing value is counted with
 probability 2^-48.
 Cost: 2 k n ceil(b/8) bytes a table, whatever the number of its cells; where records drop out,

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from mpc.errors import ImpossibleTablesError, MalformedMessageError
 from mpc.ring import Elements, Ring
-from mpc.rounds import Expect, Message, Party, Program, Round
+from mpc.rounds import Expect, Party, Program, exchange
 from mpc.shuffled_tables.messages import Codes
 from mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
 
 
 def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:
-    """Count the tables of a plan from the codes that its sites open.
+    """Count the tables of a plan from the codes that its sites reveal.
 
     Returns
     -------
@@ -31,8 +31,9 @@ def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:
     """
     if not plan.tables:
         return []
-    inbox = yield Round({}, {site: Expect(Codes, _most(plan, site)) for site in plan.parties})
-    readers = {site: _Reader(plan, site, inbox[site]) for site in plan.parties}
+    expect = {site: Expect(Codes, _most(plan, site)) for site in plan.parties}
+    received = yield from exchange({}, expect)
+    readers = {site: _Reader(plan, site, message) for site, message in received.items()}
     tables = [_count(plan, table, readers) for table in plan.tables]
     for reader in readers.values():
         reader.check_end()
@@ -40,7 +41,7 @@ def open_shuffled(plan: ShufflePlan) -> Program[list[NDArray[np.int64]]]:
 
 
 def _most(plan: ShufflePlan, site: Party) -> int:
-    """Return how many bytes and numbers a site's message has at most; an empty array counts one."""
+    """Return the most bytes and numbers of a site's message; an empty array counts as one."""
     size = plan.selection.records
     return 2 + sum(
         table.cells * plan.commitments.ring.bytes if table.is_local else table.ring.bytes * size + 1
@@ -52,16 +53,15 @@ def _most(plan: ShufflePlan, site: Party) -> int:
 class _Reader:
     """Reads one site's message, table after table."""
 
-    def __init__(self, plan: ShufflePlan, site: Party, message: Message) -> None:
-        assert isinstance(message, Codes)  # the transport has checked the kind
-        gaps = [table for table in plan.with_gaps if site in table.chain]
+    def __init__(self, plan: ShufflePlan, site: Party, message: Codes) -> None:
+        dropping = [table for table in plan.dropping if site in table.chain]
         if message.values.dtype != np.uint8 or message.complete.dtype != np.uint32:
             raise MalformedMessageError(site, "codes of a wrong type")
-        if message.complete.shape != (len(gaps),) or message.values.ndim != 1:
+        if message.complete.shape != (len(dropping),) or message.values.ndim != 1:
             raise MalformedMessageError(site, "codes of a wrong shape")
         self.site, self.values, self.at = site, message.values, 0
-        numbers = zip(gaps, message.complete.tolist(), strict=True)
-        self.complete: dict[int, int] = {table.number: count for table, count in numbers}
+        numbers = zip(dropping, message.complete.tolist(), strict=True)
+        self.complete: dict[int, int] = {table.index: count for table, count in numbers}
 
     def take(self, ring: Ring, count: int) -> Elements:
         """Return the next vector."""
@@ -84,7 +84,7 @@ def _count(
     if table.is_local:
         counted = readers[table.chain[0]].take(plan.commitments.ring, table.cells)
         return counted.astype(np.int64).reshape(table.shape)
-    counts = {readers[s].complete.get(table.number, plan.selection.records) for s in table.chain}
+    counts = {readers[s].complete.get(table.index, plan.selection.records) for s in table.chain}
     if len(counts) > 1 or max(counts) > plan.selection.records:
         raise ImpossibleTablesError(table.chain, plan.commitments.dealer)
     codes = np.zeros(max(counts), table.ring.dtype)

@@ -1,7 +1,7 @@
-"""The dealer's program: what the sites' masks add up to, in the orders that the sites give them.
+"""The dealer's program: the sums of the sites' masks, in the orders of the sites.
 
-The dealer holds no data and is sent none. Its messages are functions of the streams that it shares
-with the sites, under labels that the public plan gives.
+The dealer holds no data and receives none. Its messages are functions of the streams that it
+shares with the sites, under labels that follow from the public plan.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from mpc.commitments.masks import column_mask
 from mpc.randomness import Stream
 from mpc.ring import Elements, Ring
-from mpc.rounds import Party, Program, Round
+from mpc.rounds import Party, Program, send
 from mpc.shuffled_tables.messages import Masks, packed
 from mpc.shuffled_tables.plan import ShuffledTable, ShufflePlan
 from mpc.shuffled_tables.streams import Streams
@@ -26,8 +26,9 @@ def deal_shuffled(keys: Mapping[Party, Stream], plan: ShufflePlan) -> Program[No
     Parameters
     ----------
     keys : mapping of Party to Stream
-        Shared with each site.
+        The keys that the dealer shares with each site.
     plan : ShufflePlan
+        The plan of the query.
     """
     dealer = _Dealer(keys, plan)
     vectors: dict[Party, list[tuple[Ring, Elements]]] = {site: [] for site in plan.parties}
@@ -36,9 +37,9 @@ def deal_shuffled(keys: Mapping[Party, Stream], plan: ShufflePlan) -> Program[No
         vectors[table.chain[0]].append((table.ring, codes))
         for site in table.chain if tags else ():
             vectors[site].append((plan.commitments.flag_ring, tags[0]))
-    outbox = {to: Masks(packed(sent), plan.name) for to, sent in vectors.items() if sent}
+    outbox = {to: Masks(packed(sent), plan.label) for to, sent in vectors.items() if sent}
     if outbox:
-        yield Round(outbox, {})
+        yield from send(outbox)
 
 
 class _Dealer:
@@ -52,7 +53,7 @@ class _Dealer:
     def masks(self, table: ShuffledTable) -> list[Elements]:
         """Return m of the codes, and m' of the tags if records drop out."""
         totals = [self._codes(table)]
-        if table.gaps:
+        if table.dropping:
             totals.append(self._tags(table))
         for site in table.chain:
             streams = self.streams[site]
@@ -64,7 +65,7 @@ class _Dealer:
         return totals
 
     def _codes(self, table: ShuffledTable) -> Elements:
-        """Return the masks of the joint codes with which the first of the chain begins."""
+        """Return the masks of the joint codes with which the first of the chain starts."""
         total = np.zeros(self.plan.selection.records, table.ring.dtype)
         for place, stride in zip(table.members, table.strides, strict=True):
             masks = self._column("codes", place, without=table.chain[0])
@@ -78,12 +79,12 @@ class _Dealer:
             streams = self.streams[site]
             if site != table.chain[0]:
                 total += streams.noise_mask(table)
-            for place in table.gaps:
+            for place in table.dropping:
                 total += streams.noise(table, place) * self._column("flags", place, without=site)
         return total
 
     def _column(self, name: str, place: int, without: Party) -> Elements:
-        """Return the sum of all masks of a column but one site's."""
+        """Return the sum of all masks of a column except one site's."""
         ring = (
             self.plan.commitments.flag_ring if name == "flags" else self.plan.commitments.code_ring
         )

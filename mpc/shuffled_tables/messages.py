@@ -1,4 +1,4 @@
-"""The messages: vectors of ring elements, packed one after the other into bytes."""
+"""The messages of a shuffle: vectors of ring elements, packed one after the other into bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mpc.labelled import LABEL_BYTES, Labelled, labelled_bytes
 from mpc.ring import Elements, Ring
-from mpc.rounds import ArrayMessage, Expect, Message, Party
+from mpc.rounds import ArrayMessage, Expect, Party
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Noise(Labelled):
 
 @dataclass(frozen=True, slots=True)
 class Shuffled(Labelled):
-    """Codes, and tags, in the order that a holder gave them, for the next of the chain."""
+    """Codes and tags, in a holder's order, for the next of the chain."""
 
     kind: ClassVar[str] = "shuffled"
 
@@ -46,8 +46,8 @@ class Tags(Labelled):
 class Codes(ArrayMessage):
     """A holder's shares of the codes, or the cells of a table that it counted by itself.
 
-    `complete` has the number of opened records of each table in which records drop out; its shares
-    are filled up with zeros, so that the size of the message does not tell this number.
+    `complete` has the number of revealed records of each table in which records drop out. Zeros pad
+    the shares of these tables, so that the size of the message does not reveal this number.
     """
 
     kind: ClassVar[str] = "codes"
@@ -64,19 +64,27 @@ def packed(vectors: Iterable[tuple[Ring, Elements]]) -> NDArray[np.uint8]:
 
 
 def expected(kind: type[L], rings: Sequence[Ring], records: int) -> Expect[L]:
-    """Return the bound of a message of one vector of `records` elements in each ring."""
+    """Return the bounds of a message of vectors.
+
+    Parameters
+    ----------
+    kind, rings, records
+        The class of the message, the ring of each vector, and the length of all.
+    """
     return Expect(kind, sum(ring.bytes for ring in rings) * records + LABEL_BYTES)
 
 
 def vectors_of(
-    message: Message, sender: Party, rings: Sequence[Ring], records: int, label: bytes
+    message: Labelled, sender: Party, rings: Sequence[Ring], records: int, label: bytes
 ) -> Iterator[Elements]:
-    """Take `packed` back: vectors of `records` elements, one in each ring.
+    """Unpack the vectors of a message, or blame its sender.
 
-    Raises
-    ------
-    UnexpectedMessageError, MalformedMessageError
-        If the message is of another query, or of a wrong size: it names the sender.
+    Parameters
+    ----------
+    message, sender, label
+        As of `mpc.labelled.labelled_elements`, which raises the same errors.
+    rings, records
+        As of `expected`.
     """
     size = sum(ring.bytes for ring in rings) * records
     values, at = labelled_bytes(message, sender, size, label), 0

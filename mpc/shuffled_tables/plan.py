@@ -1,6 +1,6 @@
-"""From tables asked to chains of holders: who shuffles what, in which ring, in which order.
+"""From a query to chains of holders: who shuffles what, in which ring, in which order.
 
-Pure public combinatorics: every party makes the same plan from the same query.
+Every party makes the same plan from the same public query.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ class ShuffledTable:
 
     Parameters
     ----------
-    number : int
-        Its place in the query: labels name it.
+    index : int
+        Its place in the query: part of its labels.
     members : tuple of int
-        The places of its operands; its axes, in order.
+        The places of its operands, in the order of its axes.
     chain : tuple of Party
         The holders, in the order in which they shuffle.
     shape : tuple of int
-    gaps : tuple of int
-        The members whose missing values are not counted.
+        The number of states on each axis.
+    dropping : tuple of int
+        The members of which a missing value drops the record.
     ring : Ring
-        The smallest that holds its cells: who lies has no room for tags beside the codes.
+        The smallest that holds its cells: a site that lies has no room for tags beside the codes.
     """
 
-    number: int
+    index: int
     members: tuple[int, ...]
     chain: tuple[Party, ...]
     shape: tuple[int, ...]
-    gaps: tuple[int, ...]
+    dropping: tuple[int, ...]
     ring: Ring
 
     @property
@@ -48,12 +49,12 @@ class ShuffledTable:
 
     @property
     def strides(self) -> list[int]:
-        """What a step along each axis adds to a joint code."""
+        """How much a step along each axis adds to a joint code."""
         return [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
 
     @property
     def is_local(self) -> bool:
-        """Whether one site holds all of it, and counts it by itself."""
+        """Whether one site holds all its columns and counts it alone."""
         return len(self.chain) == 1
 
 
@@ -64,13 +65,15 @@ class ShufflePlan:
     Parameters
     ----------
     commitments : Commitments
+        What all parties know of the columns.
     families : tuple of tuple of int
-        Of each table the places of its operands, in the order of its axes.
+        For each table the places of its operands, in the order of its axes.
     selection : Selection
-    missing : bool
-        Whether a missing value is a state: else records that miss one are not counted.
-    number : int
-        Of the query, ascending: masks and orders are for one query.
+        The records that are counted.
+    missing : bool, default=False
+        Whether a missing value is a state; otherwise records with a missing value drop out.
+    number : int, default=0
+        The number of the query, ascending: masks and orders are for one query.
 
     Raises
     ------
@@ -103,16 +106,16 @@ class ShufflePlan:
         """The tables, in the order asked."""
         return tuple(self._table(i, members) for i, members in enumerate(self.families))
 
-    def _table(self, number: int, members: tuple[int, ...]) -> ShuffledTable:
+    def _table(self, index: int, members: tuple[int, ...]) -> ShuffledTable:
         operands = [self.commitments.operands[i] for i in members]
         holders = sorted({holder for operand in operands for holder in operand.holders})
-        first = number % len(holders)  # the first and the last do more: each in turn
+        first = index % len(holders)  # the first and the last do more work: each site in turn
         hides = [operand.missing and not self.missing for operand in operands]
         shape = tuple(o.width + 1 - hidden for o, hidden in zip(operands, hides, strict=True))
-        gaps = tuple(place for place, hidden in zip(members, hides, strict=True) if hidden)
+        dropping = tuple(place for place, hidden in zip(members, hides, strict=True) if hidden)
         ring = Ring(max(prod(shape) - 1, 1).bit_length())
         chain = (*holders[first:], *holders[:first])
-        return ShuffledTable(number, members, chain, shape, gaps, ring)
+        return ShuffledTable(index, members, chain, shape, dropping, ring)
 
     @cached_property
     def shuffled(self) -> tuple[ShuffledTable, ...]:
@@ -130,28 +133,24 @@ class ShufflePlan:
         return max((len(table.chain) for table in self.tables), default=0)
 
     @property
-    def with_gaps(self) -> tuple[ShuffledTable, ...]:
+    def dropping(self) -> tuple[ShuffledTable, ...]:
         """The tables of several holders in which records drop out."""
-        return tuple(table for table in self.shuffled if table.gaps)
+        return tuple(table for table in self.shuffled if table.dropping)
 
     @property
     def rounds(self) -> int:
-        """Rounds of the query, at most: noise, the chain, tags, the opening."""
-        return self.longest + 2 * bool(self.with_gaps)
+        """The most rounds of the query: noise, the chain, tags, the shares."""
+        return self.longest + 2 * bool(self.dropping)
 
     def rings(self, table: ShuffledTable) -> tuple[Ring, ...]:
-        """Return the rings of what travels along a table's chain: codes, and tags if any."""
-        return (table.ring, self.commitments.flag_ring) if table.gaps else (table.ring,)
+        """Return the rings of the vectors along a table's chain: codes, and tags if there are."""
+        return (table.ring, self.commitments.flag_ring) if table.dropping else (table.ring,)
 
     @cached_property
-    def name(self) -> bytes:
-        """A digest of all that is asked: part of every label but those of committed columns."""
-        parts: list[bytes | int] = [
-            self.commitments.context,
-            self.number,
-            self.selection.name,
-            int(self.missing),
-        ]
+    def label(self) -> bytes:
+        """A digest of the query: part of every label, except those of committed columns."""
+        query = self.commitments.label, self.number, self.selection.name, int(self.missing)
+        parts: list[bytes | int] = [*query]
         for members in self.families:
             parts += [len(members), *members]
         return label("shuffled tables", *parts)

@@ -1,4 +1,4 @@
-"""A site's program: add noise, shuffle, drop incomplete records, open."""
+"""A site's program: add noise, shuffle, drop incomplete records, reveal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mpc.commitments import Holder
 from mpc.labelled import Labelled
 from mpc.ring import Elements, Ring
-from mpc.rounds import Message, Party, Program, Round
+from mpc.rounds import Party, Program, exchange, send
 from mpc.sharing import zero_share
 from mpc.shuffled_tables.messages import (
     Codes,
@@ -28,7 +28,16 @@ from mpc.shuffled_tables.streams import Streams
 
 
 def count_shuffled(site: Holder, plan: ShufflePlan, analyst: Party) -> Program[None]:
-    """Count the tables of a plan with the other sites and the dealer; open them to the analyst.
+    """Count the tables of a plan with the other sites and the dealer; reveal them to the analyst.
+
+    Parameters
+    ----------
+    site : Holder
+        The columns and keys of this site.
+    plan : ShufflePlan
+        The plan of the query.
+    analyst : Party
+        Who runs `open_shuffled`.
 
     Raises
     ------
@@ -44,14 +53,14 @@ def count_shuffled(site: Holder, plan: ShufflePlan, analyst: Party) -> Program[N
         yield from chains.hand_on(hop)
     yield from chains.take_masks()
     yield from chains.drop_incomplete()
-    yield Round({analyst: chains.opened()}, {})
+    yield from send({analyst: chains.opened()})
 
 
 class _Chains:
-    """One site's part in the chains of all tables: the vectors that it holds of each.
+    """One site's part in the chains of all tables.
 
-    `carried` has the codes of a table, and its tags, where the chain has come to this site;
-    `masks` has what the dealer sent; `places` the complete records, where others drop out.
+    `carried` has the codes, and the tags, of each table whose chain has reached this site; `masks`
+    what the dealer sent; `places` the complete records of tables in which others drop out.
     """
 
     def __init__(self, site: Holder, plan: ShufflePlan) -> None:
@@ -67,7 +76,7 @@ class _Chains:
     # ---- columns ---------------------------------------------------------------------------------
 
     def column(self, name: str, place: int) -> Elements:
-        """Return an operand's codes or flags under the others' masks: own ones in the clear."""
+        """Return an operand's codes or flags under the others' masks; own ones are in the clear."""
         if (name, place) not in self._columns:
             self._columns[name, place] = self._column(name, place)
         return self._columns[name, place]
@@ -94,18 +103,18 @@ class _Chains:
     # ---- noise on incomplete records -------------------------------------------------------------
 
     def noise(self, table: ShuffledTable) -> Elements:
-        """Return this site's noise: uniform where a value is missing, to whoever lacks its key."""
+        """Return this site's noise: uniform where a value is missing, without the site's key."""
         total = np.zeros(self.records, self.plan.commitments.flag_ring.dtype)
-        for place in table.gaps:
+        for place in table.dropping:
             total += self.streams.noise(table, place) * self.column("flags", place)
         return total
 
     def gather_noise(self) -> Program[None]:
-        """Send noises to the first of each chain; there, add them up."""
-        if not self.plan.with_gaps:
+        """Send noises to the first of each chain, which adds them up."""
+        if not self.plan.dropping:
             return
         ring = self.plan.commitments.flag_ring
-        mine = [table for table in self.mine if table.gaps]
+        mine = [table for table in self.mine if table.dropping]
         outbox = self._outbox(
             Noise,
             [t for t in mine if t.chain[0] != self.me],
@@ -115,14 +124,14 @@ class _Chains:
         senders = {h: [t for t in first if h in t.chain] for h in self.plan.parties if h != self.me}
         noises = yield from self._exchange(outbox, Noise, senders, lambda _: [ring])
         for table in first:
-            self.carried[table.number] = [self.joint_codes(table), self.noise(table)]
+            self.carried[table.index] = [self.joint_codes(table), self.noise(table)]
         for table, (noise,) in noises:
-            self.carried[table.number][1] += noise
+            self.carried[table.index][1] += noise
 
     # ---- the chain -------------------------------------------------------------------------------
 
     def hand_on(self, hop: int) -> Program[None]:
-        """Shuffle the tables that are at this site, and take those of the site before."""
+        """Shuffle the tables that are at this site, and receive those of the site before."""
         here = [t for t in self.mine if len(t.chain) > hop + 1 and t.chain[hop] == self.me]
         outbox = self._outbox(
             Shuffled,
@@ -137,60 +146,60 @@ class _Chains:
         for table, vectors in (
             yield from self._exchange(outbox, Shuffled, senders, self.plan.rings)
         ):
-            self.carried[table.number] = vectors
+            self.carried[table.index] = vectors
 
     def shuffled(self, table: ShuffledTable) -> list[Elements]:
-        """Return what this site hands on of a table: in its order, under its masks."""
-        vectors = self.carried.pop(table.number, None) or [self.joint_codes(table)]
+        """Return the vectors of a table that this site sends on: in its order, under its masks."""
+        vectors = self.carried.pop(table.index, None) or [self.joint_codes(table)]
         order, masks = self.streams.order(table), self.streams.masks(table)
         return [vector[order] + mask for vector, mask in zip(vectors, masks, strict=True)]
 
     def take_masks(self) -> Program[None]:
-        """Take the dealer's message; shuffle the tables whose chains end here."""
+        """Receive the dealer's masks; shuffle the tables whose chains end here."""
         flag_ring = self.plan.commitments.flag_ring
 
         def rings(table: ShuffledTable) -> list[Ring]:
             codes = [table.ring] if table.chain[0] == self.me else []
-            return codes + [flag_ring] * bool(table.gaps)
+            return codes + [flag_ring] * bool(table.dropping)
 
         dealt = [table for table in self.mine if rings(table)]
         dealer = self.plan.commitments.dealer
         for table, vectors in (yield from self._exchange({}, Masks, {dealer: dealt}, rings)):
-            self.masks[table.number] = vectors
+            self.masks[table.index] = vectors
         for table in self.mine:
             if table.chain[-1] == self.me:
-                self.carried[table.number] = self.shuffled(table)
+                self.carried[table.index] = self.shuffled(table)
 
     # ---- records that drop out -------------------------------------------------------------------
 
     def drop_incomplete(self) -> Program[None]:
-        """Open the tags to all holders, who keep the records whose tag is 0."""
-        if not self.plan.with_gaps:
+        """Reveal the tags to all holders, who keep the records whose tag is 0."""
+        if not self.plan.dropping:
             return
         ring = self.plan.commitments.flag_ring
-        gaps = [table for table in self.mine if table.gaps]
+        dropping = [table for table in self.mine if table.dropping]
         outbox = self._outbox(
             Tags,
-            [table for table in gaps if table.chain[-1] == self.me],
-            lambda t: [(to, ring, self.carried[t.number][1]) for to in t.chain if to != self.me],
+            [table for table in dropping if table.chain[-1] == self.me],
+            lambda t: [(to, ring, self.carried[t.index][1]) for to in t.chain if to != self.me],
         )
         senders = {
-            h: [t for t in gaps if t.chain[-1] == h] for h in self.plan.parties if h != self.me
+            h: [t for t in dropping if t.chain[-1] == h] for h in self.plan.parties if h != self.me
         }
         for table, (tags,) in (yield from self._exchange(outbox, Tags, senders, lambda _: [ring])):
             self._keep_complete(table, tags)
-        for table in gaps:
+        for table in dropping:
             if table.chain[-1] == self.me:
-                self._keep_complete(table, self.carried[table.number][1])
+                self._keep_complete(table, self.carried[table.index][1])
 
     def _keep_complete(self, table: ShuffledTable, masked_tags: Elements) -> None:
-        tags = self.plan.commitments.flag_ring.reduce(masked_tags - self.masks[table.number][-1])
-        self.places[table.number] = np.flatnonzero(tags == 0)
+        tags = self.plan.commitments.flag_ring.reduce(masked_tags - self.masks[table.index][-1])
+        self.places[table.index] = np.flatnonzero(tags == 0)
 
     # ---- opening ---------------------------------------------------------------------------------
 
-    def opened(self) -> Message:
-        """Return this site's shares of all its tables, and the tables that are its own."""
+    def opened(self) -> Codes:
+        """Return this site's shares of its tables, and the tables that it counts alone."""
         vectors = (
             (self.site.commitments.ring, self._counted(table))
             if table.is_local
@@ -199,12 +208,12 @@ class _Chains:
             if self.me in table.chain
         )
         values = packed(vectors)
-        complete = [len(self.places[table.number]) for table in self.mine if table.gaps]
+        complete = [len(self.places[table.index]) for table in self.mine if table.dropping]
         return Codes(values, np.array(complete, np.uint32))
 
     def _share(self, table: ShuffledTable) -> Elements:
-        """Return sigma of this site's share of the codes, and a zero share."""
-        number, share = table.number, np.zeros((), table.ring.dtype)
+        """Return sigma of this site's share of the codes, plus a zero share."""
+        number, share = table.index, np.zeros((), table.ring.dtype)
         if table.chain[0] == self.me:
             share = share - self.masks.pop(number)[0]
         else:
@@ -214,12 +223,12 @@ class _Chains:
         chosen = share[self.places[number]] if number in self.places else share
         seal = Streams(self.site.sites_key, self.plan)
         peers = {peer: self.site.peer_keys[peer] for peer in table.chain if peer != self.me}
-        zeros = zero_share(self.me, peers, table.ring, seal.name("zero", table), len(chosen))
+        zeros = zero_share(self.me, peers, table.ring, seal.label("zero", table), len(chosen))
         sealed: Elements = chosen[seal.seal(table, len(chosen))] + zeros
         return sealed
 
     def _padded(self, share: Elements) -> Elements:
-        """Fill up with zeros: a length must not tell the carrier how many records are complete."""
+        """Pad with zeros: the length must not show the carrier how many records are complete."""
         padded = np.zeros(self.records, share.dtype)
         padded[: len(share)] = share
         return padded
@@ -241,33 +250,33 @@ class _Chains:
         kind: type[Labelled],
         tables: Sequence[ShuffledTable],
         sent: Callable[[ShuffledTable], list[tuple[Party, Ring, Elements]]],
-    ) -> dict[Party, Message]:
-        """Return one message for each receiver, of what it is sent of each table."""
+    ) -> dict[Party, Labelled]:
+        """Return one message for each receiver, with its vectors of each table."""
         pieces: dict[Party, list[NDArray[np.uint8]]] = {}
         for table in tables:
             for to, ring, vector in sent(table):
                 pieces.setdefault(to, []).append(ring.pack(vector))
-        return {to: kind(np.concatenate(p), self.plan.name) for to, p in pieces.items()}
+        return {to: kind(np.concatenate(p), self.plan.label) for to, p in pieces.items()}
 
     def _exchange(
         self,
-        outbox: dict[Party, Message],
+        outbox: dict[Party, Labelled],
         kind: type[Labelled],
         senders: dict[Party, list[ShuffledTable]],
         rings: Callable[[ShuffledTable], Sequence[Ring]],
     ) -> Program[Iterator[tuple[ShuffledTable, list[Elements]]]]:
-        """Send messages, and take those of `senders`: of each of its tables a vector per ring."""
+        """Send messages, and return those of `senders`: of each table a vector for each ring."""
         coming = {p: [r for t in ts for r in rings(t)] for p, ts in senders.items() if ts}
         if not outbox and not coming:
             return iter(())
         expect = {p: expected(kind, all_rings, self.records) for p, all_rings in coming.items()}
-        inbox = yield Round(outbox, expect)
+        received = yield from exchange(outbox, expect)
 
-        def received() -> Iterator[tuple[ShuffledTable, list[Elements]]]:
-            for sender, all_rings in coming.items():
-                message, name = inbox[sender], self.plan.name
-                vectors = vectors_of(message, sender, all_rings, self.records, name)
+        def unpacked() -> Iterator[tuple[ShuffledTable, list[Elements]]]:
+            for sender, message in received.items():
+                all_rings, label = coming[sender], self.plan.label
+                vectors = vectors_of(message, sender, all_rings, self.records, label)
                 for table in senders[sender]:
                     yield table, [next(vectors) for _ in rings(table)]
 
-        return received()
+        return unpacked()

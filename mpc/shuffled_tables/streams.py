@@ -19,8 +19,9 @@ class Streams:
     Parameters
     ----------
     key : Stream
-        Shared by a site and the dealer; `seal` alone is under the key that all sites share.
+        The key of a site and the dealer; only `seal` uses the key that all sites share.
     plan : ShufflePlan
+        The plan of the query.
     """
 
     key: Stream
@@ -28,12 +29,12 @@ class Streams:
 
     def order(self, table: ShuffledTable) -> NDArray[np.intp]:
         """Return the site's permutation of the records, pi."""
-        return self.key.permutation(self.name("order", table), self.plan.selection.records)
+        return self.key.permutation(self.label("order", table), self.plan.selection.records)
 
     def masks(self, table: ShuffledTable) -> list[Elements]:
-        """Return what hides each vector that the site hands on: r of the codes, r' of the tags."""
+        """Return the masks of each vector that the site sends on: r of codes, r' of tags."""
         masks = [self._elements("mask", table, table.ring)]
-        if table.gaps:
+        if table.dropping:
             masks.append(self._elements("tag mask", table, self.plan.commitments.flag_ring))
         return masks
 
@@ -46,17 +47,17 @@ class Streams:
         return self._elements("noise", table, self.plan.commitments.flag_ring, place)
 
     def noise_mask(self, table: ShuffledTable) -> Elements:
-        """Return what hides the sum of the site's noises on its way to the first of the chain."""
+        """Return the mask of the sum of the site's noises, sent to the first of the chain."""
         return self._elements("noise mask", table, self.plan.commitments.flag_ring)
 
     def seal(self, table: ShuffledTable, count: int) -> NDArray[np.intp]:
-        """Return the last permutation, sigma, of the `count` records that are opened."""
-        return self.key.permutation(self.name("seal", table), count)
+        """Return the last permutation, sigma, of the `count` revealed records."""
+        return self.key.permutation(self.label("seal", table), count)
 
-    def name(self, purpose: str, table: ShuffledTable, *parts: int) -> bytes:
+    def label(self, purpose: str, table: ShuffledTable, *parts: int) -> bytes:
         """Return the label of one purpose for one table."""
-        return label(purpose, self.plan.name, table.number, *parts)
+        return label(purpose, self.plan.label, table.index, *parts)
 
     def _elements(self, purpose: str, table: ShuffledTable, ring: Ring, *parts: int) -> Elements:
         shape = (self.plan.selection.records,)
-        return self.key.elements(ring, self.name(purpose, table, *parts), shape)
+        return self.key.elements(ring, self.label(purpose, table, *parts), shape)

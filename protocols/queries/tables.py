@@ -244,7 +244,7 @@ def _site(site: SiteRole, query: Tables) -> Program[None]:
         site.memory.answer(site.data, _records(site, plan))
         site.joined.answered.add(query.rows)
     _note(site.ledger, site.joined.study, query, site.analyst)
-    for table in plan.shuffles.with_gaps:
+    for table in plan.shuffles.dropping:
         others = tuple(sorted(set(table.chain) - {site.party}))
         site.ledger.note(COMPLETE, site.party, others)
     yield from count(site.holder, plan, site.analyst)

@@ -84,7 +84,9 @@ def test_fifty_counts_of_forty_bits_lie_in_one_plaintext():
 
 @pytest.mark.parametrize("bad", [-6, 101, 10**30])
 def test_a_count_out_of_bounds_is_refused_and_not_told(bad):
-    with pytest.raises(ValueError, match="place 1, with its noise, is not in -5 to 100") as caught:
+    with pytest.raises(
+        ValueError, match="place 1, with its noise, must be from -5 to 100"
+    ) as caught:
         Packing(-5, 100, 3, 60).pack([0, bad])
     assert str(bad) not in str(caught.value).replace("-5 to 100", "")
 
@@ -107,10 +109,10 @@ def test_impossible_sums_are_refused():
 @pytest.mark.parametrize(
     ("bounds", "reason"),
     [
-        ((1, 0, 2, 60), "no count lies"),
+        ((1, 0, 2, 60), "lowest must not exceed highest"),
         ((0, 2**61, 2, 200), "below 2\\*\\*62"),
         ((-(2**61), 0, 2, 200), "below 2\\*\\*62"),
-        ((0, 2**30, 4, 32), "a slot of 33 bits"),
+        ((0, 2**30, 4, 32), "a slot needs 33 bits"),
     ],
 )
 def test_a_packing_that_cannot_hold_its_sums_is_refused(bounds, reason):
@@ -127,7 +129,11 @@ def test_clamping_sets_negative_sums_to_zero():
 
 @pytest.mark.parametrize(
     ("modulus", "reason"),
-    [(SMALL, "246 bits"), (2**2048 - 2, "even or a prime"), (2**2203 - 1, "even or a prime")],
+    [
+        (SMALL, "at least 2048 bits, got 246"),
+        (2**2048 - 2, "even or a prime"),
+        (2**2203 - 1, "even or a prime"),
+    ],
 )
 def test_an_unsafe_modulus_is_refused(modulus, reason):
     with pytest.raises(ValueError, match=reason):
@@ -149,7 +155,7 @@ def test_keys_are_zero_in_sum_and_wide():
 
 @pytest.mark.parametrize("parties", ["", "a", "aa", "abcd"])
 def test_too_few_and_too_many_parties_are_refused(parties):
-    with pytest.raises(ValueError, match="from 2 to 3 are wanted"):
+    with pytest.raises(ValueError, match="from 2 to 3 parties"):
         deal_keys(sums(3), parties, SeededRandomness())
 
 
@@ -297,11 +303,11 @@ def test_a_ciphertext_from_nowhere_is_found_out_but_not_whose(value):
 
 
 def test_a_vector_of_another_length_is_refused_though_it_fills_as_many_packets():
-    """The slot that it leaves empty would be taken for the lowest count."""
+    """The slot that it leaves empty would be read as the lowest count."""
     parameters = sums()
     key, who = encryptors(additive_scheme, parameters, "ab")
     received = {"a": who["a"].encrypt([10] * 4, 1), "b": who["b"].encrypt([10] * 3, 1)}
-    with pytest.raises(MalformedMessageError, match="3 counts, wanted 4") as caught:
+    with pytest.raises(MalformedMessageError, match="sent 3 counts; expected 4") as caught:
         decrypt(parameters, key, "ab", received, 1, 4)
     assert caught.value.party == "b"
 

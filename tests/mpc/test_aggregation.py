@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpc.aggregation import NEVER, Ciphertexts, Expected, Times, full_domain_hash, named
+from mpc.aggregation import NEVER, Ciphertexts, Expected, Times, check_senders, full_domain_hash
 from mpc.errors import (
     DealReusedError,
     MalformedMessageError,
@@ -58,7 +58,7 @@ def test_times_increase():
             times.use(time)
     assert times.last == 9
     for time in (-1, 2**62 + 1):
-        with pytest.raises(ValueError, match="is wanted"):
+        with pytest.raises(ValueError, match="must be from 0"):
             times.use(time)
 
 
@@ -76,7 +76,7 @@ WRONG = {
     "of another": ({"party": "b"}, UnexpectedMessageError, "ciphertexts of b"),
     "other parameters": ({"label": b"other"}, UnexpectedMessageError, "other parameters"),
     "replayed": ({"time": 4}, ReplayedMessageError, "time 4"),
-    "of a time to come": ({"time": 6}, UnexpectedMessageError, "wanted 5"),
+    "of a time to come": ({"time": 6}, UnexpectedMessageError, "expected time 5"),
     "a packet short": ({"packets": (b"\x00\x02",)}, MalformedMessageError, "1 packets"),
     "too wide": ({"packets": (b"\x00\x02", b"\x00\x00\x02")}, MalformedMessageError, "range"),
     "zero": ({"packets": (b"\x00\x02", b"\x00\x00")}, MalformedMessageError, "range"),
@@ -93,12 +93,12 @@ def test_a_wrong_message_names_its_sender(change, error, reason):
 
 
 def test_the_missing_and_the_strangers_are_named():
-    named({"a": GOOD, "b": GOOD}, ["b", "a"])
-    with pytest.raises(ProtocolError, match="no ciphertexts came") as caught:
-        named({"a": GOOD}, ["a", "c", "b"])
+    check_senders({"a": GOOD, "b": GOOD}, ["b", "a"])
+    with pytest.raises(ProtocolError, match="sent no ciphertexts") as caught:
+        check_senders({"a": GOOD}, ["a", "c", "b"])
     assert caught.value.parties == ("b", "c")
     with pytest.raises(UnexpectedMessageError) as caught:
-        named({"a": GOOD, "b": GOOD}, ["a"])
+        check_senders({"a": GOOD, "b": GOOD}, ["a"])
     assert caught.value.party == "b"
 
 

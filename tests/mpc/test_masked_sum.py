@@ -20,6 +20,7 @@ from mpc.masked_sum import (
     contribute,
     smallest_neighbourhood,
 )
+from mpc.masked_sum.aggregator import Collection
 from mpc.masked_sum.masks import own_mask, pair_masks
 from mpc.masked_sum.messages import (
     Advertisement,
@@ -33,7 +34,6 @@ from mpc.masked_sum.messages import (
     Survivors,
 )
 from mpc.masked_sum.roster import Circle
-from mpc.masked_sum.server import Collection
 from mpc.randomness import KeyPair, StreamKey
 from mpc.scheduler import Scheduler, run_all
 from mpc.signing import SigningKey
@@ -42,7 +42,7 @@ from tests.e2e.test_examples import load
 from tests.randomness import SeededRandomness
 from tests.sums import MESSAGES, Dropping, World, run_dropping
 
-FROM_SERVER = [Keys, Delivered, Survivors, Confirmations]
+FROM_AGGREGATOR = [Keys, Delivered, Survivors, Confirmations]
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "masked_sum.json").read_text())
 
 
@@ -70,16 +70,16 @@ def test_the_sum_of_those_who_stayed_or_an_error_that_names_the_gone(graph, drop
     """Whoever drops out after whichever message."""
     count, neighbourhood = graph
     w = World(count, length, neighbourhood=neighbourhood, seed=seed)
-    server = Collection(w.plan)
+    aggregator = Collection(w.plan)
     last = {p: drops.get(i, MESSAGES) for i, p in enumerate(w.members)}
     survivors = [p for p in w.members if last[p] >= 3]
     left = [p for p in w.members if last[p] == MESSAGES]
     try:
-        found, told = run_dropping(w.programs(server.converse()), last)
+        found, told = run_dropping(w.programs(aggregator.converse()), last)
     except PartyGoneError as error:
         gone = error.parties
         assert gone and all(last[p] < MESSAGES for p in gone)
-        assert len(left) < w.plan.quorum or is_short(w, server, last)
+        assert len(left) < w.plan.quorum or is_short(w, aggregator, last)
         return
     assert len(left) >= w.plan.quorum
     assert list(found.parties) == survivors
@@ -87,11 +87,11 @@ def test_the_sum_of_those_who_stayed_or_an_error_that_names_the_gone(graph, drop
     assert told == dict.fromkeys(left, tuple(survivors))
 
 
-def is_short(w, server, last):
+def is_short(w, aggregator, last):
     """Whether too few are left in some neighbourhood, counted by hand."""
     left = {w.plan.place(p) for p in w.members if last[p] == MESSAGES}
     sharers = [w.plan.place(p) for p in w.members if last[p] >= 2]
-    windows = [set(server.roster.circle.around(place).tolist()) for place in sharers]
+    windows = [set(aggregator.roster.circle.around(place).tolist()) for place in sharers]
     return any(len(window & left) < w.plan.neighbourhood.threshold for window in windows)
 
 
@@ -116,7 +116,7 @@ def test_a_party_counts_from_its_vector_on(last, wanted):
 @pytest.mark.parametrize("message", range(MESSAGES))
 def test_too_few_left_after_any_round_is_an_error_that_names_them(message):
     w = World(5)
-    with pytest.raises(PartyGoneError, match=r"server needs 3 of [345]") as caught:
+    with pytest.raises(PartyGoneError, match=r"aggregator needs 3 of [345]") as caught:
         run_dropping(w.programs(), dict.fromkeys(["p00", "p02", "p03"], message))
     assert caught.value.parties == ("p00", "p02", "p03")
 
@@ -125,17 +125,17 @@ def test_too_few_left_after_any_round_is_an_error_that_names_them(message):
 def test_a_neighbourhood_that_is_short_is_named(message):
     """In a circle with 2 neighbours each, both of one party drop out: nothing more is sent."""
     w = World(12, neighbourhood=Neighbourhood(2, 2))
-    server = Collection(w.plan)
-    run_dropping(w.programs(server.converse()), {})
+    aggregator = Collection(w.plan)
+    run_dropping(w.programs(aggregator.converse()), {})
     again = World(12, neighbourhood=Neighbourhood(2, 2))
-    left, middle, right = (again.plan.parties[p] for p in server.roster.circle._order[:3])
+    left, middle, right = (again.plan.parties[p] for p in aggregator.roster.circle._order[:3])
     last = {left: message, right: message}
     carrier = Dropping(last)
     with pytest.raises(PartyGoneError, match=f"{middle}.* has fewer") as caught:
         run_dropping(again.programs(), last, carrier)
     assert sorted(caught.value.parties) == sorted(last)
-    told = {type(s.message) for s in carrier.transcript if s.sender == "server"}
-    assert told == set(FROM_SERVER[:message])
+    told = {type(s.message) for s in carrier.transcript if s.sender == "aggregator"}
+    assert told == set(FROM_AGGREGATOR[:message])
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_no_sum_wraps_up_to_the_bound(count, bound, bits):
     assert w.plan.ring.bits == bits
     w.vectors = {p: np.array([bound, -bound]) for p in w.members}
     outputs, _ = run_all(w.programs())
-    assert outputs["server"].values.tolist() == [count * bound, -count * bound]
+    assert outputs["aggregator"].values.tolist() == [count * bound, -count * bound]
 
 
 def test_vectors_of_any_integers():
@@ -155,16 +155,16 @@ def test_vectors_of_any_integers():
     w.vectors = dict(zip(w.members, ([1, 2], [3, 4], [5, 6]), strict=True))
     for party, dtype in zip(w.members, (np.uint8, np.int16, np.uint64), strict=True):
         w.vectors[party] = np.array(w.vectors[party], dtype)
-    assert run_all(w.programs())[0]["server"].values.tolist() == [9, 12]
+    assert run_all(w.programs())[0]["aggregator"].values.tolist() == [9, 12]
 
 
 def test_the_messages_of_a_sum():
     w = World(9, neighbourhood=Neighbourhood(4, 3))
     _, transcript = run_all(w.programs())
-    to_server = [Advertisement, Shared, MaskedVector, Confirmation, Revealed]
+    to_aggregator = [Advertisement, Shared, MaskedVector, Confirmation, Revealed]
     assert Counter((s.sender, s.receiver, type(s.message)) for s in transcript) == {
-        **{(party, "server", kind): 1 for party in w.members for kind in to_server},
-        **{("server", party, kind): 1 for party in w.members for kind in FROM_SERVER},
+        **{(party, "aggregator", kind): 1 for party in w.members for kind in to_aggregator},
+        **{("aggregator", party, kind): 1 for party in w.members for kind in FROM_AGGREGATOR},
     }
     assert max(s.depth for s in transcript) == 9
     sizes = {s.message.sealed.shape for s in transcript if type(s.message) is Shared}
@@ -177,11 +177,11 @@ def test_all_messages_can_be_sent_and_are_within_what_is_expected():
         scheduler = Scheduler(EnvelopedPackets(bytes(16), Traffic()))
         for party, program in w.programs().items():
             scheduler.start(party, program)
-        assert np.array_equal(scheduler.finish("server").values, w.sum_of(w.members))
+        assert np.array_equal(scheduler.finish("aggregator").values, w.sum_of(w.members))
 
 
 class DropsTheUnread(EnvelopedPackets):
-    """Drops p00 once, when the server has written to it and p00 has not read that."""
+    """Drops p00 once, when the aggregator has written to it and p00 has not read that."""
 
     scheduler: Scheduler
     to_drop = ("p00",)
@@ -202,9 +202,9 @@ def test_who_dropped_out_takes_part_in_the_next_sum_over_sealed_packets():
     w.plan = SumPlan(b"next", w.plan.signing_keys, 3, 100, w.plan.neighbourhood)
     scheduler = carrier.scheduler
     for party, program in w.programs().items():
-        if party != "server":
+        if party != "aggregator":
             scheduler.start(party, program)
-    assert np.array_equal(scheduler.run("server", collect(w.plan)).values, w.sum_of(w.members))
+    assert np.array_equal(scheduler.run("aggregator", collect(w.plan)).values, w.sum_of(w.members))
 
 
 def test_many_parties_with_the_smallest_neighbourhood():
@@ -223,7 +223,7 @@ def test_known_masked_vectors():
     keys = {each["party"]: bytes.fromhex(each["signing_key"]) for each in known}
     neighbourhood = Neighbourhood(*VECTORS["neighbourhood"])
     plan = SumPlan(b"a sum", keys, VECTORS["length"], VECTORS["bound"], neighbourhood)
-    assert plan.context.hex() == VECTORS["context"]
+    assert plan.label.hex() == VECTORS["context"]
     for each in known:
         pair = KeyPair(bytes.fromhex(each["private"]))
         assert pair.public.hex() == each["public"]
@@ -263,7 +263,7 @@ def test_keys_are_fresh_in_every_sum():
 def test_a_name_is_used_once():
     w = World(3)
     run_all(w.programs())
-    with pytest.raises(DealReusedError, match="p00 took part in a sum of this name"):
+    with pytest.raises(DealReusedError, match="p00 already took part in a sum of this name"):
         run_all(w.programs())
 
 
@@ -273,9 +273,9 @@ def test_a_name_is_used_once():
         (np.zeros(2, int), r"shape \(2,\)"),
         (np.zeros((3, 1), int), "shape"),
         (np.zeros(3), "float64"),
-        (np.array([0, 101, 0]), "beyond the bound: -100 to 100"),
-        (np.array([-101, 0, 0]), "beyond the bound"),
-        (np.array([0, 0, 2**64 - 1], np.uint64), "beyond the bound"),
+        (np.array([0, 101, 0]), "from -100 to 100"),
+        (np.array([-101, 0, 0]), "the bound"),
+        (np.array([0, 0, 2**64 - 1], np.uint64), "the bound"),
     ],
 )
 def test_vectors_that_cannot_be_summed(values, reason):
@@ -290,19 +290,19 @@ def test_a_member_that_is_not_in_the_plan():
     w = World(3)
     for party in ("p00", "stranger"):
         other = Member(party, SigningKey(bytes(32)))
-        with pytest.raises(ValueError, match=f"has not the public key of {party}"):
-            next(contribute(other, w.plan, w.vectors["p00"], "server", SeededRandomness()))
+        with pytest.raises(ValueError, match=f"does not have the public key of {party}"):
+            next(contribute(other, w.plan, w.vectors["p00"], "aggregator", SeededRandomness()))
 
 
 @pytest.mark.parametrize(
     ("count", "length", "bound", "neighbourhood", "reason"),
     [
-        (1, 1, 1, (0, 1), "1 parties"),
-        (5, 1, 1, (3, 3), "3 neighbours of 5"),
-        (5, 1, 1, (5, 4), "5 neighbours of 5"),
-        (5, 1, 1, (0, 1), "0 neighbours of 5"),
+        (1, 1, 1, (0, 1), "at least two parties, got 1"),
+        (5, 1, 1, (3, 3), "degree must be 4 .* got 3"),
+        (5, 1, 1, (5, 4), "degree must be 4 .* got 5"),
+        (5, 1, 1, (0, 1), "degree must be 4 .* got 0"),
         (6, 1, 1, (5, 3), "more than half of the 6"),
-        (6, 1, 1, (5, 7), "threshold 7"),
+        (6, 1, 1, (5, 7), "threshold must be .* got 7"),
         (3, -1, 1, (2, 2), "length -1"),
         (3, 1, -1, (2, 2), "bound -1"),
         (4, 1, 2**61, (3, 3), "no ring holds"),
@@ -316,7 +316,7 @@ def test_impossible_plans(count, length, bound, neighbourhood, reason):
 
 def test_two_parties_with_one_signing_key_are_no_plan():
     keys = {"p": b"1" * 32, "q": b"2" * 32, "r": b"1" * 32}
-    with pytest.raises(ValueError, match="p and r have one signing key"):
+    with pytest.raises(ValueError, match="p and r have the same signing key"):
         SumPlan(b"s", keys, 1, 1, Neighbourhood(2, 2))
 
 
@@ -325,7 +325,7 @@ def test_all_of_a_plan_is_in_its_context():
     base = (b"s", keys, 3, 9, Neighbourhood(1, 2))
     others = [(b"t",), (b"s", keys | {"q": b"1" * 32}), (b"s", keys, 4), (b"s", keys, 3, 8)]
     plans = [SumPlan(*(*other, *base[len(other) :])) for other in [base, *others]]
-    assert len({plan.context for plan in plans}) == len(plans)
+    assert len({plan.label for plan in plans}) == len(plans)
 
 
 def test_no_secret_in_a_repr():
@@ -348,7 +348,7 @@ def test_a_run_is_repeatable():
 def test_collect_without_parties_that_answer():
     w = World(3)
     with pytest.raises(PartyGoneError, match="p00, p01, p02: gone"):
-        run_dropping({"server": collect(w.plan)} | w.programs(), dict.fromkeys(w.members, 0))
+        run_dropping({"aggregator": collect(w.plan)} | w.programs(), dict.fromkeys(w.members, 0))
 
 
 def test_the_example(capsys):

@@ -18,6 +18,7 @@ from mpc.errors import (
     UnknownFaultyPartyError,
 )
 from mpc.masked_sum import Neighbourhood, SumPlan, contribute
+from mpc.masked_sum.aggregator import Collection
 from mpc.masked_sum.messages import (
     Advertisement,
     Confirmation,
@@ -31,13 +32,12 @@ from mpc.masked_sum.messages import (
 )
 from mpc.masked_sum.roster import transcript
 from mpc.masked_sum.seeds import SeedShares
-from mpc.masked_sum.server import Collection
 from mpc.rounds import Round
 from mpc.scheduler import ByHand, Scheduler
 from tests.sums import Dropping, World, changing, run_changing, run_dropping
 
 FROM_PARTIES = [Advertisement, Shared, MaskedVector, Confirmation, Revealed]
-FROM_SERVER = [Keys, Delivered, Survivors, Confirmations]
+FROM_AGGREGATOR = [Keys, Delivered, Survivors, Confirmations]
 
 
 def flipped(array, at=(0, 0)):
@@ -72,13 +72,13 @@ def error_of(change, world=None):
 @pytest.mark.parametrize(
     ("kind", "make", "reason"),
     [
-        (Advertisement, flip("signature"), "or that it did not sign"),
-        (Advertisement, flip("mask_key"), "or that it did not sign"),
-        (Advertisement, flip("seal_key"), "or that it did not sign"),
-        (Advertisement, lambda m: {"signature": b""}, "or that it did not sign"),
-        (Confirmation, flip("signature"), "did not sign the lists that it was told"),
-        (Revealed, flip("shares", (0, 0)), "a share that p00 did not give it"),
-        (Revealed, flip("shares", (4, 32)), "a share that p04 did not give it"),
+        (Advertisement, flip("signature"), "or keys that it did not sign"),
+        (Advertisement, flip("mask_key"), "or keys that it did not sign"),
+        (Advertisement, flip("seal_key"), "or keys that it did not sign"),
+        (Advertisement, lambda m: {"signature": b""}, "or keys that it did not sign"),
+        (Confirmation, flip("signature"), "did not sign the lists that it received"),
+        (Revealed, flip("shares", (0, 0)), "a share that p00 did not send it"),
+        (Revealed, flip("shares", (4, 32)), "a share that p04 did not send it"),
     ],
 )
 def test_a_tampered_message_names_the_party_that_sent_it(kind, make, reason):
@@ -95,44 +95,46 @@ def test_a_tampered_message_names_the_party_that_sent_it(kind, make, reason):
         ("digests", 40, "p02 do not have the digests that came with them"),
     ],
 )
-@pytest.mark.parametrize("liar", ["p02", "server"])
-def test_tampered_shares_name_their_sender_and_the_server_that_relayed_them(name, at, reason, liar):
+@pytest.mark.parametrize("liar", ["p02", "aggregator"])
+def test_tampered_shares_name_their_sender_and_the_aggregator_that_relayed_them(
+    name, at, reason, liar
+):
     changes = {
         "p02": changing(Shared, flip(name, (3, at)), sender="p02"),
-        "server": changing(Delivered, flip(name, (2, at)), receiver="p03"),
+        "aggregator": changing(Delivered, flip(name, (2, at)), receiver="p03"),
     }
     error = error_of(changes[liar])
     assert isinstance(error, UnknownFaultyPartyError)
-    assert error.parties == ("p02", "server") and reason in error.reason
+    assert error.parties == ("p02", "aggregator") and reason in error.reason
 
 
 @pytest.mark.parametrize(
     ("kind", "make", "reason"),
     [
-        (Keys, flip("keys"), "told keys of p00 that p00 did not sign"),
-        (Keys, flip("keys", (4, 63)), "told keys of p04 that p04 did not sign"),
-        (Keys, flip("signatures", (1, 0)), "told keys of p01 that p01 did not sign"),
-        (Delivered, put("sharers", [0, 2, 1, 3, 4]), "not ascending"),
-        (Delivered, put("sharers", [0, 1, 1, 2, 3]), "not ascending"),
-        (Delivered, put("sharers", [0, 1, 2, 3, 5]), "were not in the last one"),
-        (Delivered, put("sharers", [[0]]), "not ascending"),
-        (Delivered, put("sharers", [0, 1, 3, 4]), "goes on with p02, who is not in its list"),
-        (Survivors, put("survivors", [0, 1, 3, 4]), "goes on with p02, who is not in its list"),
-        (Survivors, put("survivors", [0, 1, 2, 3, 9]), "were not in the last one"),
-        (Confirmations, put("signers", [0, 1, 2, 3, 9]), "were not in the last one"),
-        (Confirmations, flip("signatures"), "told lists to p02 that p00 did not sign"),
-        (Confirmations, flip("signatures", (4, 9)), "told lists to p02 that p04 did not sign"),
+        (Keys, flip("keys"), "sent keys of p00 that p00 did not sign"),
+        (Keys, flip("keys", (4, 63)), "sent keys of p04 that p04 did not sign"),
+        (Keys, flip("signatures", (1, 0)), "sent keys of p01 that p01 did not sign"),
+        (Delivered, put("sharers", [0, 2, 1, 3, 4]), "not have ascending places"),
+        (Delivered, put("sharers", [0, 1, 1, 2, 3]), "not have ascending places"),
+        (Delivered, put("sharers", [0, 1, 2, 3, 5]), "were not in the last list"),
+        (Delivered, put("sharers", [[0]]), "not have ascending places"),
+        (Delivered, put("sharers", [0, 1, 3, 4]), "continues with p02, who is not in its list"),
+        (Survivors, put("survivors", [0, 1, 3, 4]), "continues with p02, who is not in its list"),
+        (Survivors, put("survivors", [0, 1, 2, 3, 9]), "were not in the last list"),
+        (Confirmations, put("signers", [0, 1, 2, 3, 9]), "were not in the last list"),
+        (Confirmations, flip("signatures"), "sent lists to p02 that p00 did not sign"),
+        (Confirmations, flip("signatures", (4, 9)), "sent lists to p02 that p04 did not sign"),
     ],
 )
-def test_what_the_server_tells_wrongly_names_the_server(kind, make, reason):
+def test_what_the_aggregator_tells_wrongly_names_the_aggregator(kind, make, reason):
     error = error_of(changing(kind, make, receiver="p02"))
-    assert error.party == "server" and reason in error.reason
+    assert error.party == "aggregator" and reason in error.reason
 
 
 @pytest.mark.parametrize("kind", [Delivered, Survivors, Confirmations])
-def test_a_server_that_says_too_few_are_left_gets_no_more(kind):
+def test_an_aggregator_that_says_too_few_are_left_gets_no_more(kind):
     name = {Delivered: "sharers", Survivors: "survivors", Confirmations: "signers"}[kind]
-    with pytest.raises(PartyGoneError, match="2 are left, 3 are wanted") as caught:
+    with pytest.raises(PartyGoneError, match="2 are left, the sum needs 3") as caught:
         run_changing(World(5).programs(), changing(kind, put(name, [1, 2]), receiver="p02"))
     assert caught.value.parties == ("p00", "p03", "p04")
 
@@ -143,7 +145,7 @@ def test_a_roster_without_one_is_refused_by_this_one():
         return {name: getattr(message, name)[keep] for name in ("places", "keys", "signatures")}
 
     error = error_of(changing(Keys, make, receiver="p02"))
-    assert error.party == "server" and "p02, who is not in its list" in error.reason
+    assert error.party == "aggregator" and "p02, who is not in its list" in error.reason
 
 
 def test_who_was_told_of_other_sharers_signs_other_lists():
@@ -161,7 +163,7 @@ def test_who_was_told_of_other_sharers_signs_other_lists():
     assert caught.value.party == "p02"
 
 
-def test_a_transcript_names_all_that_the_server_told():
+def test_a_transcript_names_all_that_the_aggregator_told():
     lists = np.array([1, 2], np.uint32), np.array([1], np.uint32)
     told = [(b"1", *lists), (b"2", *lists), (b"1", lists[0], lists[0]), (b"1", lists[1], lists[1])]
     made = {transcript(SimpleNamespace(digest=d), *others) for d, *others in told}
@@ -169,14 +171,14 @@ def test_a_transcript_names_all_that_the_server_told():
 
 
 def test_a_quorum_of_all_is_wanted_though_each_neighbourhood_has_enough():
-    """9 of 12 advertised, 2 of them far from each other on the circle are gone: 8 are wanted."""
+    """9 of 12 advertised, 2 of them far from each other on the circle are gone: the sum needs 8."""
     w = World(12, neighbourhood=Neighbourhood(4, 3))
-    server = Collection(w.plan)
-    run_dropping(w.programs(server.converse()), dict.fromkeys(["p00", "p01", "p02"], 0))
-    roster = server.roster
+    aggregator = Collection(w.plan)
+    run_dropping(w.programs(aggregator.converse()), dict.fromkeys(["p00", "p01", "p02"], 0))
+    roster = aggregator.roster
     left = np.sort(np.delete(roster.circle._order, [0, 4]))
     assert not len(roster.circle.short(roster.places, left))
-    with pytest.raises(PartyGoneError, match=r"7 are left, 8 are wanted$"):
+    with pytest.raises(PartyGoneError, match=r"7 are left, the sum needs 8$"):
         roster.check_left(roster.places, left)
 
 
@@ -188,10 +190,10 @@ def test_a_roster_below_the_quorum_is_refused():
     assert isinstance(error, PartyGoneError) and error.parties == ("p00", "p03", "p04")
 
 
-@pytest.mark.parametrize("kind", FROM_PARTIES + FROM_SERVER)
+@pytest.mark.parametrize("kind", FROM_PARTIES + FROM_AGGREGATOR)
 def test_a_message_of_another_sum_names_its_sender(kind):
-    sender = "p02" if kind in FROM_PARTIES else "server"
-    other = {"context": bytes(32)}
+    sender = "p02" if kind in FROM_PARTIES else "aggregator"
+    other = {"label": bytes(32)}
     error = error_of(changing(kind, lambda message: other, sender=sender))
     assert isinstance(error, UnexpectedMessageError) and error.party == sender
     assert error.reason == f"{kind.__name__} of another sum"
@@ -199,16 +201,16 @@ def test_a_message_of_another_sum_names_its_sender(kind):
 
 ARRAYS = [
     (kind, field.name)
-    for kind in FROM_PARTIES + FROM_SERVER
+    for kind in FROM_PARTIES + FROM_AGGREGATOR
     for field in fields(kind)
-    if field.name not in ("context", "signature", "mask_key", "seal_key")
+    if field.name not in ("label", "signature", "mask_key", "seal_key")
 ]
 
 
 @pytest.mark.parametrize(("kind", "name"), ARRAYS, ids=lambda value: str(value))
 @pytest.mark.parametrize("wrong", ["longer", "wider", "type"])
 def test_an_array_of_a_wrong_shape_or_type_names_its_sender(kind, name, wrong):
-    sender = "p02" if kind in FROM_PARTIES else "server"
+    sender = "p02" if kind in FROM_PARTIES else "aggregator"
 
     def make(message):
         array = getattr(message, name)
@@ -230,14 +232,14 @@ def test_a_message_replayed_in_place_of_the_next_names_its_sender(kind):
             return sent.message
         now = last.get("p02") if type(sent.message) is kind else sent.message
         last["p02"] = sent.message
-        return now or Confirmation(sent.message.context, bytes(64))
+        return now or Confirmation(sent.message.label, bytes(64))
 
     error = error_of(change)
     assert isinstance(error, UnexpectedMessageError) and error.party == "p02"
 
 
 def test_a_party_that_is_told_its_key_of_another_run_refuses():
-    """A server that replays a sum of the same plan to a party that forgot it."""
+    """An aggregator that replays a sum of the same plan to a party that forgot it."""
     w = World(5)
     old = []
     run_changing(w.programs(), lambda s: old.append(s.message) or s.message)
@@ -247,7 +249,7 @@ def test_a_party_that_is_told_its_key_of_another_run_refuses():
     error = error_of(
         changing(Keys, lambda _: {"keys": message.keys, "signatures": message.signatures}), w
     )
-    assert isinstance(error, ReplayedMessageError) and error.party == "server"
+    assert isinstance(error, ReplayedMessageError) and error.party == "aggregator"
 
 
 def test_messages_of_a_sum_before_are_refused():
@@ -267,16 +269,16 @@ def test_messages_of_a_sum_before_are_refused():
     def replayed(kind):
         def change(sent):
             if type(sent.message) is kind and sent.sender == "p02":
-                return replace(old["p02", kind], context=sent.message.context)
+                return replace(old["p02", kind], label=sent.message.label)
             return sent.message
 
         return change
 
     wanted = {
-        Advertisement: "or that it did not sign",
+        Advertisement: "or keys that it did not sign",
         Shared: "not sealed for this sum",
         Confirmation: "did not sign the lists",
-        Revealed: "did not give it",
+        Revealed: "did not send it",
     }
     for kind, reason in wanted.items():
         error = error_of(replayed(kind), w)
@@ -290,19 +292,19 @@ def test_a_late_message_is_refused_by_the_next_sum():
     w = World(5)
     scheduler = Scheduler(ByHand())
 
-    def server_that_gives_up():
+    def aggregator_that_gives_up():
         yield Round({}, {})
 
     def late():
-        yield Round({"server": MaskedVector(w.plan.context, np.zeros(3, np.uint16))}, {})
+        yield Round({"aggregator": MaskedVector(w.plan.label, np.zeros(3, np.uint16))}, {})
 
     scheduler.start("p02", late())
     scheduler.drop("p02")
-    scheduler.run("server", server_that_gives_up())
+    scheduler.run("aggregator", aggregator_that_gives_up())
     for party, program in w.programs().items():
         scheduler.start(party, program)
     with pytest.raises(UnexpectedMessageError) as caught:
-        scheduler.finish("server")
+        scheduler.finish("aggregator")
     assert caught.value.party == "p02"
 
 
@@ -319,12 +321,12 @@ def test_no_share_in_a_repr():
     assert repr(SeedShares(b"secret", b"seed")) == "SeedShares()"
 
 
-def test_a_server_that_is_gone_is_named():
+def test_an_aggregator_that_is_gone_is_named():
     w = World(3)
     scheduler = Scheduler(ByHand())
-    program = contribute(w.members["p00"], w.plan, w.vectors["p00"], "server", w.randomness)
-    scheduler.drop("server")
-    with pytest.raises(PartyGoneError, match="server: gone; p00 needs 1 of 1"):
+    program = contribute(w.members["p00"], w.plan, w.vectors["p00"], "aggregator", w.randomness)
+    scheduler.drop("aggregator")
+    with pytest.raises(PartyGoneError, match="aggregator: gone; p00 needs 1 of 1"):
         scheduler.run("p00", program)
 
 
@@ -332,4 +334,4 @@ def test_a_circle_needs_signatures_too():
     """In a circle, where signatures are checked by choice, all of them false are noticed."""
     w = World(12, neighbourhood=Neighbourhood(4, 3))
     change = changing(Confirmations, lambda m: {"signatures": m.signatures[::-1].copy()})
-    assert error_of(change, w).party == "server"
+    assert error_of(change, w).party == "aggregator"

@@ -22,7 +22,7 @@ def error_of(programs):
 
 
 class Lying(Contribution):
-    """Shares out what is not its key."""
+    """Shares out a key that is not its own."""
 
     secret = 0
 
@@ -37,13 +37,13 @@ class Lying(Contribution):
 def with_lying(w, cls, party="p02"):
     """Return all programs, one party's with another class."""
     programs = w.programs()
-    ours = cls(w.plan, w.members[party], "server", w.randomness)
+    ours = cls(w.plan, w.members[party], "aggregator", w.randomness)
     programs[party] = ours.converse(w.plan.encode(w.vectors[party]))
     return programs
 
 
 @pytest.mark.parametrize(
-    ("secret", "reason"), [(5, "what is not its key"), (2**256 + 5, "what is no seed")]
+    ("secret", "reason"), [(5, "a key that is not its own"), (2**256 + 5, "not a seed")]
 )
 def test_a_party_that_shares_out_another_key_and_goes_is_named(secret, reason):
     w = World(5)
@@ -70,7 +70,7 @@ def test_a_signed_key_of_a_wrong_length_names_who_advertised_it(pair, length):
     w = World(5)
     cls = type("Short", (WithKey,), {"keys": {pair: bytes(length)}})
     error = error_of(with_lying(w, cls))
-    assert error.party == "p02" and "keys that are none" in error.reason
+    assert error.party == "p02" and "invalid keys" in error.reason
 
 
 def test_shares_outside_the_field_name_who_shared_them_out(monkeypatch):
@@ -82,17 +82,17 @@ def test_shares_outside_the_field_name_who_shared_them_out(monkeypatch):
 
     monkeypatch.setattr(seeds, "split", beyond)
     programs = w.programs()
-    ours = Contribution(w.plan, w.members["p02"], "server", theirs)
+    ours = Contribution(w.plan, w.members["p02"], "aggregator", theirs)
     programs["p02"] = ours.converse(w.plan.encode(w.vectors["p02"]))
     error = error_of(programs)
-    assert error.party == "p02" and "no seed" in error.reason
+    assert error.party == "p02" and "not a seed" in error.reason
 
 
 @pytest.mark.parametrize("pair", ["mask_pair", "seal_pair"])
 def test_a_key_of_small_order_names_who_advertised_it(pair):
     w = World(5)
     cls = type("SmallOrder", (WithKey,), {"keys": {pair: bytes(32)}})
-    with pytest.raises(MalformedMessageError, match="gives no key") as caught:
+    with pytest.raises(MalformedMessageError, match="invalid public key") as caught:
         run_changing(with_lying(w, cls), lambda sent: sent.message)
     assert caught.value.party == "p02"
 

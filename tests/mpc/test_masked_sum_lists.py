@@ -1,4 +1,4 @@
-"""Lists that a server tells: rosters, sharers, survivors, and the signatures of these."""
+"""Lists that an aggregator tells: rosters, sharers, survivors, and the signatures of these."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.sums import Contributing, World
 
 
 def confirmed(count, neighbourhood=None):
-    """Return a sum before its last round, and the signatures that are told then."""
+    """Return a sum before its last round, and the signatures that are sent then."""
     contributing = Contributing(World(count, neighbourhood=neighbourhood))
     return contributing, contributing.confirm()
 
@@ -73,7 +73,7 @@ def test_a_complete_graph_checks_every_signature():
     contributing, message = confirmed(40)
     ours = contributing.parties[7]
     for place in range(40):
-        with pytest.raises(ProtocolError, match=f"told lists to p07 that p{place:02} did not sign"):
+        with pytest.raises(ProtocolError, match=f"sent lists to p07 that p{place:02} did not sign"):
             ours.reveal(falsified(message, [place]))
 
 
@@ -98,9 +98,9 @@ def test_survivors_who_did_not_share_are_refused():
     contributing.mask(sharers=range(4))
     ours = contributing.parties[2]
     assert 4 in ours.roster.places and 4 not in ours.sharers
-    with pytest.raises(MalformedMessageError, match="were not in the last one") as caught:
-        ours.confirm(Survivors(contributing.plan.context, places_of(range(5))))
-    assert caught.value.party == "server"
+    with pytest.raises(MalformedMessageError, match="were not in the last list") as caught:
+        ours.confirm(Survivors(contributing.plan.label, places_of(range(5))))
+    assert caught.value.party == "aggregator"
 
 
 def test_signers_who_did_not_survive_are_refused_with_their_signature():
@@ -108,9 +108,9 @@ def test_signers_who_did_not_survive_are_refused_with_their_signature():
     contributing = Contributing(World(5))
     four, five = (contributing.confirm(range(4), signers) for signers in (range(4), range(5)))
     assert len(contributing.parties[2].reveal(four).shares) == 5
-    with pytest.raises(MalformedMessageError, match="were not in the last one") as caught:
+    with pytest.raises(MalformedMessageError, match="were not in the last list") as caught:
         contributing.parties[2].reveal(five)
-    assert caught.value.party == "server"
+    assert caught.value.party == "aggregator"
 
 
 # ---- the roster and its circle -------------------------------------------------------------------
@@ -121,7 +121,7 @@ def rosters_of(w):
     told = Contributing(w).keys
 
     def roster(plan=w.plan, **changes):
-        return Roster(plan, replace(told, **changes), "server")
+        return Roster(plan, replace(told, **changes), "aggregator")
 
     keys = []
     for at in np.ndindex(told.keys.shape[0], 2):

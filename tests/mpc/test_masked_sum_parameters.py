@@ -63,7 +63,7 @@ def test_known_neighbourhoods(parties, corrupt, dropped, found):
 )
 def test_too_many_are_corrupt_or_drop_out(parties, corrupt, dropped):
     with pytest.raises(
-        ValueError, match=f"{parties} parties, {corrupt} corrupt, {dropped} dropped"
+        ValueError, match=f"{parties} parties: {corrupt} corrupt, {dropped} dropped"
     ):
         smallest_neighbourhood(parties, corrupt, dropped)
 

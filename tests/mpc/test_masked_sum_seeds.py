@@ -69,13 +69,13 @@ def test_an_envelope_opens_in_its_sum_and_direction_alone(other):
     key = StreamKey(SeededRandomness().bytes(KEY_BYTES))
     shares = SeedShares(b"k" * SHARE_BYTES, b"b" * SHARE_BYTES)
     sealed = Envelope(b"sum", "p", "q").seal(key, shares)
-    assert Envelope(b"sum", "p", "q").open(key, sealed, shares.digests, "server") == shares
+    assert Envelope(b"sum", "p", "q").open(key, sealed, shares.digests, "aggregator") == shares
     with pytest.raises(UnknownFaultyPartyError, match="not sealed for this sum and receiver"):
-        Envelope(*other).open(key, sealed, shares.digests, "server")
+        Envelope(*other).open(key, sealed, shares.digests, "aggregator")
 
 
 def test_shares_reflected_to_who_sealed_them_are_refused():
-    """The server hands p02 what p02 sealed for p01, with its digests, as if p01 had sent it."""
+    """The aggregator hands p02 what p02 sealed for p01, with its digests, as if p01 had sent it."""
     told = []
 
     def change(sent):
@@ -90,4 +90,4 @@ def test_shares_reflected_to_who_sealed_them_are_refused():
 
     with pytest.raises(UnknownFaultyPartyError, match="not sealed for this sum") as caught:
         run_changing(World(5).programs(), change)
-    assert caught.value.parties == ("p01", "server")
+    assert caught.value.parties == ("p01", "aggregator")

@@ -171,7 +171,7 @@ def test_a_message_of_a_wrong_shape_names_its_sender(kind):
     programs = {s: tampered(count_tables(w.holders[s], plan, "analyst")) for s in plan.parties}
     programs["dealer"] = tampered(deal_tables(w.dealer_keys, plan))
     programs["analyst"] = open_tables(plan)
-    with pytest.raises(MalformedMessageError, match="wanted") as caught:
+    with pytest.raises(MalformedMessageError, match="expected") as caught:
         run_all(programs)
     assert blamed and caught.value.party in {"a", "b", "c", "dealer"}
 
@@ -194,10 +194,10 @@ def test_a_site_that_commits_in_another_study_is_named():
 @pytest.mark.parametrize(
     ("groups", "reason"),
     [
-        ([Group((0, 0), (1,))], "twice"),
-        ([Group((0,), (0,))], "twice"),
-        ([Group((0,), (1, 1))], "twice"),
-        ([Group((), (1,))], "none"),
+        ([Group((0, 0), (1,))], "only once"),
+        ([Group((0,), (0,))], "only once"),
+        ([Group((0,), (1, 1))], "only once"),
+        ([Group((), (1,))], "must have a prefix"),
         ([Group((0, 1))], "last one"),
         ([Group((0,), (9,))], "not committed"),
     ],
@@ -211,9 +211,9 @@ def test_impossible_groups(groups, reason):
 @pytest.mark.parametrize(
     ("operands", "more", "reason"),
     [
-        ([Operand(b"1", 0, ("a",))], {}, "without columns"),
-        ([Operand(b"1", 1, ())], {}, "without columns or holders"),
-        ([Operand(b"1", 1, ("a",))] * 2, {}, "one id"),
+        ([Operand(b"1", 0, ("a",))], {}, "no columns"),
+        ([Operand(b"1", 1, ())], {}, "no columns or no holders"),
+        ([Operand(b"1", 1, ("a",))] * 2, {}, "the same id"),
         ([Operand(b"1", 1, ("dealer",))], {}, "is the dealer"),
         ([Operand(b"1", 1, ("a",))], {"block_rows": 10}, "multiple of 16"),
     ],

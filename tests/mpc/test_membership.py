@@ -114,12 +114,12 @@ def test_groups_refuse_what_makes_no_sense():
     groups = Groups("ab", SeededRandomness())
     for wrong, reason in (
         (lambda: groups.join("a"), "a member already"),
-        (lambda: groups.leave("c"), "no member"),
+        (lambda: groups.leave("c"), "not a member"),
         (lambda: groups.leave("a"), "one of the last two"),
-        (lambda: groups.neighbourhood("c"), "no member"),
-        (lambda: Groups("a", SeededRandomness()), "two parties or more"),
+        (lambda: groups.neighbourhood("c"), "not a member"),
+        (lambda: Groups("a", SeededRandomness()), "at least two parties"),
         (lambda: Groups("aab", SeededRandomness()), "each once"),
-        (lambda: Groups("abc", SeededRandomness(), least=2), "3 at least"),
+        (lambda: Groups("abc", SeededRandomness(), least=2), "least must be at least 3"),
     ):
         with pytest.raises(ValueError, match=reason):
             wrong()
@@ -181,7 +181,7 @@ def test_who_fails_after_the_roll_is_named_and_the_next_time_goes_on_without_it(
     meeting = Meeting(names(6))
     counts = counts_of(meeting.groups.parties)
     received = {p: meeting.member(p).encrypt(counts[p], 1) for p in names(5)}
-    with pytest.raises(ProtocolError, match="no ciphertexts came") as caught:
+    with pytest.raises(ProtocolError, match="sent no ciphertexts") as caught:
         meeting.aggregator.decrypt(received, 1, 2)
     assert caught.value.parties == ("p5",)
     meeting.time = 1
@@ -206,8 +206,8 @@ def roll_of(meeting, **changes):
 
 
 WRONG = {
-    "replayed": ({"time": 3}, ReplayedMessageError, "which is past"),
-    "to come": ({"time": 5}, UnexpectedMessageError, "wanted 4"),
+    "replayed": ({"time": 3}, ReplayedMessageError, "expected time 4"),
+    "to come": ({"time": 5}, UnexpectedMessageError, "expected time 4"),
     "foreign": ({"label": b"other"}, UnexpectedMessageError, "other parameters"),
     "absent itself": ({"absent": ("p0",)}, FaultyPartyError, "calls p0 absent"),
     "without itself": ({"absent": ("aggregator",)}, FaultyPartyError, "calls itself absent"),
@@ -234,7 +234,7 @@ def test_a_refused_roll_uses_no_time():
     for absent in (["p0"], ["aggregator"], ["p1", "p2", "p3"]):
         with pytest.raises(ProtocolError):
             member.encrypt([1], 4, absent)
-    with pytest.raises(ValueError, match="not in -5 to 100"):
+    with pytest.raises(ValueError, match="must be from -5 to 100"):
         member.encrypt([101], 4)
     member.encrypt([1], 4)
     with pytest.raises(DealReusedError):
@@ -245,16 +245,16 @@ def test_a_member_needs_its_neighbours_keys_and_a_place():
     meeting = Meeting(names(4))
     around = meeting.groups.neighbourhood("p0")
     streams = meeting.streams("p0", ["p1", "p2", "aggregator"])
-    with pytest.raises(ValueError, match="agreed no key with p3"):
+    with pytest.raises(ValueError, match="not agreed on a key with p3"):
         Member(meeting.parameters, "p0", "aggregator", around, streams, last_time=NEVER)
     for party, aggregator in (("x", "aggregator"), ("p0", "p1")):
-        with pytest.raises(ValueError, match="is wanted in its neighbourhood"):
+        with pytest.raises(ValueError, match="neighbourhood must contain"):
             Member(meeting.parameters, party, aggregator, around, streams, last_time=NEVER)
 
 
 @pytest.mark.parametrize("present", [0, 1])
 def test_the_aggregator_decrypts_sums_of_two_or_more(present):
-    with pytest.raises(ValueError, match=f"{present} parties are present: two or more"):
+    with pytest.raises(ValueError, match=f"at least two parties must be present, got {present}"):
         Meeting(names(4)).aggregator.decrypt({}, 1, 1, names(4)[present:])
 
 

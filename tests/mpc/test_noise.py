@@ -148,7 +148,7 @@ def test_poisson_ends_on_the_last_draw_there_is():
 # ---- parameters ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vector", VECTORS["diluted"], ids=lambda v: f"n = {v['n']}")
+@pytest.mark.parametrize("vector", VECTORS["diluted"], ids=lambda v: f"n must be .* got {v['n']}")
 def test_known_parameters(vector):
     names = ("eps", "Delta", "delta", "gamma", "n")
     noise = DilutedGeometric(**{name: vector[name] for name in names})
@@ -161,7 +161,7 @@ def test_known_parameters(vector):
     assert math.isclose(math.sqrt(noise.n * noise.variance), wanted["deviation"], rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("vector", VECTORS["polya"], ids=lambda v: f"n = {v['n']}")
+@pytest.mark.parametrize("vector", VECTORS["polya"], ids=lambda v: f"n must be .* got {v['n']}")
 def test_known_shares(vector):
     source = SeededRandomness(vector["seed"].encode())
     noise = PolyaShare(eps=vector["eps"], Delta=vector["Delta"], n=vector["n"], randomness=source)
@@ -275,24 +275,24 @@ def test_no_noise_is_none():
 @pytest.mark.parametrize(
     ("changes", "error", "reason"),
     [
-        ({"eps": 0.0}, ValueError, "eps = 0.0"),
-        ({"eps": -1.0}, ValueError, "eps = -1.0"),
-        ({"eps": math.inf}, ValueError, "eps = inf"),
-        ({"eps": math.nan}, ValueError, "eps = nan"),
+        ({"eps": 0.0}, ValueError, "eps must be .* got 0.0"),
+        ({"eps": -1.0}, ValueError, "eps must be .* got -1.0"),
+        ({"eps": math.inf}, ValueError, "eps must be .* got inf"),
+        ({"eps": math.nan}, ValueError, "eps must be .* got nan"),
         ({"eps": 1e-13}, ValueError, "2\\*\\*40"),
         ({"eps": 513.0}, ValueError, "2\\*\\*-9"),
-        ({"Delta": 0}, ValueError, "Delta = 0"),
-        ({"Delta": 1.5}, TypeError, "Delta = 1.5"),
-        ({"Delta": True}, TypeError, "Delta = True"),
-        ({"delta": 0.0}, ValueError, "delta = 0.0"),
-        ({"delta": 1.0}, ValueError, "delta = 1.0"),
-        ({"delta": math.nan}, ValueError, "delta = nan"),
-        ({"gamma": 0.0}, ValueError, "gamma = 0.0"),
-        ({"gamma": 1.1}, ValueError, "gamma = 1.1"),
-        ({"gamma": math.nan}, ValueError, "gamma = nan"),
+        ({"Delta": 0}, ValueError, "Delta must be .* got 0"),
+        ({"Delta": 1.5}, TypeError, "Delta must be .* got 1.5"),
+        ({"Delta": True}, TypeError, "Delta must be .* got True"),
+        ({"delta": 0.0}, ValueError, "delta must be .* got 0.0"),
+        ({"delta": 1.0}, ValueError, "delta must be .* got 1.0"),
+        ({"delta": math.nan}, ValueError, "delta must be .* got nan"),
+        ({"gamma": 0.0}, ValueError, "gamma must be .* got 0.0"),
+        ({"gamma": 1.1}, ValueError, "gamma must be .* got 1.1"),
+        ({"gamma": math.nan}, ValueError, "gamma must be .* got nan"),
         ({"gamma": 0.1, "n": 9}, ValueError, "gamma n"),
-        ({"n": 0}, ValueError, "n = 0"),
-        ({"n": 10.0}, TypeError, "n = 10.0"),
+        ({"n": 0}, ValueError, "n must be .* got 0"),
+        ({"n": 10.0}, TypeError, "n must be .* got 10.0"),
     ],
 )
 def test_a_parameter_out_of_range_is_named(changes, error, reason):
@@ -305,7 +305,7 @@ def test_a_parameter_out_of_range_is_named(changes, error, reason):
 
 @pytest.mark.parametrize("n", [0, -1])
 def test_shares_of_no_parties_are_refused(n):
-    with pytest.raises(ValueError, match=f"n = {n}"):
+    with pytest.raises(ValueError, match=f"n must be .* got {n}"):
         PolyaShare(eps=0.5, n=n)
 
 
@@ -315,7 +315,7 @@ def test_one_honest_party_is_enough():
 
 @pytest.mark.parametrize(("parties", "tail"), [(0, 0.1), (1, 0.0), (1, 1.0), (1, math.nan)])
 def test_a_bound_for_nobody_or_no_tail_is_refused(parties, tail):
-    with pytest.raises(ValueError, match=r"parties = 0|tail"):
+    with pytest.raises(ValueError, match=r"parties must be at least 1, got 0|tail"):
         DiscreteLaplace(eps=0.5).bound(parties, tail)
 
 

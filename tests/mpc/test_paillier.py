@@ -124,15 +124,15 @@ def test_a_drawn_key_has_the_size_asked_for():
     key = PrivateKey.generate()
     assert key.public.bits == 2048
     assert key.decrypt(key.public.encrypt([5], SeededRandomness())) == [5]
-    with pytest.raises(ValueError, match="1024 bits"):
+    with pytest.raises(ValueError, match="got 1024"):
         PrivateKey.generate(1024)
 
 
 def test_short_keys_are_refused():
     for make in (lambda: PublicKey(N), lambda: PrivateKey(KEY.p, KEY.q)):
-        with pytest.raises(ValueError, match="256 bits: 2048 at least"):
+        with pytest.raises(ValueError, match="at least 2048 bits, got 256"):
             make()
-    with pytest.raises(ValueError, match="2047 bits"):
+    with pytest.raises(ValueError, match="got 2047"):
         PublicKey(2**2047 - 1)
     assert PublicKey(2**2048 - 1).bits == 2048
 
@@ -144,8 +144,8 @@ def test_short_keys_are_refused():
         (2, 7, "two different odd primes"),
         (15, 7, "two different odd primes"),
         (-5, 7, "two different odd primes"),
-        (3, 7, "primes of one length"),
-        (2**31 - 1, 2**31 + 11, "primes of one length"),
+        (3, 7, "must have the same length"),
+        (2**31 - 1, 2**31 + 11, "must have the same length"),
     ],
 )
 def test_primes_that_make_no_key_are_refused(p, q, reason, monkeypatch):
@@ -255,9 +255,9 @@ def test_slots_of_a_key():
 
 @pytest.mark.parametrize("bits", [0, -1, 63, 64])
 def test_slots_that_cannot_be_are_refused(bits):
-    with pytest.raises(ValueError, match="are wanted"):
+    with pytest.raises(ValueError, match="slot_bits must be"):
         Packing(2048, bits)
-    with pytest.raises(ValueError, match="are wanted"):
+    with pytest.raises(ValueError, match="slot_bits must be"):
         Packing(6, 6)
 
 
@@ -274,7 +274,7 @@ def test_bits_beyond_the_slots_are_refused():
         with pytest.raises(ValueError, match="beyond its slots"):
             packing.unpack(packed, 2)
     for packed in ([], [1, 2]):
-        with pytest.raises(ValueError, match="1 are wanted"):
+        with pytest.raises(ValueError, match=r"1 (plaintexts|ciphertexts), got"):
             packing.unpack(packed, 2)
 
 
@@ -317,9 +317,9 @@ def test_vectors_that_do_not_match_are_refused():
         EncryptedCounts.encrypt(KEY, [1, 2], 9, SeededRandomness(), slot_bits=16),
         EncryptedCounts.encrypt(other, [1, 2], 9, SeededRandomness()),
     ):
-        with pytest.raises(ValueError, match="one key, packing and length"):
+        with pytest.raises(ValueError, match="the same key, packing and length"):
             a + b
-    with pytest.raises(ValueError, match="another vector"):
+    with pytest.raises(ValueError, match="not that of this vector"):
         a.decrypt(other)
     with pytest.raises(ValueError, match="above what is said"):
         EncryptedCounts.encrypt(KEY, [1, 10], 9, SeededRandomness())
@@ -327,7 +327,7 @@ def test_vectors_that_do_not_match_are_refused():
 
 def test_vectors_that_cannot_be_are_refused():
     one = KEY.encrypt([1], SeededRandomness())
-    with pytest.raises(ValueError, match="1 are wanted"):
+    with pytest.raises(ValueError, match=r"1 (plaintexts|ciphertexts), got"):
         EncryptedCounts(KEY.public, Packing(256), 2, 9, ())
     with pytest.raises(ValueError, match="ciphertext 0 lies outside"):
         EncryptedCounts(KEY.public, Packing(256), 2, 9, (0,))
@@ -337,5 +337,5 @@ def test_vectors_that_cannot_be_are_refused():
 
 def test_more_than_was_announced_is_refused():
     ten = tuple(KEY.encrypt([10], SeededRandomness()))
-    with pytest.raises(ValueError, match="above what was said"):
+    with pytest.raises(ValueError, match="above the `largest`"):
         EncryptedCounts(KEY.public, Packing(256), 1, 9, ten).decrypt(KEY)

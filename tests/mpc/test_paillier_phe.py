@@ -75,7 +75,7 @@ def test_a_negative_number_is_one_modulo_n(theirs, ours):
 def test_what_is_not_ours_to_read_is_refused(theirs, ours):
     with pytest.raises(ValueError, match="number 0 is encrypted under another key"):
         from_phe(PublicKey(2**2048 - 1), [theirs[0].encrypt(1)])
-    with pytest.raises(ValueError, match="number 1 has the exponent"):
+    with pytest.raises(ValueError, match="number 1 must have the exponent 0"):
         from_phe(ours.public, [theirs[0].encrypt(1), theirs[0].encrypt(0.5)])
     with pytest.raises(ValueError, match="ciphertext 0 lies outside"):
         from_phe(ours.public, [phe.EncryptedNumber(theirs[0], 0)])
@@ -85,9 +85,9 @@ def test_what_is_not_ours_to_read_is_refused(theirs, ours):
 
 def test_short_keys_of_phe_are_refused():
     public, private = phe.generate_paillier_keypair(n_length=512)
-    with pytest.raises(ValueError, match="2048 at least"):
+    with pytest.raises(ValueError, match="at least 2048"):
         from_phe_public(public)
-    with pytest.raises(ValueError, match="2048 at least"):
+    with pytest.raises(ValueError, match="at least 2048"):
         from_phe_private(private)
 
 

@@ -101,8 +101,8 @@ def test_all_products_up_to_the_largest_are_told_apart():
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ((1024, b"study", 3, 10), "no group of 1024 bits"),
-        ((2048, b"study", 3, 2**683), "at most \\(p - 1\\) / 2"),
+        ((1024, b"study", 3, 10), "bits must be .* got 1024"),
+        ((2048, b"study", 3, 2**683), "must be from 1 to \\(p - 1\\) / 2"),
         ((2048, b"study", 3, 0), "counts from 1 to 0"),
     ],
 )
@@ -122,7 +122,7 @@ def test_keys_are_zero_in_sum_and_wide():
 
 def test_the_largest_product_is_that_of_half_the_prime():
     assert products(2, 16, bits=10).largest == 256
-    with pytest.raises(ValueError, match="at most"):
+    with pytest.raises(ValueError, match="must be from 1 to"):
         products(2, 17, bits=10)  # 289 of 281
 
 
@@ -130,7 +130,7 @@ def test_the_largest_product_is_that_of_half_the_prime():
 def test_a_count_of_zero_is_refused_and_uses_no_time(bad):
     parameters = products()
     _, who = encryptors(product_scheme, parameters, "ab")
-    with pytest.raises(ValueError, match="place 1 is not in 1 to 1000: smooth it first"):
+    with pytest.raises(ValueError, match="place 1 must be from 1 to 1000; smooth it first"):
         who["a"].encrypt([5, bad], 3)
     who["a"].encrypt([5, 6], 3)
     with pytest.raises(DealReusedError):
@@ -139,7 +139,7 @@ def test_a_count_of_zero_is_refused_and_uses_no_time(bad):
 
 @pytest.mark.parametrize("parties", ["", "a", "abcd"])
 def test_too_few_and_too_many_parties_are_refused(parties):
-    with pytest.raises(ValueError, match="from 2 to 3 are wanted"):
+    with pytest.raises(ValueError, match="from 2 to 3 parties"):
         deal_keys(products(), parties, SeededRandomness())
 
 
@@ -166,7 +166,7 @@ def test_a_ciphertext_that_is_no_square_names_its_sender():
     key, received = received_of(parameters)
     tampered = parameters.prime - int.from_bytes(received["b"].packets[0], "big")
     received["b"] = changed(received["b"], tampered)
-    with pytest.raises(MalformedMessageError, match="no square") as caught:
+    with pytest.raises(MalformedMessageError, match="not a square") as caught:
         decrypt(parameters, key, "abc", received, 2, 1)
     assert caught.value.party == "b"
 

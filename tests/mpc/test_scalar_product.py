@@ -134,8 +134,8 @@ def test_two_parties_by_hand():
     vectors = {"a": np.array([[1, 0, 1]], np.uint16), "b": np.array([[1, 1, 5]], np.uint16)}
     masks, splits = {}, {}
     for party, key in keys_of(product).items():
-        masks[party] = key.elements(Ring(16), product.name, (1, 3)).tolist()[0]
-        splits[party] = int(key.elements(Ring(16), label("split", product.name), (1,))[0])
+        masks[party] = key.elements(Ring(16), product.label, (1, 3)).tolist()[0]
+        splits[party] = int(key.elements(Ring(16), label("split", product.label), (1,))[0])
     masked = {
         p: [(x + r) % 2**16 for x, r in zip(v[0].tolist(), masks[p], strict=True)]
         for p, v in vectors.items()
@@ -210,17 +210,17 @@ def test_messages_travel_within_the_bounds_expected(n):
     assert scheduler.finish("analyst").tolist() == [7, 7, 7]
 
 
-def test_no_two_subprotocols_have_one_name():
-    names = []
+def test_no_two_subprotocols_have_one_label():
+    labels = []
 
     def note(sub):
-        names.append(sub.name)
+        labels.append(sub.label)
         for below, _ in sub.below():
             assert sorted(p for factor in below.factors for p in factor) == list("abcde")
             note(below)
 
     note(product_of(5).top)
-    assert len(names) == len(set(names)) == 336
+    assert len(labels) == len(set(labels)) == 336
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_no_two_subprotocols_have_one_name():
     ],
 )
 def test_a_name_names_all_that_differs(other):
-    assert other.name != product_of(2).name
+    assert other.label != product_of(2).label
 
 
 def test_kinds_are_nobody_else_s():

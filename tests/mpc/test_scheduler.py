@@ -118,7 +118,7 @@ def test_the_gone_can_come_back():
 def test_a_dropped_party_itself_is_no_result():
     scheduler = scheduler_of(p=wait_for("q"))
     scheduler.drop("p")
-    with pytest.raises(PartyGoneError, match="p: went before its program had ended"):
+    with pytest.raises(PartyGoneError, match="p: gone before its program ended"):
         scheduler.finish("p")
 
 
@@ -138,7 +138,7 @@ def test_who_refused_a_message_can_be_sent_another():
         yield Round({"r": Word("right")}, {})
 
     scheduler = scheduler_of(r=listen("p"))
-    with pytest.raises(ProtocolError, match="sent Other to r"):
+    with pytest.raises(ProtocolError, match="sent Other where Word was expected"):
         scheduler.run("p", wrong_then_right())
     assert scheduler.finish("r") == {"p": "right"}
 

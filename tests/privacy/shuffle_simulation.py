@@ -202,7 +202,7 @@ def run(case, columns, secret):
     stacked = [(w, m, {s: np.tile(c, settings) for s, c in held.items()}) for w, m, held in columns]
     rings = {"code_ring": Ring(case.bits), "flag_ring": Ring(case.flag_bits)}
     w = world(stacked, n * settings, 1, 16 * n * settings, stream, **rings)
-    vars(w.commitments)["context"] = b"the same for any number of settings"
+    vars(w.commitments)["label"] = b"the same for any number of settings"
     indices = None
     if case.indices is not None:
         indices = (case.chosen + n * np.arange(settings)[:, None]).ravel()
@@ -242,7 +242,7 @@ def kept_places():
 
     def noted(chains, table, tags):
         true(chains, table, tags)
-        places[table.number] = chains.places[table.number]
+        places[table.index] = chains.places[table.index]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_Chains, "_keep_complete", noted)
@@ -256,7 +256,7 @@ def elements_of(case, plan, columns, sent, settings):
         lengths = [case.records] * (len(values) // (case.records * settings))
     elif isinstance(sent.message, Codes):
         mine = [table for table in plan.tables if sent.sender in table.chain]
-        lengths = [case.complete(columns, t.members) if t.gaps else m for t in mine]
+        lengths = [case.complete(columns, t.members) if t.dropping else m for t in mine]
     else:
         lengths = [m] * (len(values) // (m * settings))
     if len(values) != sum(lengths) * settings:  # settings to be left out keep other numbers

@@ -52,13 +52,13 @@ def two_queries(secret):
 
 
 def test_without_names_of_queries_a_dealer_told_otherwise_opens_a_column(monkeypatch):
-    monkeypatch.setattr(Plan, "name", b"neither what is asked nor its number")
+    monkeypatch.setattr(Plan, "label", b"neither what is asked nor its number")
     secret = np.random.default_rng(1).integers(0, 2, RECORDS)
     w, asked, (first, second) = two_queries(secret)
     # q knows its own streams: the difference is (A_q(1) - A_q(0)) A_p(3), less the parts of q.
-    masks = Masks(w.commitments, w.holders["q"].dealer_key, asked.selection, asked.name)
+    masks = Masks(w.commitments, w.holders["q"].dealer_key, asked.selection, asked.label)
     factor = masks.of((1,), 0) - masks.of((0,), 0)
-    product = second - first + masks.split((1, 3), 0) - masks.split((0, 3), 0)
+    product = second - first + masks.correction((1, 3), 0) - masks.correction((0, 3), 0)
     committed = w.holders["q"].masked["indicators", 3, 0][0]
     read = np.flatnonzero(factor[0] % 2)
     assert len(read) > 5

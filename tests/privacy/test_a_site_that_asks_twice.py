@@ -73,9 +73,9 @@ def sent_by_a(seen, kind):
 def test_a_term_that_is_asked_for_twice_in_a_session(monkeypatch, numbered):
     asked = []
     if not numbered:
-        name = Plan.name.func
-        unnamed = property(lambda plan: name(replace(plan, number=0)))
-        monkeypatch.setattr(Plan, "name", unnamed)
+        label = Plan.label.func
+        unnamed = property(lambda plan: label(replace(plan, number=0)))
+        monkeypatch.setattr(Plan, "label", unnamed)
 
     def change(sent, packet):
         return one_more(sent, packet) if len(asked) == 2 else packet

@@ -147,7 +147,7 @@ def test_one_order_for_two_tables_is_rejected(monkeypatch):
     """Of both of a's columns with b's: together they tell which records have which two codes."""
 
     def one_order(streams, _):
-        name = label("order", streams.plan.name)
+        name = label("order", streams.plan.label)
         return streams.key.permutation(name, streams.plan.selection.records)
 
     monkeypatch.setattr(Streams, "order", one_order)
@@ -161,7 +161,7 @@ def test_a_biased_order_is_rejected(monkeypatch):
 
     def biased(streams, table):
         records = streams.plan.selection.records
-        keys = streams.key.elements(Ring(1), streams.name("order", table), (records,))
+        keys = streams.key.elements(Ring(1), streams.label("order", table), (records,))
         size = records // streams.key.secret.settings
         blocks = keys.reshape(-1, size)
         return (

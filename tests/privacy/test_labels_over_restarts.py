@@ -100,7 +100,7 @@ class Notes:
 
         def watched(chains):
             message = opened(chains)
-            self.note(message.values, chains.me, "codes", chains.plan.name)
+            self.note(message.values, chains.me, "codes", chains.plan.label)
             return message
 
         monkeypatch.setattr(_Chains, "opened", watched)
@@ -239,7 +239,7 @@ def test_a_site_that_lost_its_memory_hides_its_columns_under_other_labels(notes,
 def test_orders_of_queries_without_ids_and_numbers_are_noted(
     notes, all_shuffled, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(ShufflePlan, "name", bytes(32))
+    monkeypatch.setattr(ShufflePlan, "label", bytes(32))
     for _ in range(2):
         assert run(notes, tmp_path, ASKED[0]) is not None
     assert any("codes" in label for label in notes.twice)

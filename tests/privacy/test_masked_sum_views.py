@@ -1,4 +1,4 @@
-"""What a server sees of a masked sum: by enumeration in small rings, by chi-square at full size.
+"""The aggregator's view of a masked sum: by enumeration in small rings, by chi-square at full size.
 
 Beside each test the variant that it must reject: no self-masks, small masks.
 """
@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
+from mpc.masked_sum.aggregator import Collection
 from mpc.masked_sum.masks import own_mask, pair_masks
 from mpc.masked_sum.messages import MaskedVector
 from mpc.masked_sum.party import Contribution
-from mpc.masked_sum.server import Collection
 from mpc.ring import Ring
 from mpc.scheduler import run_all
 from tests.randomness import SeededRandomness
@@ -38,12 +38,12 @@ class Fixed:
 
 
 def views_of(vectors, late, seen_pairs=(), with_self_masks=True, limit=2):
-    """Return the distribution of all that a server sees in Z_2 or Z_4, over all masks.
+    """Return the distribution of all that an aggregator sees in Z_2 or Z_4, over all masks.
 
-    The server sees the masked vectors; the keys of who is late; the self-masks of the others; and
+    The aggregator sees the masked vectors, the keys of who is late, the others' self-masks, and
     the keys of the pairs of a corrupt party.
     """
-    plan = SimpleNamespace(ring=Ring(int(math.log2(limit))), context=b"", length=1)
+    plan = SimpleNamespace(ring=Ring(int(math.log2(limit))), label=b"", length=1)
     streams = {key: Fixed() for key in [*PAIRS, *NAMES]}
     found = Counter()
     for values in product(range(limit), repeat=len(streams)):
@@ -70,7 +70,7 @@ def views_of(vectors, late, seen_pairs=(), with_self_masks=True, limit=2):
         (4, [(0, 0, 1), (0, 1, 0), (3, 3, 3), (2, 0, 0), (1, 3, 2)]),
     ],
 )
-def test_the_view_of_a_server_depends_on_the_sum_alone(limit, vectors):
+def test_the_view_of_an_aggregator_depends_on_the_sum_alone(limit, vectors):
     by_sum = {}
     for each in vectors:
         by_sum.setdefault(sum(each) % limit, []).append(views_of(each, (), limit=limit))
@@ -104,7 +104,7 @@ class SmallMasks(Contribution):
 
     def mask(self, delivered, elements):
         masked = super().mask(delivered, elements)
-        return MaskedVector(masked.context, elements + (masked.values - elements) % 10)
+        return MaskedVector(masked.label, elements + (masked.values - elements) % 10)
 
 
 def masked_vector(cls, value):
@@ -112,11 +112,11 @@ def masked_vector(cls, value):
     w = World(4, length=5000)
     w.vectors[VICTIM] = np.full(5000, value)
     w.randomness = SeededRandomness(b"view %d" % value)
-    server = Collection(w.plan)
-    server._checked = lambda values: None  # small masks do not cancel
-    programs = {"server": server.converse()}
+    aggregator = Collection(w.plan)
+    aggregator._checked = lambda values: None  # small masks do not cancel
+    programs = {"aggregator": aggregator.converse()}
     for party, member in w.members.items():
-        ours = cls(w.plan, member, "server", w.randomness)
+        ours = cls(w.plan, member, "aggregator", w.randomness)
         programs[party] = ours.converse(w.plan.encode(w.vectors[party]))
     _, transcript = run_all(programs)
     (found,) = [

@@ -1,4 +1,4 @@
-"""What a server that lies reads of a masked sum: each attack against the variant that it breaks.
+"""What a lying aggregator reads of a masked sum: each attack against the variant that it breaks.
 
 The unsafe variants are real: sums without self-masks, and clients that answer two lists of parties
 as asked, have both been in use.
@@ -17,6 +17,7 @@ from mpc.errors import (
     UnknownFaultyPartyError,
 )
 from mpc.masked_sum import Neighbourhood, smallest_neighbourhood
+from mpc.masked_sum.aggregator import Collection
 from mpc.masked_sum.masks import own_mask, pair_masks
 from mpc.masked_sum.messages import (
     Confirmations,
@@ -30,7 +31,6 @@ from mpc.masked_sum.messages import (
 )
 from mpc.masked_sum.party import SIGNATURES_CHECKED, Contribution
 from mpc.masked_sum.roster import Roster
-from mpc.masked_sum.server import Collection
 from mpc.randomness import KeyPair, StreamKey
 from mpc.rounds import Round
 from mpc.scheduler import Scheduler, run_all
@@ -41,20 +41,20 @@ from tests.sums import Changing, World
 VICTIM = "p01"
 
 
-def programs_of(w, cls, server):
-    """Return programs in which all parties run one class, and the server lies."""
+def programs_of(w, cls, aggregator):
+    """Return programs in which all parties run one class, and the aggregator lies."""
     programs = {}
     for party, member in w.members.items():
-        ours = cls(w.plan, member, "server", w.randomness)
+        ours = cls(w.plan, member, "aggregator", w.randomness)
         programs[party] = ours.converse(w.plan.encode(w.vectors[party]))
-    return {"server": server.converse()} | programs
+    return {"aggregator": aggregator.converse()} | programs
 
 
-def run_until_the_server_ends(programs):
+def run_until_the_aggregator_ends(programs):
     scheduler = Scheduler(Changing())
     for party, program in programs.items():
         scheduler.start(party, program)
-    return scheduler.finish("server")
+    return scheduler.finish("aggregator")
 
 
 # ---- a vector that is late -----------------------------------------------------------------------
@@ -65,15 +65,15 @@ class WithoutSelfMask(Contribution):
 
     def mask(self, delivered, elements):
         masked = super().mask(delivered, elements)
-        return MaskedVector(masked.context, masked.values - own_mask(self.plan, self.self_mask))
+        return MaskedVector(masked.label, masked.values - own_mask(self.plan, self.self_mask))
 
 
 class SaysLate(Collection):
     """Keeps the victim's vector, and tells the others that it dropped out; takes its masks off."""
 
-    def tell_survivors(self, masked):
+    def announce_survivors(self, masked):
         self.late = masked.pop(self.plan.place(VICTIM)).values
-        return super().tell_survivors(masked)
+        return super().announce_survivors(masked)
 
     def open(self, revealed):
         place, shares = self.plan.place(VICTIM), self._shares(revealed)
@@ -86,7 +86,7 @@ class SaysLate(Collection):
 
 def test_without_self_masks_a_vector_that_is_said_to_be_late_is_read():
     w = World(5, length=40)
-    read = run_until_the_server_ends(programs_of(w, WithoutSelfMask, SaysLate(w.plan)))
+    read = run_until_the_aggregator_ends(programs_of(w, WithoutSelfMask, SaysLate(w.plan)))
     assert np.array_equal(read, w.vectors[VICTIM])
 
 
@@ -97,7 +97,7 @@ def test_with_self_masks_the_late_vector_is_uniform():
         w = World(5, length=6000)
         w.vectors[VICTIM] = np.full(6000, value)
         w.randomness = SeededRandomness(b"late %d" % value)
-        views.append(run_until_the_server_ends(programs_of(w, Contribution, SaysLate(w.plan))))
+        views.append(run_until_the_aggregator_ends(programs_of(w, Contribution, SaysLate(w.plan))))
     assert p_value(views, 12) > 1e-3 and p_value(views, 0) > 1e-3
 
 
@@ -115,26 +115,26 @@ class AnswersTwoLists(Contribution):
     def reveal(self, gone):
         shares = [self.shares[place].self_mask for place in self.survivors.tolist()]
         shares += [self.shares[place].key for place in gone.survivors.tolist()]
-        return Revealed(self.plan.context, as_rows(shares, SHARE_BYTES))
+        return Revealed(self.plan.label, as_rows(shares, SHARE_BYTES))
 
     def converse(self, elements):
         keys = yield from self._ask(self.advertise(), Keys)
         delivered = yield from self._ask(self.share(keys), Delivered)
         survivors = yield from self._ask(self.mask(delivered, elements), Survivors)
         gone = yield from self._ask(self.confirm(survivors), Survivors)
-        yield Round({self.server: self.reveal(gone)}, {})
+        yield Round({self.aggregator: self.reveal(gone)}, {})
 
 
 class AsksForBoth(Collection):
     """Names the victim as a survivor, then as gone, and reads its vector from the shares."""
 
-    def tell_survivors(self, masked):
+    def announce_survivors(self, masked):
         self.vector = masked[self.plan.place(VICTIM)].values
-        return super().tell_survivors(masked)
+        return super().announce_survivors(masked)
 
-    def tell_confirmed(self, confirmed):
+    def relay_signatures(self, confirmed):
         gone = np.array([self.plan.place(VICTIM)], np.uint32)
-        return self._to(self.survivors, Survivors(self.plan.context, gone))
+        return self._to(self.survivors, Survivors(self.plan.label, gone))
 
     def open(self, revealed):
         rows = self.plan.place(VICTIM), len(self.survivors)
@@ -147,27 +147,29 @@ class AsksForBoth(Collection):
 def test_a_party_that_answers_two_lists_gives_a_vector_away():
     w = World(5, length=40)
     programs = programs_of(w, AnswersTwoLists, AsksForBoth(w.plan))
-    assert np.array_equal(run_until_the_server_ends(programs), w.vectors[VICTIM])
+    assert np.array_equal(run_until_the_aggregator_ends(programs), w.vectors[VICTIM])
 
 
-def test_a_server_that_asks_for_both_seeds_is_refused():
+def test_an_aggregator_that_asks_for_both_seeds_is_refused():
     """After one list of survivors a party takes signatures of it, and no other list."""
     w = World(5, length=40)
-    with pytest.raises(UnexpectedMessageError, match="who wants Confirmations") as caught:
-        run_until_the_server_ends(programs_of(w, Contribution, AsksForBoth(w.plan)))
-    assert caught.value.party == "server"
+    with pytest.raises(
+        UnexpectedMessageError, match="Survivors where Confirmations was expected"
+    ) as caught:
+        run_until_the_aggregator_ends(programs_of(w, Contribution, AsksForBoth(w.plan)))
+    assert caught.value.party == "aggregator"
 
 
 def number(row):
     return int.from_bytes(row.tobytes(), "big")
 
 
-def unmasked(server, values, self_mask, key):
+def unmasked(aggregator, values, self_mask, key):
     """Take both kinds of masks off the victim's vector."""
-    pair, plan = KeyPair(key.to_bytes(32, "big")), server.plan
+    pair, plan = KeyPair(key.to_bytes(32, "big")), aggregator.plan
     peers = {
-        plan.parties[p]: pair.agree(server.roster.mask_key(p), "masking")
-        for p in server.roster.places.tolist()
+        plan.parties[p]: pair.agree(aggregator.roster.mask_key(p), "masking")
+        for p in aggregator.roster.places.tolist()
         if plan.parties[p] != VICTIM
     }
     own = own_mask(plan, StreamKey(self_mask.to_bytes(32, "big")))
@@ -178,7 +180,7 @@ def unmasked(server, values, self_mask, key):
 
 
 class WithoutSignatures(Contribution):
-    """Takes the server's word for it that all were told the same."""
+    """Takes the aggregator's word for it that all were told the same."""
 
     def _check_confirmed(self, place, signature):
         pass
@@ -187,32 +189,32 @@ class WithoutSignatures(Contribution):
 class TellsTwoLists(Collection):
     """Tells some that the victim survived, and others that it did not; a corrupt party helps.
 
-    `told` are those who hear that it survived; `corrupt` gives the server all its shares.
+    `told` are those who hear that it survived; `corrupt` gives the aggregator all its shares.
     """
 
     def __init__(self, plan, told, corrupt=()):
         super().__init__(plan)
         self.told, self.corrupt = told, corrupt
 
-    def tell_survivors(self, masked):
+    def announce_survivors(self, masked):
         self.vectors = {place: said.values for place, said in masked.items()}
         everyone = places_of(masked)
         without = everyone[everyone != self.plan.place(VICTIM)]
-        super().tell_survivors(masked)
+        super().announce_survivors(masked)
         lists = {place: everyone if self._is_told(place) else without for place in masked}
         return {
-            self.plan.parties[place]: Survivors(self.plan.context, survivors)
+            self.plan.parties[place]: Survivors(self.plan.label, survivors)
             for place, survivors in lists.items()
         }
 
     def _is_told(self, place):
         return self.plan.parties[place] in self.told
 
-    def tell_confirmed(self, confirmed):
+    def relay_signatures(self, confirmed):
         signers, signatures = places_of(confirmed), [c.signature for c in confirmed.values()]
-        everyone = Confirmations(self.plan.context, signers, as_rows(signatures, 64))
+        everyone = Confirmations(self.plan.label, signers, as_rows(signatures, 64))
         keep = signers != self.plan.place(VICTIM)
-        without = Confirmations(self.plan.context, signers[keep], everyone.signatures[keep])
+        without = Confirmations(self.plan.label, signers[keep], everyone.signatures[keep])
         return {
             self.plan.parties[place]: everyone if self._is_told(place) else without
             for place in confirmed
@@ -237,11 +239,11 @@ class TellsTwoLists(Collection):
 def two_lists(cls, threshold):
     """p01 is the victim, p04 corrupt; p00 and p01 hear that p01 survived, p02 and p03 not."""
     w = World(5, length=40, neighbourhood=Neighbourhood(4, threshold))
-    corrupt = cls(w.plan, w.members["p04"], "server", w.randomness)
-    server = TellsTwoLists(w.plan, ["p00", VICTIM], [(4, corrupt.shares)])
-    programs = programs_of(w, cls, server)
+    corrupt = cls(w.plan, w.members["p04"], "aggregator", w.randomness)
+    aggregator = TellsTwoLists(w.plan, ["p00", VICTIM], [(4, corrupt.shares)])
+    programs = programs_of(w, cls, aggregator)
     programs["p04"] = corrupt.converse(w.plan.encode(w.vectors["p04"]))
-    return w, run_until_the_server_ends(programs)
+    return w, run_until_the_aggregator_ends(programs)
 
 
 def test_with_a_threshold_too_low_and_no_signatures_two_lists_open_a_vector():
@@ -258,30 +260,30 @@ def test_the_threshold_alone_withstands_two_lists():
 
 @pytest.mark.parametrize("threshold", [3, 4])
 def test_signed_lists_are_refused_when_they_differ(threshold):
-    with pytest.raises(ProtocolError, match="told lists to p0") as caught:
+    with pytest.raises(ProtocolError, match="sent lists to p0") as caught:
         two_lists(Contribution, threshold)
-    assert caught.value.party == "server"
+    assert caught.value.party == "aggregator"
 
 
 def test_in_a_large_circle_all_notice_two_lists():
     """Half of the parties hear each list, and each checks 32 signatures of its own choice."""
     w = World(120, length=1, neighbourhood=Neighbourhood(4, 3))
     parties = {
-        party: Contribution(w.plan, member, "server", w.randomness)
+        party: Contribution(w.plan, member, "aggregator", w.randomness)
         for party, member in w.members.items()
     }
     programs = {p: ours.converse(w.plan.encode(w.vectors[p])) for p, ours in parties.items()}
-    run_all({"server": Collection(w.plan).converse()} | programs)
+    run_all({"aggregator": Collection(w.plan).converse()} | programs)
     for ours in list(parties.values())[1::2]:
         ours.survivors = ours.survivors[:-1]
     signed = [ours.member.signing.sign(ours._transcript) for ours in parties.values()]
     signers = np.arange(119, dtype=np.uint32)
-    confirmations = Confirmations(w.plan.context, signers, as_rows(signed[:119], 64))
+    confirmations = Confirmations(w.plan.label, signers, as_rows(signed[:119], 64))
     assert SIGNATURES_CHECKED < 119
     for ours in parties.values():
         with pytest.raises(ProtocolError, match="did not sign") as caught:
             ours.reveal(confirmations)
-        assert caught.value.party == "server"
+        assert caught.value.party == "aggregator"
 
 
 # ---- a key advertised twice ----------------------------------------------------------------------
@@ -298,7 +300,7 @@ class Copies(Contribution):
 
     def mask(self, delivered, elements):
         super().mask(delivered, elements)
-        return MaskedVector(self.plan.context, elements)
+        return MaskedVector(self.plan.label, elements)
 
 
 def copied_keys(monkeypatch, is_checked):
@@ -306,13 +308,13 @@ def copied_keys(monkeypatch, is_checked):
         monkeypatch.setattr(Roster, "check_keys", lambda *args: None)
     w = World(3, length=40)
     honest = {
-        p: Contribution(w.plan, w.members[p], "server", w.randomness) for p in ("p00", VICTIM)
+        p: Contribution(w.plan, w.members[p], "aggregator", w.randomness) for p in ("p00", VICTIM)
     }
     Copies.stolen = honest["p00"].mask_pair.public
-    honest["p02"] = Copies(w.plan, w.members["p02"], "server", w.randomness)
+    honest["p02"] = Copies(w.plan, w.members["p02"], "aggregator", w.randomness)
     programs = {p: ours.converse(w.plan.encode(w.vectors[p])) for p, ours in honest.items()}
-    server, seen = Collection(w.plan), {}
-    server._checked = lambda values: None
+    aggregator, seen = Collection(w.plan), {}
+    aggregator._checked = lambda values: None
 
     class Watching(Changing):
         def pack(self, sent):
@@ -320,11 +322,11 @@ def copied_keys(monkeypatch, is_checked):
             return super().pack(sent)
 
     scheduler = Scheduler(Watching())
-    scheduler.start("server", server.converse())
+    scheduler.start("aggregator", aggregator.converse())
     for party, program in programs.items():
         scheduler.start(party, program)
-    scheduler.finish("server")
-    seed = honest[VICTIM].self_mask  # the server recovers it, as of each survivor
+    scheduler.finish("aggregator")
+    seed = honest[VICTIM].self_mask  # the aggregator recovers it, as of each survivor
     masked = seen[VICTIM, MaskedVector].values
     return w, w.plan.decode(masked - own_mask(w.plan, seed))
 
@@ -340,22 +342,22 @@ def test_a_copied_key_is_refused(monkeypatch):
     assert caught.value.parties == ("p00", "p02")
 
 
-# ---- a server that leaves a party nobody ---------------------------------------------------------
+# ---- an aggregator that leaves a party nobody --------------------------------------------------
 
 
-def test_a_server_that_leaves_a_party_few_neighbours_is_refused():
+def test_an_aggregator_that_leaves_a_party_few_neighbours_is_refused():
     """Else a party whose neighbours are all corrupt, or said to be gone, has no masks left."""
     w = World(9, neighbourhood=Neighbourhood(4, 4))
 
     class LeavesFew(Collection):
-        def deliver(self, shared):
+        def relay_shares(self, shared):
             around = set(self.roster.circle.around(self.plan.place(VICTIM)).tolist())
             kept = sorted(around)[:3] + [p for p in shared if p not in around]
             self.roster.check_left = lambda of, left: None
-            return super().deliver({p: shared[p] for p in sorted(kept)})
+            return super().relay_shares({p: shared[p] for p in sorted(kept)})
 
-    with pytest.raises(PartyGoneError, match="are wanted"):
-        run_until_the_server_ends(programs_of(w, Contribution, LeavesFew(w.plan)))
+    with pytest.raises(PartyGoneError, match="the sum needs"):
+        run_until_the_aggregator_ends(programs_of(w, Contribution, LeavesFew(w.plan)))
 
 
 def test_another_spelling_of_a_key_gives_another_mask():

@@ -125,7 +125,7 @@ def test_results_opened_without_a_split_are_rejected(monkeypatch):
 
 def test_one_mask_for_all_subprotocols_is_rejected(monkeypatch):
     def mask(self, key):
-        return key.elements(self.product.ring, self.product.name, self.product.shape)
+        return key.elements(self.product.ring, self.product.label, self.product.shape)
 
     monkeypatch.setattr(Subprotocol, "mask", mask)
     assert is_rejected("abc", "c")
@@ -147,11 +147,11 @@ def read_with_a_party_of_k(transcript, records):
     (sub,) = [s for s, _ in what.top.below() if s.factors[-1] == ("b", "c")]
     sent = {(s.sender, s.receiver, s.message.label): s.message.values for s in transcript
             if isinstance(s.message, MaskedFactor | MaskedMasks)}  # fmt: skip
-    products = sent["dealer", "a", sub.name][0] - sub.mask(KEYS["b"])
+    products = sent["dealer", "a", sub.label][0] - sub.mask(KEYS["b"])
     own = what.top.mask(KEYS["b"])
     odd = own[0] % 2 == 1  # the others are known but for a few bits
     inverse = np.array([pow(int(r), -1, 2**16) for r in own[0][odd]], np.uint16)
-    return sent["c", "a", what.name][0][odd] - products[0][odd] * inverse, odd
+    return sent["c", "a", what.label][0][odd] - products[0][odd] * inverse, odd
 
 
 @pytest.mark.parametrize("published", [True, False])

@@ -70,11 +70,11 @@ def vectors_of(plan, sent):
     (table,), kind, values = plan.tables, type(sent.message), sent.message.values
     codes, tags = table.ring, plan.commitments.flag_ring
     if kind is Codes:  # where records drop out there are fewer for one of the data
-        return [] if table.gaps else [("opened", codes, codes.unpack(values))]
+        return [] if table.dropping else [("opened", codes, codes.unpack(values))]
     rings = {Noise: [tags], Tags: [tags], Shuffled: plan.rings(table)}.get(kind)
     if kind is Masks:
         first = sent.receiver == table.chain[0]
-        rings = [codes] * first + [tags] * bool(table.gaps)
+        rings = [codes] * first + [tags] * bool(table.dropping)
     vectors, at = [], 0
     for ring in rings:
         end = at + ring.bytes * RECORDS
@@ -200,7 +200,7 @@ def test_orders_of_keys_of_two_bits_are_rejected(monkeypatch):
 
 def test_one_order_for_two_tables_is_rejected(monkeypatch):
     def order(streams, table):
-        name = label("order", streams.plan.name, table.number // 2)
+        name = label("order", streams.plan.label, table.index // 2)
         return streams.key.permutation(name, streams.plan.selection.records)
 
     monkeypatch.setattr(Streams, "order", order)

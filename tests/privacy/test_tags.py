@@ -66,7 +66,7 @@ def opened(columns):
     programs["dealer"] = deal_shuffled(w.dealer_keys, plan)
     programs["analyst"] = accomplice(plan)
     sent = run_all(programs)[0]["analyst"]
-    kept = {int(message.complete[0]) if table.gaps else RECORDS for message in sent.values()}
+    kept = {int(message.complete[0]) if table.dropping else RECORDS for message in sent.values()}
     if len(kept) > 1:
         return None, None, sent
     shares = [table.ring.unpack(message.values)[: min(kept)] for message in sent.values()]
@@ -138,9 +138,9 @@ def tagging_gaps(monkeypatch, tags):
     shuffled, read = _Chains.shuffled, {}
 
     def tagged(chains, table):
-        if chains.me == table.chain[0] == "a liar" and table.gaps:
-            noise = chains.carried[table.number][1]
-            chains.carried[table.number][1] = noise + tags.astype(noise.dtype)
+        if chains.me == table.chain[0] == "a liar" and table.dropping:
+            noise = chains.carried[table.index][1]
+            chains.carried[table.index][1] = noise + tags.astype(noise.dtype)
         return shuffled(chains, table)
 
     keep = _Chains._keep_complete
@@ -148,7 +148,7 @@ def tagging_gaps(monkeypatch, tags):
     def noted(chains, table, masked_tags):
         ring = chains.plan.commitments.flag_ring
         keep(chains, table, masked_tags)
-        read[chains.me] = ring.reduce(masked_tags - chains.masks[table.number][-1]).astype(np.int64)
+        read[chains.me] = ring.reduce(masked_tags - chains.masks[table.index][-1]).astype(np.int64)
 
     monkeypatch.setattr(_Chains, "shuffled", tagged)
     monkeypatch.setattr(_Chains, "_keep_complete", noted)
@@ -178,7 +178,7 @@ def test_without_the_check_all_tagged_records_are_read(monkeypatch):
 
     def believing(chains, table, masked_tags):
         noted(chains, table, masked_tags)
-        chains.places[table.number] = np.arange(RECORDS)
+        chains.places[table.index] = np.arange(RECORDS)
 
     monkeypatch.setattr(_Chains, "_keep_complete", believing)
     codes, seal, _ = opened(GAPS)
@@ -206,7 +206,7 @@ def test_the_first_and_the_last_together_read_a_site_between_them(monkeypatch):
     def lying(chains, kind, tables, sent):
         def changed(table):
             return [
-                (to, ring, chains.masks[table.number][-1] if kind.kind == "tags" else vector)
+                (to, ring, chains.masks[table.index][-1] if kind.kind == "tags" else vector)
                 for to, ring, vector in sent(table)
             ]
 
@@ -218,7 +218,7 @@ def test_the_first_and_the_last_together_read_a_site_between_them(monkeypatch):
     def all_kept(chains, table, masked_tags):
         noted(chains, table, masked_tags)
         if chains.me != "honest":
-            chains.places[table.number] = np.arange(RECORDS)
+            chains.places[table.index] = np.arange(RECORDS)
 
     monkeypatch.setattr(_Chains, "_keep_complete", all_kept)
     codes, seal, sent = opened([*GAPS, (1, False, {"z accomplice": ZEROS})])

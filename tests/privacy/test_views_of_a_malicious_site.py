@@ -161,8 +161,8 @@ def test_all_parities_are_by_chance(case):
 
 @pytest.mark.parametrize("case", BREAKS)
 def test_queries_without_numbers_are_found(case, monkeypatch):
-    name = Plan.name.func
-    monkeypatch.setattr(Plan, "name", property(lambda p: name(replace(p, number=0))))
+    label = Plan.label.func
+    monkeypatch.setattr(Plan, "label", property(lambda p: label(replace(p, number=0))))
     holders, queries, bad, secret = CASES[case]
     _, of_data = largest([tuple(h) for h in holders], queries, bad, secret)
     assert of_data > 6 * CHANCE

@@ -71,7 +71,7 @@ def test_a_wrong_number_of_records_names_the_site():
     few, _ = messages(variant, split, pooled, records=pooled.rows(np.arange(3)))
     all_of_them, key = messages(variant, split, pooled)
     mixed = all_of_them | {"site-0": few["site-0"]}
-    with pytest.raises(MalformedMessageError, match=r"site-0.*counts, wanted"):
+    with pytest.raises(MalformedMessageError, match=r"site-0.*counts; expected"):
         run_all(mixed | {AGGREGATOR: Aggregator(variant, key).classify(30, 1)})
 
 
@@ -129,18 +129,18 @@ HELD = {"s": ("a",), "t": ("b",)}
         (lambda: Split(AB, HELD, (1,)), "a count of each class of y"),
         (lambda: Split(AB, HELD, (1, -1)), "a count of each class of y"),
         (lambda: Split(AB, HELD, (5, 0)), "y has records of one class"),
-        (lambda: RecordNoise(0.0), "eps = 0.0"),
-        (lambda: RecordNoise(-1.0), "eps = -1.0"),
-        (lambda: RecordNoise(math.nan), "eps = nan"),
+        (lambda: RecordNoise(0.0), "eps must be .* got 0.0"),
+        (lambda: RecordNoise(-1.0), "eps must be .* got -1.0"),
+        (lambda: RecordNoise(math.nan), "eps must be .* got nan"),
         (lambda: RecordNoise(1.0, "site"), "accounting site: one of whole, count"),
-        (lambda: Logarithms(Split(AB, HELD, (1, 1)), b"", SMALL), "246 bits: 2048 at least"),
+        (lambda: Logarithms(Split(AB, HELD, (1, 1)), b"", SMALL), "at least 2048 bits, got 246"),
         (lambda: Small(Split(AB, HELD, (1, 1)), b"", SMALL, 0), "0 fractional bits: 1 to 40"),
-        (lambda: Small(wide(40_000), b"", SMALL, 40), r"below 2\*\*62 is wanted"),
+        (lambda: Small(wide(40_000), b"", SMALL, 40), r"must stay below 2\*\*62"),
         (lambda: Products(Split(AB, HELD, (1, 1), 0.5), b"", {}), "products are of whole numbers"),
         (lambda: Products(Split(AB, HELD, (1, 1)), b"", {"a": (3, 3)}), "totals of each feature"),
         (lambda: Products(Split(AB, HELD, (1, 1)), b"", {"a": (3, 3), "b": (3, 9)}),
          "b: no totals of its table"),
-        (lambda: too_large(), r"at most \(p - 1\) / 2 of 2048 bits"),
+        (lambda: too_large(), r"must be from 1 to \(p - 1\) / 2"),
     ],
 )  # fmt: skip
 def test_what_cannot_be(make, reason):
