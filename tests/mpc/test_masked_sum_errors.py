@@ -96,7 +96,7 @@ def test_a_tampered_message_names_the_party_that_sent_it(kind, make, reason):
     ],
 )
 @pytest.mark.parametrize("liar", ["p02", "aggregator"])
-def test_tampered_shares_name_their_sender_and_the_aggregator_that_relayed_them(
+def test_tampered_shares_name_their_sender_and_the_aggregator_as_relay(
     name, at, reason, liar
 ):
     changes = {
