@@ -96,9 +96,7 @@ def test_a_tampered_message_names_the_party_that_sent_it(kind, make, reason):
     ],
 )
 @pytest.mark.parametrize("liar", ["p02", "aggregator"])
-def test_tampered_shares_name_their_sender_and_the_aggregator_as_relay(
-    name, at, reason, liar
-):
+def test_tampered_shares_name_their_sender_and_the_aggregator_as_relay(name, at, reason, liar):
     changes = {
         "p02": changing(Shared, flip(name, (3, at)), sender="p02"),
         "aggregator": changing(Delivered, flip(name, (2, at)), receiver="p03"),

@@ -262,7 +262,7 @@ def test_a_column_that_counts_a_record_twice_is_noticed():
         doubled = int.from_bytes(message.values[0].tobytes(), "little") ** 2 % N**2
         return with_first(doubled)(message)
 
-    with pytest.raises(MalformedMessageError, match="do not add up to tables of 5 records"):
+    with pytest.raises(UnknownFaultyPartyError, match="do not add up to tables of 5 records"):
         run_tampered(EncryptedBlock, squared)
 
 
