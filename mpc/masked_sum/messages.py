@@ -29,9 +29,9 @@ OTHER_CELLS = 64  # the label, and one each for arrays that are empty
 
 @dataclass(frozen=True, slots=True)
 class SumMessage(Message):
-    """A message of the sum whose plan has the digest `label`."""
+    """A message of the sum whose plan has the label `context`."""
 
-    label: bytes
+    context: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def of_sum(message: M, sender: Party, plan: SumPlan) -> M:
     plan : SumPlan
         The plan of this sum.
     """
-    if message.label != plan.label:
+    if message.context != plan.label:
         raise UnexpectedMessageError(sender, f"{type(message).__name__} of another sum")
     return message
 

@@ -191,7 +191,7 @@ def test_a_roster_below_the_quorum_is_refused():
 @pytest.mark.parametrize("kind", FROM_PARTIES + FROM_AGGREGATOR)
 def test_a_message_of_another_sum_names_its_sender(kind):
     sender = "p02" if kind in FROM_PARTIES else "aggregator"
-    other = {"label": bytes(32)}
+    other = {"context": bytes(32)}
     error = error_of(changing(kind, lambda message: other, sender=sender))
     assert isinstance(error, UnexpectedMessageError) and error.party == sender
     assert error.reason == f"{kind.__name__} of another sum"
@@ -201,7 +201,7 @@ ARRAYS = [
     (kind, field.name)
     for kind in FROM_PARTIES + FROM_AGGREGATOR
     for field in fields(kind)
-    if field.name not in ("label", "signature", "mask_key", "seal_key")
+    if field.name not in ("context", "signature", "mask_key", "seal_key")
 ]
 
 
@@ -230,7 +230,7 @@ def test_a_message_replayed_in_place_of_the_next_names_its_sender(kind):
             return sent.message
         now = last.get("p02") if type(sent.message) is kind else sent.message
         last["p02"] = sent.message
-        return now or Confirmation(sent.message.label, bytes(64))
+        return now or Confirmation(sent.message.context, bytes(64))
 
     error = error_of(change)
     assert isinstance(error, UnexpectedMessageError) and error.party == "p02"
@@ -267,7 +267,7 @@ def test_messages_of_a_sum_before_are_refused():
     def replayed(kind):
         def change(sent):
             if type(sent.message) is kind and sent.sender == "p02":
-                return replace(old["p02", kind], label=sent.message.label)
+                return replace(old["p02", kind], context=sent.message.context)
             return sent.message
 
         return change

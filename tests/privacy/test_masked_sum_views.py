@@ -104,7 +104,7 @@ class SmallMasks(Contribution):
 
     def mask(self, delivered, elements):
         masked = super().mask(delivered, elements)
-        return MaskedVector(masked.label, elements + (masked.values - elements) % 10)
+        return MaskedVector(masked.context, elements + (masked.values - elements) % 10)
 
 
 def masked_vector(cls, value):

@@ -65,7 +65,7 @@ class WithoutSelfMask(Contribution):
 
     def mask(self, delivered, elements):
         masked = super().mask(delivered, elements)
-        return MaskedVector(masked.label, masked.values - own_mask(self.plan, self.self_mask))
+        return MaskedVector(masked.context, masked.values - own_mask(self.plan, self.self_mask))
 
 
 class SaysLate(Collection):
