@@ -23,19 +23,22 @@ on_one_thread()
 import numpy as np
 from noise_of_sums import noise_of_sum
 
-from mpc.additive_scheme import draw_modulus
 from mpc.membership import Estimates
 from mpc.randomness import SystemRandomness
+from protocols.accounting import Accounting, Privacy
+from protocols.federation import ANALYST
+from protocols.queries import Sums
+from protocols.queries.sums import PAIRS
+from protocols.queries.terms import Terms
+from protocols.roles import agree_pairs
+from protocols.schema import Schema
+from protocols.session import Traffic
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.statistics import LocalData
 from protocols.site.text import read_columns
-from protocols.transports.local import EnvelopedPackets, Traffic
-from vertibayes.naive_bayes.accounting import Accounting, Privacy
-from vertibayes.naive_bayes.aggregations import AGGREGATOR
-from vertibayes.naive_bayes.base import NaiveBayes, Schema
+from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.distributed import HDPNB, pooled
-from vertibayes.naive_bayes.parties import Terms
 
 EPS = (0.1, 0.2, 0.3, 0.4)
 PARTIES = (200, 400, 600, 800, 1000, 1250, 1500, 1728)
@@ -158,14 +161,14 @@ def line(axes, found, key, label, colour, aside) -> None:
 
 def many_parties(folder: Path, parties: int) -> None:
     """Time a release of so many parties, both ways, and count bytes."""
-    rows, modulus = [], draw_modulus()
+    rows = []
     for name in ("car.csv", "mushroom.csv.gz"):
         schema, data = load(folder / "uci" / name)
         places = np.random.default_rng(2).permutation(data.records)
         split = np.array_split(places, parties)
         parts = {f"party-{i:04}": data.rows(rows) for i, rows in enumerate(split)}
         for via in ("additive", "masked"):
-            rows.append(one_release(name, schema, parts, via, modulus))
+            rows.append(one_release(name, schema, parts, via))
     print(f"\n{parties:,} parties, one process\n")
     header = ["data", "sums", "via", "rounds", "keys, CPU s", "release, CPU s", "CPU ms a party",
               "bytes sent a party", "heard", "aggregator sends, MB",
@@ -173,20 +176,16 @@ def many_parties(folder: Path, parties: int) -> None:
     print(table(header, rows))
 
 
-def one_release(name, schema, parts, via, modulus) -> list[object]:
+def one_release(name, schema, parts, via) -> list[object]:
     """Run one release with noise, and compare this with its promise."""
     most = max(data.records for data in parts.values())
     privacy = Privacy(eps=0.5, gamma=0.9)
     terms = Terms(schema, len(parts), most, privacy, dishonest=0.05, dropouts=0.05)
-    traffic = Traffic()
     start = process_time()
-    study = HDPNB(
-        terms, parts, via=via, modulus=modulus,
-        carrier=lambda: EnvelopedPackets(bytes(16), traffic),
-    )  # fmt: skip
+    study = HDPNB(terms, parts, via=via)
+    traffic = study.federation.traffic
     if via == "additive":
-        for party in parts:
-            study.aggregation._member(party)
+        agree_all(study)
     keys = process_time() - start
     start = process_time()
     model = study.round()
@@ -197,10 +196,19 @@ def one_release(name, schema, parts, via, modulus) -> list[object]:
     return [
         name.split(".")[0], terms.counts, via, traffic.rounds, f"{keys:.1f}", f"{seconds:.1f}",
         f"{seconds / len(parts) * 1e3:.0f}", f"{sent:,.0f}", f"{heard:,.0f}",
-        f"{sum_of(traffic, sender=AGGREGATOR) / 1e6:.1f}",
+        f"{sum_of(traffic, sender=ANALYST) / 1e6:.1f}",
         f"{noise.std():.1f} / {study.promise_.sd:.1f}",
         "yes" if study.promise_.checked else "no",
     ]  # fmt: skip
+
+
+def agree_all(study: HDPNB) -> None:
+    """Have all parties agree keys with their neighbours, which they keep, and with the analyst."""
+    analyst = study.federation.analyst
+    sum_ = Sums.of(analyst, study.terms, study.members).summation()
+    for party, site in study.federation.roles.items():
+        agree_pairs(site, set().union(*sum_.neighbourhood(party)) - {party}, PAIRS)
+    agree_pairs(analyst, study.parties, PAIRS)
 
 
 def sum_of(traffic: Traffic, sender: str | None = None, receiver: str | None = None) -> int:

@@ -11,12 +11,12 @@ import json
 
 import numpy as np
 
+from protocols.accounting import Privacy, Promise
+from protocols.queries.terms import Terms
+from protocols.schema import Schema
 from protocols.site.statistics import LocalData
 from protocols.variables import Variable
-from vertibayes.naive_bayes.accounting import Privacy, Promise
-from vertibayes.naive_bayes.base import Schema
-from vertibayes.naive_bayes.distributed import HDPNB, Via
-from vertibayes.naive_bayes.parties import Terms
+from vertibayes.naive_bayes.distributed import HDPNB
 
 SCHEMA = Schema(
     Variable("ill", ("no", "yes")),
@@ -32,7 +32,7 @@ def patients(count: int) -> LocalData:
     return LocalData(SCHEMA.variables, {"ill": ill, "fever": fever, "age": age})
 
 
-def learn(via: Via = "masked") -> HDPNB:
+def learn(via: str = "masked") -> HDPNB:
     """Make two releases and print what they promise."""
     # A tenth of the clinics may be absent; the other nine tenths are trusted to add their noise.
     privacy = Privacy(eps=1.0, protects="record", noise="polya", gamma=0.9)

@@ -1,4 +1,4 @@
-"""Three hospitals hold attributes of the same patients; an aggregator classifies new patients.
+"""Three hospitals hold attributes of the same patients; an analyst classifies new patients.
 
 python examples/vdpnb.py
 """
@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpc.additive_scheme import draw_modulus
+from protocols.federation import ANALYST, federate
+from protocols.policy import Policy
+from protocols.queries import Publish
+from protocols.queries.publish import RecordNoise
+from protocols.queries.scoring import Split
+from protocols.schema import Schema
+from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
 from protocols.variables import Variable
-from vertibayes.naive_bayes.base import NaiveBayes, Schema
-from vertibayes.naive_bayes.scores import Logarithms, Split
-from vertibayes.naive_bayes.vertical import RecordNoise, Study, count_tables
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.vertical import most_probable, predict_joint_log_proba, tables_of
 
 CLASSES = ("benign", "malignant")
 ATTRIBUTES = {"age": ("<50", "50+"), "size": ("small", "medium", "large"), "smoker": ("no", "yes")}
@@ -30,9 +35,10 @@ def patients(count: int, seed: int) -> LocalData:
     return LocalData({"class": Variable("class", CLASSES)} | variables, codes)
 
 
-def part(data: LocalData, *names: str) -> LocalData:
+def part(data: LocalData, *names: str) -> SiteData:
     """Return the columns of one hospital."""
-    return LocalData({n: data.variables[n] for n in names}, {n: data.codes[n] for n in names})
+    codes = {name: data.codes[name].astype(np.uint8) for name in names}
+    return SiteData({name: data.variables[name] for name in names}, codes)
 
 
 def classify() -> dict[str, float]:
@@ -43,26 +49,27 @@ def classify() -> dict[str, float]:
     holders = {f"hospital of {name}": (name,) for name in ATTRIBUTES}
     # These are public: the schema, who holds which attribute, and the records of each class.
     split = Split(schema, holders, tuple(np.bincount(training.codes["class"]).tolist()))
-    modulus = draw_modulus()  # the dealer draws it and forgets its factors
+    # Each hospital adds noise to what it publishes, and charges eps / 3 to its budget.
+    noise = RecordNoise(eps=1.0)
+    trained = {site: part(training, *held, "class") for site, held in holders.items()}
+    with federate(trained, policy=Policy(most_epsilon=0.5)) as hospitals:
+        noisy = hospitals.session.ask(Publish.of(split, noise))
+    promise = noise.promise(schema)
+    each = promise["eps_of_a_count"]
+    print(f"eps = {promise['eps_of_a_record']:.2f} a record, {each:.2f} a count")
     pooled = NaiveBayes(schema).fit(training)
     accuracies = {"pooled": pooled.score(new)}
-    for label, noise in (("exact", None), ("noisy", RecordNoise(eps=1.0))):
-        how = {} if noise is None else {"noise": noise.of_a_table(schema)}
-        tables = {
-            site: count_tables(split, site, part(training, *held, "class"), **how)
-            for site, held in holders.items()
-        }
-        study = Study(Logarithms(split, b"example", modulus), tables)
-        predicted = study.predict({site: part(new, *held) for site, held in holders.items()})
+    asked = {site: part(new, *held) for site, held in holders.items()}
+    for label, tables in (("exact", tables_of(pooled, tuple(ATTRIBUTES))), ("noisy", noisy)):
+        with federate(asked, policy=Policy(most_scores=100)) as hospitals:
+            session, dealer = hospitals.session, hospitals.dealer
+            joint = predict_joint_log_proba(session, dealer, split, tables, (0, 100))
+            sent = max(hospitals.traffic.bytes_sent[site, ANALYST] for site in holders)
+        predicted = most_probable(split, joint)
         accuracies[label] = float((predicted == np.array(CLASSES)[new.codes["class"]]).mean())
-        if noise is None:
+        if label == "exact":
             assert (predicted == pooled.predict(new)).all()
-            sent = max(study.bytes.values())
             print(f"100 patients in one batch: {sent:,} bytes from each hospital")
-        else:
-            promise = noise.promise(schema)
-            each = promise["eps_of_a_count"]
-            print(f"eps = {promise['eps_of_a_record']:.2f} a record, {each:.2f} a count")
     for label, accuracy in accuracies.items():
         print(f"accuracy, {label}: {accuracy:.2f}")
     return accuracies

@@ -20,6 +20,7 @@ from protocols.site.data import SiteData
 from protocols.site.memory import SiteMemory
 from protocols.site.statistics import LocalData
 from protocols.transports.local import LocalTransport
+from protocols.variables import Variable
 
 ANALYST: Party = "analyst"
 DEALER: Party = "dealer"
@@ -170,9 +171,10 @@ class RecordFederation:
         if party == ANALYST or party in self.roles:
             raise ValueError(f"{party!r} is the name of another party")
         columns = {n: codes.astype(np.uint16) for n, codes in data.codes.items()}
+        variables = {n: Variable(n, v.states, True) for n, v in data.variables.items()}
         role = SiteRole(
             party=party,
-            data=SiteData(data.variables, columns),
+            data=SiteData(variables, columns),  # any value may be missing
             keys=KeyPair.generate(self.randomness),
             public_keys=self.analyst.public_keys,  # one mapping for all: who joins is in it
             analyst=ANALYST,

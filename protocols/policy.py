@@ -34,7 +34,6 @@ class Policy:
     most_failed_meets : int, default=100
         Comparisons of its list of people with another site's since the last that ended in their
         being equal, in all sessions together: each may have been a guess.
-
     exact_sums : bool, default=False
         Whether it takes part in sums without noise over sites that hold other records.
     most_epsilon, most_delta : float, default=1.0 and 1e-5
@@ -74,7 +73,7 @@ class Policy:
         )
         if min(numbers) < 1:
             raise ValueError("a policy's numbers are at least 1")
-        if not min(self.most_epsilon, self.most_delta, self.most_scores) >= 0:
+        if not all(n >= 0 for n in (self.most_epsilon, self.most_delta, self.most_scores)):
             raise ValueError("a policy's privacy budget and scores are at least 0")
 
     def shows(self, variable: str) -> bool:

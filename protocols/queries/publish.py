@@ -120,7 +120,8 @@ class Publish(Query[dict[str, Table]]):
     eps : ndarray of shape (1,), dtype float64
         Of each count.
     first, last : int
-        The records that are counted, by their places; last = -1 for all from the first on.
+        0 and -1: all records. Sites refuse others: what they refuse over some records, as the
+        counts of classes are not theirs, would tell the class of each.
     """
 
     kind: ClassVar[str] = "publish"
@@ -133,7 +134,7 @@ class Publish(Query[dict[str, Table]]):
     last: int
 
     @classmethod
-    def of(cls, split: Split, noise: RecordNoise, first: int = 0, last: int = -1) -> Publish:
+    def of(cls, split: Split, noise: RecordNoise) -> Publish:
         """Return the query.
 
         Parameters
@@ -142,15 +143,13 @@ class Publish(Query[dict[str, Table]]):
             The schema, who holds what, and the counts of the classes.
         noise : RecordNoise
             How much noise each site adds.
-        first, last : int
-            As above.
         """
         eps = np.array([noise.of_a_table(split.schema).eps])
         counts = np.array(split.class_counts, np.int64)
         target = split.schema.target
         described = describe(split)
         parties = tuple(split.sites)
-        return cls(parties, target.name, target.states, counts, described, eps, first, last)
+        return cls(parties, target.name, target.states, counts, described, eps, 0, -1)
 
     def split(self) -> Split:
         """Return what the query says all sites know; ValueError if it is not a split."""
@@ -248,19 +247,9 @@ def count_tables(
 # ---- the site ------------------------------------------------------------------------------------
 
 
-def chosen(site: SiteRole, first: int, last: int) -> LocalData:
-    """Return the site's records at some places.
-
-    Raises
-    ------
-    ValueError
-        If there are no such records.
-    """
-    count = site.data.records
-    end = count if last < 0 else last
-    if not 0 <= first < end <= count:
-        raise ValueError(f"records {first} to {last} of {count}: there are no such records")
-    return LocalData(site.data.variables, site.data.codes).rows(np.arange(first, end))
+def records_of(site: SiteRole) -> LocalData:
+    """Return the site's records."""
+    return LocalData(site.data.variables, site.data.codes)
 
 
 def check_site(site: SiteRole, split: Split) -> None:
@@ -285,8 +274,10 @@ def check_site(site: SiteRole, split: Split) -> None:
 def _consider(site: SiteRole, query: Publish) -> None:
     try:
         split, noise = query.split(), query.noise()
+        if (query.first, query.last) != (0, -1):
+            raise ValueError("tables are published of all records, not of some")
         check_site(site, split)
-        _ = count_tables(split, site.party, chosen(site, query.first, query.last))
+        _ = count_tables(split, site.party, records_of(site))
     except ValueError as error:
         raise QueryRefusedError(site.party, str(error)) from None
     if not site.policy.shows(query.target):
@@ -299,10 +290,9 @@ def _consider(site: SiteRole, query: Publish) -> None:
 
 def _site(site: SiteRole, query: Publish) -> Program[None]:
     split, noise = query.split(), query.noise()
-    data = chosen(site, query.first, query.last)
     site.memory.publish(noise.eps * len(split.holders[site.party]))
     _note(site.ledger, query, split, site.party, site.analyst)
-    tables = count_tables(split, site.party, data, noise)
+    tables = count_tables(split, site.party, records_of(site), noise)
     flat = np.concatenate([tables[name].reshape(-1) for name in split.holders[site.party]])
     yield from send({site.analyst: PublishedTables(flat)})
 

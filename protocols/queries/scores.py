@@ -41,7 +41,7 @@ from mpc.randomness import SystemRandomness
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import QueryRefusedError
 from protocols.ledger import Ledger
-from protocols.queries.publish import Described, check_site, chosen, describe, split_of
+from protocols.queries.publish import Described, check_site, describe, records_of, split_of
 from protocols.queries.scoring import (
     Floats,
     Logarithms,
@@ -54,6 +54,7 @@ from protocols.queries.scoring import (
 )
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query
+from protocols.site.statistics import LocalData
 
 STUDY_BYTES = 16
 PRODUCT_BITS = 2048
@@ -181,7 +182,7 @@ class Scores(Query[Floats]):
         if self.via != "product":
             raise ValueError(f"via {self.via!r}: it must be {' or '.join(WAYS)}")
         names = [name for name, *_ in self.features]
-        if len(self.totals) != len(names):
+        if len(self.totals) != len(names) or any(t.ndim != 1 for t in self.totals):
             raise ValueError("the totals of each feature are expected")
         totals = {name: t.tolist() for name, t in zip(names, self.totals, strict=True)}
         return Products(split, self.study, totals, self.precision)
@@ -242,9 +243,7 @@ def _dealer(dealer: DealerRole, query: Scores) -> Program[None]:
 def _consider_at_site(site: SiteRole, query: Scores) -> None:
     try:
         split = query.variant(site.modulus).split
-        if query.last < 0:
-            raise ValueError("the last record must be given")
-        records = chosen(site, query.first, query.last)
+        records = _chosen(site, query)
         check_site(site, split)
         variables = split.schema.variables
         check_features({n: variables[n] for n in split.holders[site.party]}, records)
@@ -261,8 +260,16 @@ def _consider_at_site(site: SiteRole, query: Scores) -> None:
         raise QueryRefusedError(site.party, reason)
 
 
+def _chosen(site: SiteRole, query: Scores) -> LocalData:
+    """Return the site's records that are scored; ValueError if there are no such records."""
+    first, last, count = query.first, query.last, site.data.records
+    if not 0 <= first < last <= count:
+        raise ValueError(f"records {first} to {last} of {count}: there are no such records")
+    return records_of(site).rows(np.arange(first, last))
+
+
 def _site(site: SiteRole, query: Scores) -> Program[None]:
-    variant, records = query.variant(site.modulus), chosen(site, query.first, query.last)
+    variant, records = query.variant(site.modulus), _chosen(site, query)
     split = variant.split
     names = split.holders[site.party]
     site.memory.score(records.records)

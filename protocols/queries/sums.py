@@ -34,6 +34,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.aggregation import MOST_TIME
 from mpc.errors import PartyGoneError
 from mpc.noise import no_noise
 from mpc.randomness import label
@@ -233,6 +234,10 @@ class Sums(Query[Released]):
         terms, members = sum_.terms, sum_.members
         if self.via not in WAYS:
             raise ValueError(f"via {self.via!r}: it must be {' or '.join(WAYS)}")
+        if not terms.counts:  # which finds the undeclared variables
+            raise ValueError("no statistics are asked for")
+        if not 0 <= self.number <= MOST_TIME:
+            raise ValueError(f"sum number {self.number}: it must be from 0 to 2**62")
         if not 2 <= len(set(members)) == len(members) <= terms.most_parties:
             raise ValueError(
                 f"{len(members)} members: there must be from 2 to {terms.most_parties}, each once"
@@ -248,6 +253,7 @@ class Sums(Query[Released]):
             )
         if len(members) - len(set(self.absent)) < 2:
             raise ValueError("fewer than two members are present: a sum over one is its count")
+        _ = _fewest(self, sum_)  # masked sums over too few are refused here
         return sum_
 
     def promise(self) -> Promise | None:
@@ -283,7 +289,7 @@ def _consider(site: SiteRole, query: Sums) -> None:
 
 
 def _check_members(site: SiteRole, query: Sums, sum_: Summation) -> None:
-    if site.party not in query.parties or site.party in query.absent:
+    if site.party not in {*query.parties} & {*sum_.members} - {*query.absent}:
         raise QueryRefusedError(site.party, "it is not among the members that are asked")
     keys = site.signing_keys if query.via == "masked" else site.public_keys
     strangers = sorted(set(sum_.members) - {site.party} - set(keys))

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from mpc.noise import geometric
+from protocols.schema import Schema
 from tests.e2e.command import FILES, outputs, predict, read_rows, write
 from vertibayes.bif import read_bif_file
 from vertibayes.cli import main
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.counting import PlainCounter
-from vertibayes.naive_bayes.base import NaiveBayes, Schema
+from vertibayes.naive_bayes.base import NaiveBayes
 
 NAMES = ["HISTORY", "LVFAILURE", "CVP", "PCWP", "LVEDVOLUME", "HYPOVOLEMIA"]
 VDPNB = ("--method", "vdpnb", "--target", "LVFAILURE")
@@ -66,7 +67,7 @@ def test_without_noise_it_is_pooled_learning(folder, tmp_path, capsys):
     assert summary["bytes"]["total"] == sum(summary["bytes"]["sent_by"].values())
     assert [s for s, held in summary["sites"].items() if "LVFAILURE" in held] == ["site-1"]
     told_of = " ".join(fact["what"] for fact in ledger["revealed"])
-    assert "of 2000 tested records" in told_of and "to predict with" in told_of
+    assert "of 2000 records, for each class" in told_of and "to predict with" in told_of
     assert "accuracy 0." in told and "--epsilon does not cover" not in warned
     assert "<svg" in (tmp_path / "out" / "structure.svg").read_text()
 
@@ -224,7 +225,7 @@ def test_what_is_refused(tmp_path, capsys, monkeypatch, options, reason):
 
 def test_products_that_do_not_fit(tmp_path, capsys, monkeypatch):
     """They are refused before anything is counted."""
-    monkeypatch.setattr("vertibayes.cli.naive_bayes_methods.count_tables", pytest.fail)
+    monkeypatch.setattr("protocols.queries.publish.count_tables", pytest.fail)
     generator = np.random.default_rng(1)
     names = [f"x{i}" for i in range(250)]
     path = write(tmp_path / "w.csv", [*names, "y"], generator.integers(0, 2, (1000, 251)).tolist())

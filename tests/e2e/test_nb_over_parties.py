@@ -27,9 +27,9 @@ def test_without_noise_it_is_pooled_learning(folder, tmp_path, capsys, via):
         assert found.cpts[name] == pytest.approx(wanted.cpts[name], abs=1e-12)
     assert summary["test"]["accuracy"] == pytest.approx(model.score(data), abs=1e-12)
     assert summary["promise"] is None and "promise" not in told
-    assert set(summary["bytes"]["sent_by"]) == {*(f"party-{i}" for i in range(1, 8)), "aggregator"}
-    assert summary["rounds"] == {"additive": 2, "masked": 9}[via]
-    assert "sums of all counts over 7 parties" in ledger["revealed"][0]["what"]
+    assert set(summary["bytes"]["sent_by"]) == {*(f"party-{i}" for i in range(1, 8)), "analyst"}
+    assert summary["rounds"] == {"additive": 4, "masked": 12}[via]
+    assert "sums of counts over 7 of 7 parties" in ledger["revealed"][0]["what"]
 
 
 @pytest.mark.parametrize("accounting", ["whole", "count"])
@@ -76,7 +76,10 @@ def test_its_model_predicts(folder, tmp_path, capsys):
         (["--noise", "none", "--gamma", "0.5"], "--gamma is of the noise, and --noise none"),
         (["--noise", "none", "--protect", "party"], "--protect is of the noise"),
         (["--epsilon", "1", "--noise", "laplace"], "hdpnb has polya or diluted or none"),
-        (["--epsilon", "1", "--gamma", "0.01"], "gamma n = 0.01 * 3: an honest party at least"),
+        (
+            ["--epsilon", "1", "--gamma", "0.01"],
+            "gamma n = 0.01 * 3: it must be at least one honest party",
+        ),
         (
             ["--epsilon", "101"],
             "--epsilon must be a number, at least 1e-06 and at most 100, got 101",
@@ -99,6 +102,6 @@ def test_a_release_that_noise_has_swallowed_leaves_its_ledger(tmp_path, capsys, 
         capsys, tmp_path / "out", "--data", path, "--method", "hdpnb", "--target", "y",
         "--parties", 3, "--epsilon", 0.1, "--via", "masked",
     )  # fmt: skip
-    assert code == 2 and told == "" and "what was opened is spent" in error
+    assert code == 2 and told == "" and "budget of what was revealed is spent" in error
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["ledger.json"]
     assert "differentially private" in (tmp_path / "out" / "ledger.json").read_text()

@@ -25,6 +25,33 @@ def test_numbers_below_one_are_refused(name, number):
         Policy(**{name: number})
 
 
+@pytest.mark.parametrize("name", ["most_epsilon", "most_delta", "most_scores"])
+@pytest.mark.parametrize("number", [-1, float("nan")])
+def test_budgets_below_zero_are_refused(name, number):
+    with pytest.raises(ValueError, match="privacy budget and scores are at least 0"):
+        Policy(**{name: number})
+
+
+def test_sums_without_noise_are_refused_unless_they_are_allowed():
+    assert "does not set exact_sums" in refuses(Policy().check_exact)
+    assert refuses(Policy(exact_sums=True).check_exact) is None
+
+
+@pytest.mark.parametrize(
+    ("spent", "cost", "reason"),
+    [
+        ((0.0, 0.0), (1.0, 1e-5), None),
+        ((0.7, 0.0), (0.1 + 0.2, 0.0), None),  # which is .30000000000000004
+        ((0.7, 0.0), (0.31, 0.0), "costs epsilon 0.31: 0.3 is left of most_epsilon = 1"),
+        ((0.0, 9e-6), (0.1, 2e-6), "costs delta 2e-06: 1e-06 is left of most_delta = 1e-05"),
+        ((3.0, 0.0), (0.1, 0.0), "costs epsilon 0.1: 0 is left"),  # the policy was stricter later
+    ],
+)
+def test_a_release_over_the_budget_is_refused_and_what_is_left_is_named(spent, cost, reason):
+    found = refuses(Policy().check_budget, spent, cost)
+    assert found is None if reason is None else reason in found
+
+
 def test_a_policy_of_ones_is_none_of_the_smallest_but_a_policy():
     policy = Policy(most_variables=1, fewest_records=1, most_row_sets=1)
     assert refuses(policy.check_records, Rows(0, 0, 1), 2) is None

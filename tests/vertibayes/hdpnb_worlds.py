@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from protocols.federation import RecordFederation
 from protocols.queries.terms import Terms
+from protocols.schema import Schema
 from protocols.site.statistics import LocalData
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
-from vertibayes.naive_bayes.base import Schema
 from vertibayes.naive_bayes.distributed import HDPNB, OWN_RULES
 
 WAYS = ("additive", "masked")
@@ -53,3 +55,39 @@ def study(held, via, privacy=None, most_parties=20, most_records=100, **given):
     agreed = Terms(given.pop("schema", SCHEMA), most_parties, most_records, privacy, **terms)
     federation = federation_of(held, given.pop("randomness", None), given.pop("policy", OWN_RULES))
     return HDPNB(agreed, held, via=via, federation=federation, **given)
+
+
+def watch(federation, note):
+    """Call ``note(transport, sent)`` with every message of all sessions that begin from now on.
+
+    What it returns, if anything, is delivered in its place.
+    """
+    begin = type(federation).session
+
+    def session(absent=()):
+        found = begin(federation, absent)
+        carrier = found.transport._scheduler.carrier
+        pack = carrier.pack
+
+        def noting(sent):
+            changed = note(found.transport, sent)
+            return pack(sent if changed is None else sent._replace(message=changed))
+
+        carrier.pack = noting
+        return found
+
+    federation.session = session
+
+
+def drop_after(federation, last):
+    """Drop parties, each after it has sent so many messages: its answer is the first."""
+    messages = Counter()
+
+    def note(transport, sent):
+        messages[sent.sender] += 1
+        if sent.sender in last and messages[sent.sender] == last[sent.sender]:
+            transport.drop(sent.sender)
+        if last.get(sent.receiver) == 0:
+            transport.drop(sent.receiver)
+
+    watch(federation, note)

@@ -7,20 +7,33 @@ from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
 
 from mpc.additive_scheme import Parameters
-from mpc.errors import DealReusedError, PartyGoneError, ProtocolError
+from mpc.errors import PartyGoneError, ProtocolError
 from mpc.membership import Roll
-from mpc.noise import no_noise
-from mpc.scheduler import ByHand, Scheduler, run_all
 from protocols.accounting import Privacy
-from protocols.queries import aggregations
-from protocols.queries.terms import Terms, count_query, take_part
+from protocols.federation import ANALYST
+from protocols.queries import Sums, aggregations
+from protocols.queries.members import Members
+from protocols.queries.sums import SUMS
+from protocols.queries.terms import Terms, count_query
+from protocols.roles import SiteRole
+from protocols.schema import Schema
 from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
-from tests.sums import Dropping
-from tests.vertibayes.hdpnb_worlds import WAYS, join_all, parties, records, states, study
-from vertibayes.naive_bayes.base import Schema
-from vertibayes.naive_bayes.distributed import pooled
+from tests.schemes import SMALL
+from tests.vertibayes.hdpnb_worlds import (
+    SCHEMA,
+    WAYS,
+    drop_after,
+    federation_of,
+    join_all,
+    parties,
+    records,
+    states,
+    study,
+    watch,
+)
+from vertibayes.naive_bayes.distributed import learn_sums, pooled
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +92,7 @@ def test_a_hundred_rounds_of_joins_leaves_and_absences(via):
         assert np.array_equal(model.sums_, pooled(world.terms, there).sums_), step
         assert world.release_.parties == tuple(sorted(set(held) - set(absent)))
         assert world.parties == tuple(sorted(held))
-        n, u = len(held), world.estimates.values
+        n, u = len(held), world.members.estimates
         assert set(u) == set(held) and all(n / 2 < each <= n for each in u.values())
     assert joined > 30 and left > 30 and missed > 30
 
@@ -152,124 +165,82 @@ def test_earlier_models_stay_as_they_were():
 
 def test_drop_outs_between_any_rounds_of_masked_sums():
     held = parties(6)
-    for last in range(6):
-        world = study(held, "masked", dropouts=0.34, carrier=lambda n=last: Dropping({"p03": n}))
-        run_in(world)
+    for last in range(7):
+        world = study(held, "masked", dropouts=0.34)
+        drop_after(world.federation, {"p03": last})
         world.round()
-        there = [found for party, found in held.items() if party != "p03" or last >= 3]
+        vector_sent = last >= 4  # its answer, keys, shares and masked vector
+        there = [found for party, found in held.items() if party != "p03" or vector_sent]
         assert np.array_equal(world.model_.sums_, pooled(world.terms, there).sums_), last
-        assert ("p03" in world.release_.parties) == (last >= 3)
+        assert ("p03" in world.release_.parties) == vector_sent
 
 
-def run_in(world):
-    """Let the carrier of a study drop parties: it must know the scheduler."""
-
-    def run(programs, absent):
-        carrier = world.carrier()
-        scheduler = carrier.scheduler = Scheduler(carrier)
-        for party, program in programs.items():
-            if getattr(carrier, "last", {}).get(party) == 0:
-                scheduler.drop(party)
-            else:
-                scheduler.start(party, program)
-        return scheduler.finish(AGGREGATOR)
-
-    world._run = run
-
-
-def test_who_fails_after_the_roll_ends_the_round_and_the_next_does_without():
+@pytest.mark.parametrize("when", ["before it answers", "before the roll"])
+def test_who_fails_ends_the_round_of_the_additive_scheme_and_the_next_does_without(when):
     held = parties(5)
     world = study(held, "additive", Privacy(eps=50.0, gamma=0.8), dropouts=0.2)
-    usual, world._run = world._run, None
-
-    def fails(programs, absent):
-        scheduler = Scheduler(ByHand())
-        for party, program in programs.items():
-            scheduler.start(party, program)
-        scheduler.drop("p02")
-        return scheduler.finish(AGGREGATOR)
-
-    world._run = fails
+    drop_after(world.federation, {"p02": 0 if when == "before it answers" else 1})
     with pytest.raises(PartyGoneError, match="p02"):
         world.round()
     assert not hasattr(world, "model_")
-    world._run = usual
+    del world.federation.session
     world.round(absent=["p02"])
     assert world.release_.parties == ("p00", "p01", "p03", "p04")
     assert world.spent.releases == 2, "what was sent counts as released"
 
 
 def test_too_few_survivors_and_the_promise_does_not_hold():
-    held = parties(6)
-    privacy = Privacy(eps=50.0, gamma=0.8)
-    world = study(held, "masked", privacy, dropouts=0.2)
-    dropping = {"p01": 2, "p03": 2}
-    world.carrier = lambda: Dropping(dropping)
-    run_in(world)
+    world = study(parties(6), "masked", Privacy(eps=50.0, gamma=0.8), dropouts=0.2)
+    drop_after(world.federation, {"p01": 3, "p03": 3})
     with pytest.raises(PartyGoneError, match="p01, p03"):
         world.round()
 
 
 def test_a_sum_that_opens_without_the_noise_agreed_is_not_learned_from(monkeypatch):
     monkeypatch.setattr(aggregations, "ALL_TO_ALL", 0)
-    world = study(parties(10), "masked", Privacy(eps=90.0, gamma=0.8), dropouts=0.1,
-                  dishonest=0.1, carrier=lambda: Dropping({"p01": 2, "p03": 2}))  # fmt: skip
-    run_in(world)
+    privacy = Privacy(eps=90.0, gamma=0.8)
+    world = study(parties(10), "masked", privacy, dropouts=0.1, dishonest=0.1)
+    drop_after(world.federation, {"p01": 3, "p03": 3})
     with pytest.raises(PartyGoneError, match="p01, p03: gone: the noise of the others does not"):
         world.round()
     assert not hasattr(world, "model_") and world.spent.releases == 1
 
 
 def test_a_party_refuses_a_roll_that_calls_away_the_noise():
-    held = parties(9)
-    world = study(held, "additive", Privacy(eps=50.0, gamma=0.8), dropouts=0.2)
+    world = study(parties(9), "additive", Privacy(eps=50.0, gamma=0.8), dropouts=0.2)
     for called, refused in ((1, False), (2, True)):  # a third of the block would be three
-        opening = world.aggregation.release([])
-        program = take_part("p00", world.terms, [held["p00"]], no_noise, opening.encryptors["p00"])
+        query = Sums.of(world.federation.analyst, world.terms, world.members)
+        site = world.federation.roles["p00"]
+        program = SUMS.side_of(SiteRole).program(site, query)
         next(program)
-        absent = tuple(f"p0{i}" for i in range(1, 1 + called))
-        time = world.aggregation.time
-        roll = Roll(world.aggregation.parameters.label, time, absent)
+        label = aggregations.parameters_of(query.summation(), SMALL).label
+        roll = Roll(label, query.number, tuple(f"p0{i}" for i in range(1, 1 + called)))
         if refused:
             with pytest.raises(
-                ProtocolError, match="calls 2 absent, 1 are agreed at most"
+                ProtocolError, match="calls 2 absent, at most 1 are agreed"
             ) as error:
-                program.send({AGGREGATOR: roll})
-            assert error.value.party == AGGREGATOR
+                program.send({ANALYST: roll})
+            assert error.value.party == ANALYST
         else:
-            assert program.send({AGGREGATOR: roll}).outbox
-
-
-def test_times_outlive_keys_and_are_never_used_twice():
-    world = study(parties(4), "additive")
-    for step in range(3):
-        world.round()
-        world.join(f"n{step}", records(1, step))
-        world.leave(f"n{step}")
-    world.round()
-    assert {m.times.last for m in world.aggregation._members.values()} == {4}
-    world.join("late", records(1, 9))
-    world.aggregation.time = 2  # all keys but the times are new
-    with pytest.raises(DealReusedError, match="time 3 comes after 4"):
-        world.round()
+            assert program.send({ANALYST: roll}).outbox
 
 
 @both_ways
 def test_a_party_without_records_sends_what_others_send(via):
-    held = parties(4) | {"empty": records(0)}
-    sizes = {}
+    held = parties(4) | {"p99": records(0)}
+    world, kinds = study(held, via), {}
 
-    class Noting(ByHand):
-        def pack(self, sent):
-            if sent.sender != AGGREGATOR:
-                sizes.setdefault(sent.sender, []).append(type(sent.message))
-            return super().pack(sent)
+    def note(transport, sent):
+        kinds.setdefault(sent.sender, []).append(type(sent.message))
 
-    world = study(held, via, carrier=Noting)
+    watch(world.federation, note)
     assert np.array_equal(world.round().sums_, pooled(world.terms, list(held.values())).sums_)
-    assert len({tuple(kinds) for kinds in sizes.values()}) == 1 and len(sizes) == 5
-    assert count_query("empty", world.terms, [records(0)]).tolist() == [0] * 21
-    assert count_query("empty", world.terms, []).tolist() == [0] * 21
+    del kinds[ANALYST]
+    assert len({tuple(each) for each in kinds.values()}) == 1 and len(kinds) == 5
+    sent = {world.federation.traffic.bytes_sent[party, ANALYST] for party in held}
+    assert len(sent) == 1, "nor do they send more bytes"
+    assert count_query("p99", world.terms, [records(0)]).tolist() == [0] * 21
+    assert count_query("p99", world.terms, []).tolist() == [0] * 21
 
 
 @both_ways
@@ -289,19 +260,26 @@ def test_numbers_without_noise(via):
         Terms(schema, 3, 8, Privacy(eps=1.0))
 
 
-def test_both_ways_run_from_the_programs_alone():
-    """What a machine of each party would run: `take_part` there, `result_dec` at the aggregator."""
-    from protocols.queries.terms import result_dec
+@both_ways
+@pytest.mark.parametrize("absent", [(), ("p01",)])
+def test_an_analyst_asks_one_release_of_any_session(via, absent):
+    held, terms = parties(4), Terms(SCHEMA, 5, 5, dropouts=0.25)
+    federation = federation_of(held)
+    members = Members(terms, held, via)
+    there = [data for party, data in held.items() if party not in absent]
+    with federation.session(absent) as session:
+        release = learn_sums(session, terms, members, absent)
+        more = learn_sums(session, terms, members, absent, before=release.sums, alpha=2.0)
+    assert np.array_equal(release.model.sums_, pooled(terms, there).sums_)
+    assert release.parties == tuple(sorted(set(held) - set(absent))) and release.promise is None
+    assert np.array_equal(more.model.sums_, 2 * release.sums) and more.model.alpha == 2.0
+    # A query, its answer, a verdict; the roll goes with it, or five messages of each and four back.
+    assert federation.traffic.rounds == {"additive": 4 + 4, "masked": 12 + 12}[via]
 
-    world = study(parties(3), "additive")
-    opening = world.aggregation.release([])
-    programs = {
-        party: take_part(party, world.terms, [data], no_noise, opening.encryptors[party])
-        for party, data in parties(3).items()
-    }
-    programs[AGGREGATOR] = result_dec(world.terms, world.parties, opening.opened)
-    outputs, transcript = run_all(programs)
-    assert np.array_equal(
-        outputs[AGGREGATOR].sums, pooled(world.terms, list(parties(3).values())).sums_
-    )
-    assert len(transcript) == 6 and max(sent.depth for sent in transcript) == 2
+
+@both_ways
+def test_values_that_are_missing_are_counted_in_no_table_that_has_them(via):
+    held = parties(3)
+    held["p01"].codes["a"][:] = 4
+    model = study(held, via).round()
+    assert np.array_equal(model.sums_, pooled(Terms(SCHEMA, 3, 8), list(held.values())).sums_)

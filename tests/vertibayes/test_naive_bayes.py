@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 from protocols.errors import DataError
+from protocols.schema import Schema
 from protocols.site.statistics import Counts, LocalData, Moments, Numeric, apart, measure
 from protocols.variables import Family, Variable
 from vertibayes.bif import read_bif, write_bif
 from vertibayes.counting import PlainCounter
-from vertibayes.naive_bayes.base import NaiveBayes, Schema
+from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.parameters.synthetic import sample
 
 

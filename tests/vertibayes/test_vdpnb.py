@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,30 +10,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
 
-from protocols.federation import federate
+from protocols.federation import DEALER, federate
+from protocols.queries import Publish, Scores
+from protocols.queries.publish import RecordNoise, count_tables
+from protocols.queries.scoring import Logarithms, Split
+from protocols.schema import Schema
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
 from protocols.variables import Variable
-from tests.randomness import SeededRandomness
 from tests.schemes import SMALL, SumParameters
 from vertibayes.counting import PlainCounter
-from vertibayes.naive_bayes.base import NaiveBayes, Schema
-from vertibayes.naive_bayes.scores import Logarithms, Split
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.distributed import OWN_RULES
 from vertibayes.naive_bayes.vertical import (
-    RecordNoise,
-    Study,
-    count_tables,
+    log_proba,
     model_of,
-    products,
+    most_probable,
+    predict_joint_log_proba,
     tables_of,
 )
-from vertibayes.counting.secure import SecureCounter
 
 
-class Small(Logarithms):
-    """In a modulus of 246 bits, which nobody may use."""
+def short(modulus, *bounds):
+    """Parameters of a modulus of 246 bits, which nobody may use."""
+    return SumParameters(SMALL, *bounds)
 
-    scheme: ClassVar = SumParameters
+
+@pytest.fixture(autouse=True)
+def _short_modulus(monkeypatch):
+    monkeypatch.setattr(Logarithms, "scheme", staticmethod(short))
 
 
 def states(count):
@@ -72,6 +77,27 @@ def counted(split, pooled, noise=None):
     return {s: count_tables(split, s, d, **more) for s, d in apart(split, pooled).items()}
 
 
+def sites_of(split, pooled, *names):
+    """Give each site its features, as a site holds them, and further columns."""
+    found = {}
+    for site, held in split.holders.items():
+        variables = {n: Variable(n, pooled.variables[n].states, True) for n in (*held, *names)}
+        codes = {n: np.asarray(pooled.codes[n], np.uint16) for n in variables}
+        found[site] = SiteData(variables, codes)
+    return found
+
+
+def scores(split, tables, pooled, via="additive", bits=None):
+    """Predict all records over the sites."""
+    places = 0, pooled.records
+    with federate(sites_of(split, pooled), policy=OWN_RULES) as world:
+        if bits is None:
+            return predict_joint_log_proba(world.session, DEALER, split, tables, places, via)
+        world.session.role.tables = tables
+        variant = Logarithms(split, b"test", SMALL, bits)
+        return world.session.ask(Scores.of(variant, DEALER, *places))
+
+
 def together(tables):
     return {name: table for held in tables.values() for name, table in held.items()}
 
@@ -90,38 +116,32 @@ def worlds(draw):
 def test_sums_of_logarithms_are_pooled_scores_to_the_precision(found, bits):
     split, pooled = found
     model = NaiveBayes(split.schema, alpha=split.alpha).fit(pooled)
-    variant = Small(split, b"test", SMALL, bits)
-    study = Study(variant, counted(split, pooled), SeededRandomness())
-    joint = study.predict_joint_log_proba(apart(split, pooled))
+    error = Logarithms(split, b"test", SMALL, bits).error
+    joint = scores(split, together(counted(split, pooled)), pooled, bits=bits)
     wanted = model.predict_joint_log_proba(pooled)
-    assert np.abs(joint - wanted).max() <= variant.error + 1e-12
+    assert np.abs(joint - wanted).max() <= error + 1e-12
     best = np.sort(wanted, axis=1)
-    clear = best[:, -1] - best[:, -2] > 2 * variant.error
-    same = study.classes_[joint.argmax(axis=1)] == model.predict(pooled)
+    clear = best[:, -1] - best[:, -2] > 2 * error
+    same = most_probable(split, joint) == model.predict(pooled)
     assert same[clear].all() and (bits < 20 or clear.any())
 
 
 def test_the_error_bound_is_not_idle():
     """At six bits scores are wrong by more than half of the bound: a tenth of it would fail."""
     split, pooled = world(3, sizes=(3, 2, 4, 3), n=200)
-    variant = Small(split, b"test", SMALL, 6)
-    study = Study(variant, counted(split, pooled), SeededRandomness())
+    error = Logarithms(split, b"test", SMALL, 6).error
+    joint = scores(split, together(counted(split, pooled)), pooled, bits=6)
     wanted = NaiveBayes(split.schema).fit(pooled).predict_joint_log_proba(pooled)
-    off = np.abs(study.predict_joint_log_proba(apart(split, pooled)) - wanted).max()
-    assert variant.error == 3 / 2**7 and variant.error / 2 < off <= variant.error
+    off = np.abs(joint - wanted).max()
+    assert error == 3 / 2**7 and error / 2 < off <= error
 
 
 def test_products_are_pooled_scores():
     split, pooled = world(n=12, alpha=2.0)
-    tables = counted(split, pooled)
-    study = Study(products(split, tables, b"test", 2048), tables, SeededRandomness())
     model = NaiveBayes(split.schema, alpha=2.0).fit(pooled)
-    joint = study.predict_joint_log_proba(apart(split, pooled))
+    joint = scores(split, together(counted(split, pooled)), pooled, "product")
     assert joint == pytest.approx(model.predict_joint_log_proba(pooled), abs=1e-12)
-    assert study.predict_log_proba(apart(split, pooled)) == pytest.approx(
-        model.predict_log_proba(pooled), abs=1e-12
-    )
-    assert study.time == 1 and study.bytes["site-0"] > 12 * 3 * 256
+    assert log_proba(joint) == pytest.approx(model.predict_log_proba(pooled), abs=1e-12)
 
 
 def test_training_over_sites_is_scikit_learns():
@@ -140,9 +160,8 @@ def test_training_over_sites_is_scikit_learns():
         assert ours.class_log_prior_ == pytest.approx(theirs.class_log_prior_, abs=1e-12)
         for name, wanted in zip(split.schema.categorical, theirs.feature_log_prob_, strict=True):
             assert ours.feature_log_prob_[name] == pytest.approx(wanted, abs=1e-12)
-    own = {site: tables_of(model, names) for site, names in split.holders.items()}
-    study = Study(Small(split, b"test", SMALL), own, SeededRandomness())
-    assert study.predict(apart(split, pooled)).tolist() == [f"s{k}" for k in theirs.predict(x)]
+    joint = scores(split, tables_of(model, split.schema.categorical), pooled)
+    assert most_probable(split, joint).tolist() == [f"s{k}" for k in theirs.predict(x)]
 
 
 def test_noise_is_drawn_once_and_clipped():
@@ -160,13 +179,27 @@ def test_noise_is_drawn_once_and_clipped():
         assert (table >= 0).all() and (table <= np.array(split.class_counts)).all()
         assert (table[:, 0] == 0).all(), "every first noise is -100"
         assert (table[:, 1] == np.minimum(exact[name][:, 1] + 1, split.class_counts[1])).all()
-    study = Study(Small(split, b"test", SMALL), tables, SeededRandomness())
     wanted = model_of(split, together(tables))
     for _ in range(2):
-        found = study.predict_log_proba(apart(split, pooled))
+        found = log_proba(scores(split, together(tables), pooled))
         assert found == pytest.approx(wanted.predict_log_proba(pooled), abs=1e-8)
         assert np.isfinite(found).all()
-    assert study.time == 1 and len(drawn) == 2, "scores are of the noise that was drawn"
+    assert len(drawn) == 2, "scores are of the noise that was drawn"
+
+
+def test_sites_publish_noisy_tables_once_and_they_are_a_model():
+    split, pooled = world(6, n=300)
+    with federate(sites_of(split, pooled, "y"), policy=OWN_RULES) as sites:
+        tables = sites.session.ask(Publish.of(split, RecordNoise(300.0)))
+        again = sites.session.ask(Publish.of(split, RecordNoise(0.3)))
+    exact = together(counted(split, pooled))
+    assert list(tables) == list(split.schema.features)
+    for name, table in tables.items():
+        assert np.array_equal(table, exact[name]), "so little noise is none"
+        assert not np.array_equal(again[name], exact[name])
+    assert model_of(split, tables).score(pooled) == NaiveBayes(split.schema).fit(pooled).score(
+        pooled
+    )
 
 
 def test_tables_of_a_noisy_model_are_never_negative():
@@ -210,7 +243,7 @@ def test_opendps_noise_is_about_as_large_as_promised():
 # ---- what the aggregator can read off scores -----------------------------------------------------
 
 
-def tables_from_scores(split, study):
+def tables_from_scores(split, tables):
     """The attack: a base record, and all that differ from it in one value."""
     names = split.schema.categorical
     records = [dict.fromkeys(names, 0)]
@@ -221,7 +254,7 @@ def tables_from_scores(split, study):
     ]
     codes = {n: np.array([record[n] for record in records]) for n in names}
     codes["y"] = np.zeros(len(records), int)
-    joint = study.predict_joint_log_proba(apart(split, LocalData(split.schema.variables, codes)))
+    joint = scores(split, tables, LocalData(split.schema.variables, codes))
     found, at = {}, 1
     for name in names:
         count = len(split.schema.variables[name].states)
@@ -234,11 +267,10 @@ def tables_from_scores(split, study):
 
 def test_chosen_records_tell_all_tables():
     split, pooled = world(8, sizes=(3, 2, 4), n=500, missing=False)
-    tables = counted(split, pooled)
-    study = Study(Small(split, b"test", SMALL), tables, SeededRandomness())
-    found, records = tables_from_scores(split, study)
+    tables = together(counted(split, pooled))
+    found, records = tables_from_scores(split, tables)
     assert records == 1 + 2 + 1 + 3
-    for name, table in together(tables).items():
+    for name, table in tables.items():
         assert np.array_equal(np.rint(found[name]), table)
 
 
@@ -246,8 +278,7 @@ def test_they_tell_noisy_tables_no_more_than_these():
     """The scores are a function of the noisy tables; what is read off them is not the counts."""
     split, pooled = world(8, sizes=(3, 2, 4), n=500, missing=False)
     noise = RecordNoise(0.3).of_a_table(split.schema)
-    study = Study(Small(split, b"test", SMALL), counted(split, pooled, noise), SeededRandomness())
-    found, _ = tables_from_scores(split, study)
+    found, _ = tables_from_scores(split, together(counted(split, pooled, noise)))
     exact = together(counted(split, pooled))
     wrong = np.concatenate([(np.rint(found[n]) != exact[n]).ravel() for n in exact])
     assert wrong.mean() > 0.6
@@ -256,13 +287,12 @@ def test_they_tell_noisy_tables_no_more_than_these():
 def test_a_sum_of_logarithms_tells_the_product():
     """The default hides no more than the published variant, where counts are small."""
     split, pooled = world(9, sizes=(3, 2, 4), n=300, missing=False)
-    tables = counted(split, pooled)
-    study = Study(Small(split, b"test", SMALL), tables, SeededRandomness())
-    joint = study.predict_joint_log_proba(apart(split, pooled))[:, 0]
+    tables = together(counted(split, pooled))
+    joint = scores(split, tables, pooled)[:, 0]
     n_j = split.class_counts[0]
     prior = math.log(n_j / sum(split.class_counts))
     divisors = math.prod(n_j + len(v.states) for v in split.schema.features.values())
     read = np.exp(joint - prior) * divisors
     codes = pooled.codes
-    wanted = np.prod([together(tables)[n][codes[n], 0] + 1 for n in ("x0", "x1", "x2")], axis=0)
+    wanted = np.prod([tables[n][codes[n], 0] + 1 for n in ("x0", "x1", "x2")], axis=0)
     assert np.array_equal(np.rint(read), wanted) and np.abs(read - np.rint(read)).max() < 0.01

@@ -202,7 +202,11 @@ class HDPNB:
         """
         check_records(party, self.terms, [data])
         changed = self.members.join(party)
-        self.federation.join(party, data)
+        try:
+            self.federation.join(party, data)
+        except ValueError:  # its name is taken
+            self.members.leave(party)
+            raise
         self._holders[party] = self._comes(party, data)
         return changed
 
@@ -321,13 +325,14 @@ class HDPNB:
             check_records(party, self.terms, records)
             self.federation.roles[party].batches = records
         query = Sums.of(self.federation.analyst, self.terms, self.members, absent)
+        promise = query.promise()  # a query that cannot be is refused before anything is sent
         with self.federation.session(absent) as session:
             try:
                 released = session.ask(query)
             except QueryRefusedError:
                 raise  # nothing was sent
             except BaseException:
-                self._note(chosen, query.promise())
+                self._note(chosen, promise)
                 raise
         self._note(chosen, released.promise)
         return release_of(self.terms, released, alpha=self.alpha, before=before)

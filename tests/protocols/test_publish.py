@@ -1,0 +1,144 @@
+"""Tables that sites publish with noise: what sites refuse, what they charge, who is blamed."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpc.errors import MalformedMessageError
+from protocols.errors import QueryRefusedError
+from protocols.federation import ANALYST, federate
+from protocols.ledger import OpenedTable
+from protocols.queries import Publish
+from protocols.queries.publish import PUBLISH, PublishedTables, RecordNoise
+from protocols.roles import SiteRole
+from protocols.site.memory import SiteMemory
+from protocols.site.text import TextColumn
+from protocols.variables import Rows
+from tests.protocols.small import packets, refusal, sealed
+from tests.vertibayes.test_vdpnb import sites_of, world
+from vertibayes.naive_bayes.distributed import OWN_RULES
+
+SPLIT, POOLED = world(n=40)  # site-0: x0, of 3 states; site-1: x1 of 2 and x2 of 4; 3 classes
+QUERY = Publish.of(SPLIT, RecordNoise(0.6))  # 0.2 a count
+
+
+def sites(data=None, **policy):
+    return federate(data or sites_of(SPLIT, POOLED, "y"), policy=replace(OWN_RULES, **policy))
+
+
+X0, X1, X2 = QUERY.features
+CHANGES = {
+    "it holds none of the features": {"features": (X0, (*X1[:2], "site-0"), (*X2[:2], "other"))},
+    "1 sites: two at least": {"features": ((*X0[:2], "site-1"), X1, X2)},
+    "each feature once": {"features": (X0, X1, X1)},
+    "other counts of classes than the public": {"class_counts": QUERY.class_counts + 1},
+    "a count of each class of y": {"class_counts": QUERY.class_counts[:2]},
+    "of one axis": {"class_counts": QUERY.class_counts.reshape(1, -1)},
+    "no 'y' in the declared states": {"classes": ("s0", "s1", "sx")},
+    "no 'x1' in the declared states": {"features": (X0, ("x1", ("a", "b"), "site-1"), X2)},
+    "no 'q' in the declared states": {"features": (X0, X1, ("q", ("a", "b"), "site-1"))},
+    "eps must be one number": {"eps": np.array([0.1, 0.1])},
+    "eps = 0.0": {"eps": np.zeros(1)},
+    "of all records, not of some": {"first": 1},
+    "tables are published of all records": {"last": 40},
+    "eps = inf": {"eps": np.array([np.inf])},
+}
+
+
+@pytest.mark.parametrize(("reason", "changes"), CHANGES.items())
+def test_a_query_that_cannot_be_is_refused(reason, changes):
+    query = replace(QUERY, **changes)
+    with sites() as federation, pytest.raises(QueryRefusedError) as caught:
+        PUBLISH.side_of(SiteRole).consider(federation.roles["site-1"], query)
+    assert caught.value.site == "site-1"
+    assert reason in caught.value.reason
+
+
+def test_without_opendp_there_is_no_noise(monkeypatch):
+    monkeypatch.setattr("protocols.queries.publish.find_spec", lambda name: None)
+    with sites() as federation:
+        assert "the noise needs OpenDP, which is not installed" in refusal(federation, QUERY)
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ({"variables": ("x0", "x2", "y")}, "it does not show x1"),
+        ({"variables": ("x0", "x1", "x2")}, "it does not show y"),
+        ({"most_epsilon": 0.39}, "the release costs epsilon 0.4: 0.39 is left of most_epsilon"),
+    ],
+)
+def test_what_a_policy_does_not_allow_is_refused(policy, reason):
+    with sites(**policy) as federation:
+        assert reason in refusal(federation, QUERY)
+        assert all(site.memory.spent == (0.0, 0.0) for site in federation.roles.values())
+
+
+def test_records_that_are_not_compared_with_the_other_sites_are_refused():
+    ids = TextColumn.of([str(i) for i in range(40)])
+    data = {site: replace(held, ids=ids) for site, held in sites_of(SPLIT, POOLED, "y").items()}
+    with sites(data) as federation:
+        reason = refusal(federation, QUERY)
+        assert "its records are not compared with those of site-1 in this session" in reason
+        for site in federation.roles.values():
+            site.met = frozenset(data)
+        assert len(federation.session.ask(QUERY)) == 3
+
+
+def test_the_budget_is_one_for_all_releases_and_outlives_the_process(tmp_path):
+    with sites(most_epsilon=1.0) as federation:
+        site = federation.roles["site-1"]
+        with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+            site.memory.sum(3, 0.1, 0.0)
+            federation.session.ask(QUERY)
+            federation.session.ask(QUERY)
+            assert "costs epsilon 0.4: 0.1 is left" in refusal(federation, QUERY)
+        with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+            assert "costs epsilon 0.4: 0.1 is left" in refusal(federation, QUERY)
+            assert site.memory.spent == (pytest.approx(0.9), 0.0)
+        spent = federation.roles["site-0"].memory.spent
+        assert spent == (pytest.approx(0.4), 0.0), "it holds one feature"
+
+
+def test_the_budget_is_spent_before_the_first_byte(tmp_path):
+    with sites() as federation:
+        site = federation.roles["site-1"]
+        with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+            next(PUBLISH.side_of(SiteRole).program(site, QUERY))  # the process dies here
+    with closing(SiteMemory(tmp_path / "memory")) as again:
+        assert again.spent == (pytest.approx(0.4), 0.0)
+
+
+def test_the_ledgers_have_what_was_published():
+    with sites() as federation:
+        federation.session.ask(Publish.of(SPLIT, RecordNoise(300.0)))
+        ledgers = federation.session.role.ledger, federation.roles["site-1"].ledger
+    opened = [OpenedTable((f"x{i}", "y"), n, ANALYST, Rows()) for i, n in enumerate((9, 6, 12))]
+    assert ledgers[0].tables == opened and ledgers[1].tables == opened[1:]
+    ((what, about, to),) = ledgers[1].facts
+    assert what == "counts of x1, x2 by y, with discrete Laplace noise, eps = 100 a count"
+    assert (about, to) == ("site-1", (ANALYST,))
+
+
+@pytest.mark.parametrize(
+    ("forged", "reason"),
+    [
+        (np.zeros(8, np.int64), "tables of 9 counts"),
+        (np.zeros((3, 3), np.int64), "tables of 9 counts"),
+        (np.zeros(9, np.float64), "tables of 9 counts"),
+        (np.full(9, -1, np.int64), "a count of x0 beyond"),
+        (np.full(9, 1000, np.int64), "a count of x0 beyond"),
+        (np.zeros(900, np.int64), "site-0"),
+    ],
+)
+def test_forged_tables_name_their_site(monkeypatch, forged, reason):
+    def change(sent, packet):
+        is_forged = isinstance(sent.message, PublishedTables) and sent.sender == "site-0"
+        return sealed(packet, PublishedTables(forged)) if is_forged else packet
+
+    with packets(monkeypatch, change), sites() as federation:
+        with pytest.raises(MalformedMessageError, match=reason) as error:
+            federation.session.ask(QUERY)
+        assert error.value.party == "site-0"

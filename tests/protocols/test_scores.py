@@ -1,0 +1,207 @@
+"""Scores of records over sites: what sites and the dealer refuse, who is blamed for what."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpc.additive_scheme.parameters import RSA_2048
+from mpc.aggregation import Ciphertexts
+from mpc.errors import (
+    MalformedMessageError,
+    ProtocolError,
+    UnexpectedMessageError,
+    UnknownFaultyPartyError,
+)
+from mpc.randomness import KeyPair
+from protocols.errors import QueryRefusedError
+from protocols.federation import ANALYST, DEALER, federate
+from protocols.policy import Policy
+from protocols.queries import Scores
+from protocols.queries.scores import SCORES, SchemeKey, SiteTables, variant_of
+from protocols.queries.scoring import Logarithms
+from protocols.roles import DealerRole, SiteRole
+from protocols.session import Go
+from protocols.site.memory import SiteMemory
+from tests.protocols.small import packets, refusal, sealed
+from tests.randomness import SeededRandomness
+from tests.vertibayes.test_vdpnb import counted, short, sites_of, together, world
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.distributed import OWN_RULES
+
+SPLIT, POOLED = world(n=40)
+TABLES = together(counted(SPLIT, POOLED))
+
+
+@pytest.fixture(autouse=True)
+def _short_modulus(monkeypatch):
+    monkeypatch.setattr(Logarithms, "scheme", staticmethod(short))
+
+
+def sites(**policy):
+    federation = federate(sites_of(SPLIT, POOLED), policy=replace(OWN_RULES, **policy))
+    federation.session.role.tables = TABLES
+    return federation
+
+
+def scores_of(first=0, last=40, via="additive"):
+    return Scores.of(variant_of(SPLIT, TABLES, via, RSA_2048), DEALER, first, last)
+
+
+def test_some_of_the_records_are_scored():
+    with sites() as federation:
+        joint = federation.session.ask(scores_of(5, 9))
+    wanted = NaiveBayes(SPLIT.schema).fit(POOLED).predict_joint_log_proba(POOLED)[5:9]
+    assert joint == pytest.approx(wanted, abs=1e-8)
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+X0, X1, X2 = scores_of().features
+OF_BOTH = {  # the site and the dealer refuse this
+    "the parties are not the sites and the dealer": {"parties": ("site-1", DEALER)},
+    "each feature once": {"features": (X0, X1, X1)},
+    "alpha must be one number": {"alpha": np.ones(2)},
+    "alpha = 0.0": {"alpha": np.zeros(1)},
+    "via 'paillier': it must be additive or product": {"via": "paillier"},
+    "the totals of each feature are expected": {"via": "product"},
+    "the totals of each feature": {"via": "product", "totals": (np.array(7),) * 3},
+    "x0: no totals of its table": {"via": "product", "totals": (np.full(3, 999),) * 3},
+    "no group of 32 bits": {"via": "product", "totals": (np.ones(3, np.int64),) * 3},
+    "0 fractional bits": {"precision": 0},
+}
+OF_A_SITE = {
+    "it holds none of the features": {"features": (X0, (*X1[:2], "site-0"), (*X2[:2], "other"))},
+    "no 'x1' in the declared states": {"features": (X0, ("x1", ("a", "b"), "site-1"), X2)},
+    "records 0 to -1 of 40: there are no such records": {"last": -1},
+    "records -1 to 40 of 40: there are no such records": {"first": -1},
+    "records 7 to 7 of 40: there are no such records": {"first": 7, "last": 7},
+    "records 0 to 41 of 40: there are no such records": {"last": 41},
+}
+
+
+@pytest.mark.parametrize(("reason", "changes"), (OF_BOTH | OF_A_SITE).items())
+def test_a_site_refuses(reason, changes):
+    query = replace(scores_of(), **changes)
+    with sites() as federation, pytest.raises(QueryRefusedError) as caught:
+        SCORES.side_of(SiteRole).consider(federation.roles["site-1"], query)
+    assert caught.value.site == "site-1"
+    assert reason in caught.value.reason
+
+
+@pytest.mark.parametrize(("reason", "changes"), OF_BOTH.items())
+def test_the_dealer_refuses(reason, changes):
+    assert reason in refusal_of_the_dealer(replace(scores_of(), **changes), SPLIT.sites)
+
+
+def test_the_dealer_deals_to_sites_that_it_knows_alone():
+    assert "no public key of the sites site-1" in refusal_of_the_dealer(scores_of(), ["site-0"])
+    dealer = DealerRole(DEALER, KeyPair.generate(SeededRandomness()), dict.fromkeys(SPLIT.sites))
+    assert SCORES.side_of(DealerRole).consider(dealer, scores_of()) is None
+
+
+def refusal_of_the_dealer(query, known):
+    keys = KeyPair.generate(SeededRandomness())
+    with pytest.raises(QueryRefusedError) as caught:
+        SCORES.side_of(DealerRole).consider(DealerRole(DEALER, keys, dict.fromkeys(known)), query)
+    assert caught.value.site == DEALER
+    return caught.value.reason
+
+
+def test_hidden_columns_are_not_scored():
+    with sites(variables=("x0", "x1")) as federation:
+        assert "it does not show x2" in refusal(federation, scores_of())
+
+
+def test_records_that_are_scored_are_counted_over_restarts(tmp_path):
+    with sites(most_scores=70) as federation:
+        site = federation.roles["site-1"]
+        with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+            federation.session.ask(scores_of())
+            reason = "scores of 40 records: 30 are left of most_scores = 70"
+            assert reason in refusal(federation, scores_of())
+            next(SCORES.side_of(SiteRole).program(site, scores_of(0, 20)))  # the process dies here
+        with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+            assert "scores of 11 records: 10 are left" in refusal(federation, scores_of(0, 11))
+            assert federation.session.ask(scores_of(0, 10)).shape == (10, 3)
+    assert Policy().most_scores == 0, "unless its policy says so, a site scores nothing"
+
+
+# ---- what peers do wrong -------------------------------------------------------------------------
+
+
+def forging(kind, forged, receiver):
+    """Deliver another message in place of those of a kind."""
+
+    def change(sent, packet):
+        is_it = isinstance(sent.message, kind) and sent.receiver == receiver
+        return sealed(packet, forged) if is_it else packet
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("forged", "reason"),
+    [
+        (SiteTables(np.zeros(8, np.int64)), "tables of 9 counts"),
+        (SiteTables(np.zeros((3, 3), np.int64)), "tables of 9 counts"),
+        (SiteTables(np.zeros(9)), "tables of 9 counts"),
+        (SiteTables(np.full(9, -1, np.int64)), "a count beyond that of its class"),
+        (SiteTables(np.full(9, 1000, np.int64)), "a count beyond that of its class"),
+        (SiteTables(np.zeros(900, np.int64)), "890 cells more than are allowed"),
+        (Go(True), "a message 'go', where site tables is expected"),
+    ],
+)
+def test_forged_tables_name_the_analyst(monkeypatch, forged, reason):
+    with packets(monkeypatch, forging(SiteTables, forged, "site-0")), sites() as federation:
+        with pytest.raises((MalformedMessageError, UnexpectedMessageError), match=reason) as error:
+            federation.session.ask(scores_of())
+        assert error.value.party == ANALYST
+
+
+@pytest.mark.parametrize("forged", [SchemeKey(bytes(5000)), Go(True)])
+@pytest.mark.parametrize("receiver", ["site-0", ANALYST])
+def test_forged_keys_name_the_dealer(monkeypatch, forged, receiver):
+    with packets(monkeypatch, forging(SchemeKey, forged, receiver)), sites() as federation:
+        with pytest.raises((MalformedMessageError, UnexpectedMessageError)) as error:
+            federation.session.ask(scores_of())
+        assert error.value.party == DEALER
+
+
+def test_a_key_of_another_batch_opens_nothing(monkeypatch):
+    with packets(monkeypatch, forging(SchemeKey, SchemeKey.of(7), "site-0")), sites() as federation:
+        with pytest.raises(UnknownFaultyPartyError, match="not 1 modulo N"):
+            federation.session.ask(scores_of())
+
+
+@pytest.mark.parametrize("changes", [{"alpha": np.array([2.0])}, {"first": 3}], ids=str)
+def test_a_site_that_was_asked_something_else_is_named(monkeypatch, changes):
+    query = scores_of()
+    forge = forging(Scores, replace(query, **changes), "site-1")
+    with packets(monkeypatch, forge), sites() as federation:
+        with pytest.raises(ProtocolError, match=r"other parameters|wanted") as error:
+            federation.session.ask(query)
+        assert error.value.party == "site-1"
+
+
+def test_the_same_query_has_new_keys(monkeypatch):
+    query = scores_of()
+    with packets(monkeypatch) as seen, sites() as federation:
+        assert np.array_equal(federation.session.ask(query), federation.session.ask(query))
+    sent = [s.message.packets for s, _ in seen if isinstance(s.message, Ciphertexts)]
+    assert len(sent) == 4 and len({packet for packets in sent for packet in packets}) == sum(
+        map(len, sent)
+    )
+
+
+def test_the_ledgers_have_what_was_told():
+    with sites() as federation:
+        federation.session.ask(scores_of())
+        ledgers = federation.session.role.ledger, federation.roles["site-1"].ledger
+    for ledger in ledgers:
+        facts = [(what, about, to) for what, about, to in ledger.facts]
+        assert facts[0] == ("counts of x0 by y, to predict with", "all records", ("site-0",))
+        what, about, to = facts[-1]
+        assert what.startswith("log P(attributes | y) of 40 records, for each class")
+        assert (about, to) == ("site-0, site-1", (ANALYST,))

@@ -1,0 +1,361 @@
+"""Sums: what sites refuse and why, what they remember, and analysts who tell them different things.
+
+The models that are learned of sums are tested in tests/vertibayes/test_hdpnb.py.
+"""
+
+import math
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpc.additive_scheme import Parameters
+from mpc.errors import ProtocolError, UnknownFaultyPartyError
+from protocols.accounting import Privacy
+from protocols.errors import QueryRefusedError
+from protocols.federation import ANALYST
+from protocols.ledger import OpenedTable
+from protocols.queries import Sums
+from protocols.queries.aggregations import parameters_of, plan_of
+from protocols.queries.members import Members
+from protocols.queries.sums import SUMS
+from protocols.queries.terms import Terms
+from protocols.roles import SiteRole
+from protocols.schema import Declaration
+from protocols.site.memory import SiteMemory
+from protocols.site.statistics import LocalData, Moments, Numeric, measure
+from protocols.variables import Rows, Variable
+from tests.schemes import SMALL
+from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, federation_of, parties, watch
+from vertibayes.naive_bayes.distributed import OWN_RULES
+
+NOISY = Privacy(eps=30.0, gamma=0.5)
+
+
+@pytest.fixture(autouse=True)
+def _short_modulus(monkeypatch):
+    monkeypatch.setattr(Parameters, "least_bits", 0)
+
+
+both_ways = pytest.mark.parametrize("via", WAYS)
+
+
+def query_of(federation, via="masked", privacy=None, **given):
+    terms = Terms(given.pop("schema", SCHEMA), 20, given.pop("most_records", 9), privacy, **given)
+    return Sums.of(federation.analyst, terms, Members(terms, federation.roles, via))
+
+
+def ask(federation, query):
+    with federation.session() as session:
+        return session.ask(query)
+
+
+def consider(site, query):
+    SUMS.side_of(SiteRole).consider(site, query)
+
+
+def refusal(site, query):
+    with pytest.raises(QueryRefusedError) as caught:
+        consider(site, query)
+    assert caught.value.site == site.party
+    return caught.value.reason
+
+
+# ---- what a site refuses -------------------------------------------------------------------------
+
+EVERY = ("p00", "p01", "p02", "p03")
+THREES = np.full(5, 3, np.uint32)
+Y, A = ("y", ("s0", "s1", "s2")), ("a", ("s0", "s1", "s2", "s3"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"parties": ("p00", "p02", "p03")}, "not among the members that are asked"),
+        ({"absent": ("p01",)}, "not among the members that are asked"),
+        ({"absent": ("p00", "p02")}, "2 members are absent, at most 1 are agreed"),
+        ({"absent": ("p00", "zz")}, "2 members are absent, at most 1 are agreed"),
+        ({"blocks": (("p00", "p02"),), "estimates": THREES[:2] - 1}, "not among the members"),
+        ({"blocks": ((*EVERY, "zz"),), "estimates": THREES}, "no {} of zz is pinned here"),
+        ({"blocks": ((*EVERY, "p00"),), "estimates": THREES}, "from 2 to 20, each once"),
+        ({"blocks": (("p01",),), "estimates": THREES[:1] - 2}, "from 2 to 20, each once"),
+        ({"most_parties": 3}, "4 members: there must be from 2 to 3"),
+        ({"estimates": np.array([4, 5, 4, 4], np.uint32)}, "an estimate of the number of members"),
+        ({"estimates": np.full(3, 4, np.uint32)}, "an estimate of the number of members"),
+        ({"via": "paillier"}, "via 'paillier': it must be additive or masked"),
+        ({"number": 2**62 + 1}, "it must be from 0 to 2**62"),
+        ({"number": -1}, "it must be from 0 to 2**62"),
+        ({"shares": np.zeros(4)}, "must have five numbers"),
+        ({"shares": np.array([0, 0, 0, 0.5, 0.6])}, "shares from 0 on, of 1 at most together"),
+        ({"shares": np.array([0, 0, 0, 0, math.nan])}, "Invalid literal"),
+        ({"shares": np.array([0, 0, 0, 0, 0.75])}, "fewer than two members are present"),
+        ({"noise": ("whole", "record")}, "an accounting, a neighbour and a kind, or none"),
+        ({"noise": ("whole", "record", "laplace")}, "eps = 0.0"),
+        ({"most_records": 3}, "its data has more records than the 3 agreed"),
+        ({"variables": (Y, A, ("b", ("s0",)))}, "'b' has the state 's1', not a declared one"),
+        ({"variables": (Y, A, ("q", ("s0",)))}, "no variable 'b'"),
+        ({"variables": (Y, A, ("b", ("s0", "s1")), ("q", ("s0",)))}, "it has no column 'q'"),
+        ({"variables": (Y, A, A)}, "a variable is declared twice"),
+        ({"families": (("y",), ("a", "a"))}, "a table has a variable twice"),
+        ({"families": (("y",), ())}, "not enough values"),
+        ({"families": ()}, "no statistics are asked for"),
+        ({"moments": ((("z",), "y"),)}, "'z' is not a declared column"),
+        ({"numerics": ("z",)}, "the columns of numbers and their bounds differ in number"),
+        ({"numerics": ("z",), "bounds": np.ones((1, 2))}, "'z' between the declared bounds"),
+        ({"moments": (((), "q"),)}, "no variable 'q'"),
+    ],
+)  # fmt: skip
+@both_ways
+def test_a_query_that_cannot_be_is_refused(via, changes, reason):
+    federation = federation_of(parties(4))
+    query = query_of(federation, via, dropouts=0.25)
+    if "shares" in changes and changes["shares"][-1:] == 0.75:
+        changes = changes | {"absent": ("p00", "p02", "p03")}
+    site = federation.roles["p01"]
+    consider(site, query)
+    what = {"masked": "signing key", "additive": "public key"}[via]
+    assert reason.format(what) in refusal(site, replace(query, **changes))
+    assert site.memory.last_sum == -1, "and nothing is noted"
+
+
+@pytest.mark.parametrize(
+    ("policy", "privacy", "reason"),
+    [
+        ({"variables": ("y", "a")}, None, "it does not show b"),
+        ({"exact_sums": False}, None, "its policy does not set exact_sums"),
+        ({"exact_sums": False}, NOISY, None),
+        ({"most_variables": 1}, None, "a table of 2 variables, at most 1"),
+        ({"most_cells": 20}, None, "tables of 21 cells, at most 20"),
+        ({"most_epsilon": 29}, NOISY, "the release costs epsilon 30: 29 is left of most_epsilon"),
+        ({"most_epsilon": 90}, Privacy(eps=30.0, accounting="count"), None),
+        ({"most_epsilon": 89}, Privacy(eps=30.0, accounting="count"), "costs epsilon 90: 89"),
+        ({"most_delta": 1e-5}, Privacy(eps=30.0, noise="diluted", delta=2e-5), "costs delta 2e-05"),
+        ({"most_delta": 1e-5}, NOISY, None),
+    ],
+)
+def test_what_a_policy_does_not_allow_is_refused(policy, privacy, reason):
+    federation = federation_of(parties(4), policy=replace(OWN_RULES, **policy))
+    query, site = query_of(federation, privacy=privacy), federation.roles["p01"]
+    if reason is None:
+        assert consider(site, query) is None
+    else:
+        assert reason in refusal(site, query)
+
+
+def test_columns_of_numbers_are_hidden_by_a_policy_too():
+    world, query = numbers_of(policy=replace(OWN_RULES, variables=("y", "z")))
+    assert "it does not show w" in refusal(world.roles["p0"], query)
+
+
+def test_blocks_that_few_could_surround_are_refused():
+    federation = federation_of(parties(4))
+    query = replace(query_of(federation, "additive"), blocks=(EVERY[:2], EVERY[2:]))
+    assert "a block of the members has fewer than 20" in refusal(federation.roles["p01"], query)
+
+
+def test_the_least_block_grows_with_who_may_collude_and_be_absent():
+    federation = federation_of(parties(40))
+    names = tuple(sorted(federation.roles))
+    terms = Terms(SCHEMA, 40, 9, None, dishonest=0.5, dropouts=0.45)
+    query = Sums.of(federation.analyst, terms, Members(terms, names, "additive"))
+    blocks = names[:20], names[20:]
+    assert consider(federation.roles["p01"], replace(query, blocks=blocks)) is None
+    terms = replace(terms, most_parties=60)
+    query = Sums.of(federation.analyst, terms, Members(terms, names, "additive"))
+    assert "has fewer than 29" in refusal(federation.roles["p01"], replace(query, blocks=blocks))
+
+
+def test_a_site_that_has_pinned_no_key_of_the_analyst_refuses():
+    federation = federation_of(parties(4))
+    federation.roles["p01"].analyst_key = b""
+    assert "no public key of analyst" in refusal(federation.roles["p01"], query_of(federation))
+
+
+def test_gamma_of_the_members_is_one_at_least():
+    federation = federation_of(parties(4))
+    query = query_of(federation, privacy=NOISY)
+    shares = np.array([30.0, 1e-5, 0.2, 0.0, 0.0])
+    assert "gamma n = 0.2 * 4" in refusal(federation.roles["p01"], replace(query, shares=shares))
+
+
+def test_masked_sums_over_too_few_are_not_begun():
+    federation = federation_of(parties(2))
+    query = query_of(federation, dropouts=0.5)
+    assert "too few are left" in refusal(federation.roles["p01"], query)
+    with pytest.raises(ValueError, match="too few are left"):
+        ask(federation, query)
+
+
+@both_ways
+def test_where_one_site_refuses_nobody_spends_anything(via):
+    federation = federation_of(parties(4))
+    federation.roles["p02"].policy = replace(OWN_RULES, most_epsilon=1.0)
+    with pytest.raises(QueryRefusedError, match="p02 refuses: the release costs epsilon 30: 1 is"):
+        ask(federation, query_of(federation, via, NOISY))
+    assert {site.memory.spent for site in federation.roles.values()} == {(0.0, 0.0)}
+    assert not any(site.ledger.facts for site in federation.roles.values())
+
+
+# ---- what a site remembers -----------------------------------------------------------------------
+
+
+@both_ways
+def test_budget_and_numbers_outlive_the_process(via, tmp_path):
+    federation = federation_of(parties(4), policy=replace(OWN_RULES, most_epsilon=70.0))
+    site = federation.roles["p01"]
+    with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+        first = query_of(federation, via, NOISY)
+        ask(federation, first)
+        ask(federation, query_of(federation, via, NOISY))
+        reason = "the release costs epsilon 30: 10 is left of most_epsilon = 70"
+        assert reason in refusal(site, query_of(federation, via, NOISY))
+    with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+        assert reason in refusal(site, query_of(federation, via, NOISY))
+        small = query_of(federation, via, Privacy(eps=9.0))
+        for number in (first.number, first.number + 1, site.memory.last_sum):
+            found = refusal(site, replace(small, number=number))
+            assert f"sum number {number} does not come after" in found
+        assert consider(site, small) is None
+
+
+@both_ways
+def test_the_budget_is_spent_before_the_first_byte_and_a_number_once(via, tmp_path):
+    federation = federation_of(parties(4))
+    site, query = federation.roles["p01"], query_of(federation, via, NOISY)
+    with closing(SiteMemory(tmp_path / "memory")) as site.memory:
+        consider(site, query)
+        next(SUMS.side_of(SiteRole).program(site, query))  # the process dies here
+    with closing(SiteMemory(tmp_path / "memory")) as again:
+        assert again.spent[0] == 30.0 and again.last_sum == query.number
+        site.memory = again
+        with pytest.raises(ValueError, match="does not come after"):
+            next(SUMS.side_of(SiteRole).program(site, query))
+
+
+@both_ways
+def test_the_ledgers_have_what_was_released(via):
+    federation = federation_of(parties(4))
+    released = ask(federation, query_of(federation, via, NOISY))
+    ledgers = [federation.analyst.ledger, *(s.ledger for s in federation.roles.values())]
+    for ledger in ledgers:
+        assert ledger.tables == [
+            OpenedTable(("y",), 3, ANALYST, Rows()),
+            OpenedTable(("a", "y"), 12, ANALYST, Rows()),
+            OpenedTable(("b", "y"), 6, ANALYST, Rows()),
+        ]
+        ((what, about, to),) = ledger.facts
+        assert "sums of counts over 4 of 4 parties" in what and released.promise.sentence in what
+        assert (about, to) == ("all parties together", (ANALYST,))
+
+
+# ---- what is summed ------------------------------------------------------------------------------
+
+
+@both_ways
+def test_a_site_with_some_of_the_states_in_another_order_is_recoded(via):
+    own = {"y": ("s2", "s0"), "b": ("s1",), "a": ("s3", "s1", "s0", "s2")}
+    codes = {"y": [0, 1, 1, 2], "b": [0, 1, 0, 0], "a": [0, 1, 2, 3]}  # b, then y, is missing once
+    odd = LocalData({n: Variable(n, s) for n, s in own.items()},
+                    {n: np.array(c) for n, c in codes.items()})  # fmt: skip
+    same = LocalData(SCHEMA.variables, {"y": np.array([2, 0, 0, 3]), "b": np.array([1, 2, 1, 1]),
+                                        "a": np.array([3, 1, 0, 2])})  # fmt: skip
+    federation = federation_of(parties(2) | {"odd": odd})
+    wanted = sum(SCHEMA.measure(data) for data in (*parties(2).values(), same))
+    assert np.array_equal(ask(federation, query_of(federation, via)).sums, wanted)
+
+
+def numbers_of(via="masked", policy=OWN_RULES):
+    """Three sites with two columns of numbers, and the query for their moments by y."""
+    generator, y = np.random.default_rng(5), Variable("y", ("s0", "s1"))
+    numerics = {"z": Numeric("z", 0, 10), "w": Numeric("w", -1, 1)}
+
+    def part():
+        numbers = {n: generator.uniform(c.low, c.high, 8) for n, c in numerics.items()}
+        numbers["w"][3] = np.nan
+        return LocalData({"y": y}, {"y": generator.integers(0, 2, 8)}, numerics, numbers)
+
+    schema = Declaration({"y": y}, numerics, (Moments(("z", "w"), "y"),))
+    world = federation_of({f"p{i}": part() for i in range(3)}, policy=policy)
+    return world, query_of(world, via, schema=schema)
+
+
+@both_ways
+def test_moments_of_numbers_are_summed(via):
+    world, query = numbers_of(via)
+    statistics = query.terms().schema.statistics
+    wanted = sum(measure(statistics, site.batches[0]) for site in world.roles.values())
+    released = ask(world, query)
+    assert np.array_equal(released.sums, wanted) and wanted.shape == (12,)
+    assert "moments of z, w over 3 of 3 parties" in world.roles["p1"].ledger.facts[0].what
+
+
+# ---- an analyst who tells sites different things -------------------------------------------------
+
+
+def less_noise(query):
+    """p02 is told that all are honest, and adds half of the noise that the others count on."""
+    return replace(query, shares=np.array([30.0, 1e-5, 1.0, 0.0, 0.0]))
+
+
+def other_members(query):
+    return replace(query, blocks=(("p00", "p01", "p02", "p04"),))
+
+
+def other_records(query):
+    return replace(query, families=(("y",), ("b", "y"), ("a", "y")))
+
+
+def names_of(federation, query):
+    """What a sum's messages are named by: the roll and its answers, or all of a masked sum."""
+    sum_ = query.summation()
+    if query.via == "additive":
+        return parameters_of(sum_, SMALL).label
+    return plan_of(sum_, federation.analyst.signing_keys).context
+
+
+def renamed(message, name, other):
+    for field in ("label", "context"):
+        if getattr(message, field, None) == name:
+            return replace(message, **{field: other})
+    return message
+
+
+def equivocate(via, change):
+    held = parties(5)
+    federation = federation_of(held)
+    federation.analyst.public_keys.pop("p04"), federation.analyst.signing_keys.pop("p04")
+    del federation.roles["p04"]
+    terms = Terms(SCHEMA, 20, 9, NOISY)
+    query = Sums.of(federation.analyst, terms, Members(terms, federation.roles, via))
+    more = federation_of(held).roles["p04"]
+    for keys, key in ((federation.analyst.public_keys, more.keys),
+                      (federation.analyst.signing_keys, more.signing)):  # fmt: skip
+        keys["p04"] = key.public
+
+    told = change(query)
+    ours, theirs = names_of(federation, query), names_of(federation, told)
+
+    def note(transport, sent):
+        """Let p02 have the other query, and no name of a message tell it so."""
+        if sent.receiver == "p02":
+            return told if sent.message is query else renamed(sent.message, ours, theirs)
+        return renamed(sent.message, theirs, ours) if sent.sender == "p02" else None
+
+    watch(federation, note)
+    return ask(federation, query)
+
+
+@pytest.mark.parametrize("change", [less_noise, other_members, other_records])
+def test_who_tells_sites_different_things_opens_nothing(change):
+    with pytest.raises(UnknownFaultyPartyError, match="not 1 modulo N"):
+        equivocate("additive", change)
+    with pytest.raises(ProtocolError):
+        equivocate("masked", change)
+
+
+@pytest.mark.parametrize("change", [less_noise, other_records])
+@both_ways
+def test_without_the_digest_of_the_query_it_would_open(via, change, monkeypatch):
+    monkeypatch.setattr("protocols.queries.sums.label", lambda *parts: bytes(32))
+    assert len(equivocate(via, change).parties) == 4
