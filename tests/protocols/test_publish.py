@@ -40,10 +40,10 @@ CHANGES = {
     "no 'x1' in the declared states": {"features": (X0, ("x1", ("a", "b"), "site-1"), X2)},
     "no 'q' in the declared states": {"features": (X0, X1, ("q", ("a", "b"), "site-1"))},
     "eps must be one number": {"eps": np.array([0.1, 0.1])},
-    "eps = 0.0": {"eps": np.zeros(1)},
+    "eps must be a finite number above 0, got 0.0": {"eps": np.zeros(1)},
     "of all records, not of some": {"first": 1},
     "tables are published of all records": {"last": 40},
-    "eps = inf": {"eps": np.array([np.inf])},
+    "eps must be a finite number above 0, got inf": {"eps": np.array([np.inf])},
 }
 
 

@@ -68,7 +68,10 @@ OF_BOTH = {  # the site and the dealer refuse this
     "the totals of each feature are expected": {"via": "product"},
     "the totals of each feature": {"via": "product", "totals": (np.array(7),) * 3},
     "x0: no totals of its table": {"via": "product", "totals": (np.full(3, 999),) * 3},
-    "no group of 32 bits": {"via": "product", "totals": (np.ones(3, np.int64),) * 3},
+    "bits must be one of [2048, 3072], got 32": {
+        "via": "product",
+        "totals": (np.ones(3, np.int64),) * 3,
+    },
     "0 fractional bits": {"precision": 0},
 }
 OF_A_SITE = {
@@ -180,7 +183,7 @@ def test_a_site_that_was_asked_something_else_is_named(monkeypatch, changes):
     query = scores_of()
     forge = forging(Scores, replace(query, **changes), "site-1")
     with packets(monkeypatch, forge), sites() as federation:
-        with pytest.raises(ProtocolError, match=r"other parameters|wanted") as error:
+        with pytest.raises(ProtocolError, match=r"other parameters|expected 120") as error:
             federation.session.ask(query)
         assert error.value.party == "site-1"
 

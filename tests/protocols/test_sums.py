@@ -311,7 +311,7 @@ def names_of(federation, query):
     sum_ = query.summation()
     if query.via == "additive":
         return parameters_of(sum_, SMALL).label
-    return plan_of(sum_, federation.analyst.signing_keys).context
+    return plan_of(sum_, federation.analyst.signing_keys).label
 
 
 def renamed(message, name, other):
