@@ -1,4 +1,4 @@
-"""Errors of sites, sessions and transports, beside those of `mpc.errors`."""
+"""Errors of sites, sessions and transports; those of protocols are in `mpc.errors`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from mpc.errors import PartyGoneError
 
 
 def printable(text: str) -> str:
-    """Return a peer's words, fit for a terminal."""
+    """Return a peer's text with each character that a terminal might act on replaced by `?`."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def words(error: BaseException) -> str:
-    """Return an error's text; of the system's, the file and what was wrong with it."""
+    """Return an error's text; for an error of the system, the file and the reason."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
@@ -22,7 +22,7 @@ class DataError(ValueError):
 
 
 class RecordsDifferError(DataError):
-    """The sites do not hold the same records in the same order; the message names them."""
+    """The sites do not hold the same records in the same order; the message names the sites."""
 
 
 class QueryRefusedError(Exception):
@@ -31,9 +31,9 @@ class QueryRefusedError(Exception):
     Parameters
     ----------
     site : str
-        Who refuses.
+        The party that refuses.
     reason : str
-        Why, in a sentence that the analyst may read.
+        The reason, in a sentence that the analyst may read.
     """
 
     def __init__(self, site: str, reason: str) -> None:
@@ -46,15 +46,15 @@ class QueryRefusedError(Exception):
 
 
 class TransportError(Exception):
-    """Messages cannot be moved: the session is over, or a peer is gone."""
+    """Messages cannot be moved: the session is over, or a peer cannot be reached."""
 
 
 class SessionOverError(TransportError):
-    """The analyst has ended the session, or begun another."""
+    """The analyst has ended the session, or has begun another one."""
 
 
 class PeerGoneError(TransportError, PartyGoneError):
-    """A peer cannot be reached, and too few are left to continue without it."""
+    """A peer cannot be reached, and too few parties remain to continue without it."""
 
     @property
     def party(self) -> str:

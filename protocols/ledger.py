@@ -11,18 +11,18 @@ from protocols.variables import Rows
 
 
 class OpenedTable(NamedTuple):
-    """One table that was opened.
+    """One table that was revealed.
 
     Parameters
     ----------
     variables : tuple of str
-        Its axes.
+        The axes of the table.
     cells : int
-        How many numbers were opened.
+        The number of counts in the table.
     to : Party
-        Who learned them.
+        The party that learned the table.
     rows : Rows
-        Over which records.
+        The records that the table counts.
     """
 
     variables: tuple[str, ...]
@@ -32,7 +32,7 @@ class OpenedTable(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """Something else that was revealed: what, about whom, to whom."""
+    """Another fact that was revealed: what, about which party, to which parties."""
 
     what: str
     about: Party
@@ -41,30 +41,38 @@ class Fact(NamedTuple):
 
 @dataclass
 class Ledger:
-    """What one party saw revealed.
+    """What was revealed in the queries of one party.
 
     Attributes
     ----------
     facts : list of Fact
+        The facts, each once.
     tables : list of OpenedTable
+        The tables, in the order of the queries.
     """
 
     facts: list[Fact] = field(default_factory=list)
     tables: list[OpenedTable] = field(default_factory=list)
 
     def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:
-        """Note a fact, once."""
+        """Note a fact, once.
+
+        Parameters
+        ----------
+        what, about, to
+            The fields of the `Fact`.
+        """
         fact = Fact(what, about, to)
         if fact not in self.facts:
             self.facts.append(fact)
 
     def open(self, tables: Iterable[OpenedTable]) -> None:
-        """Note tables that are about to be opened."""
+        """Note tables that are about to be revealed."""
         self.tables += tables
 
     @property
     def cells(self) -> int:
-        """All opened cells."""
+        """The number of revealed cells."""
         return sum(table.cells for table in self.tables)
 
     def as_json(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What a site answers: its variables, the size of tables, the number of records."""
+"""The rules by which a party answers queries."""
 
 from __future__ import annotations
 
@@ -9,43 +9,53 @@ from protocols.errors import QueryRefusedError
 from protocols.variables import Rows
 
 GIBIBYTE = 1 << 30
-ROUNDING = 1e-9  # of the sum of what was spent
+ROUNDING = 1e-9  # relative rounding error of the spent budget
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A site's rules; a query that breaks one is refused with a reason.
+    """The rules of one party, which refuses a query that breaks one of them.
 
     Parameters
     ----------
     variables : collection of str, optional
-        The variables that it shows; all of its data if None.
+        The variables that the party shows; all variables of its data if None.
     most_variables : int, default=8
-        In one table.
+        The largest number of variables in one table.
     fewest_records : int, default=10
-        A table counts at least so many records, and leaves out none or at least so many; no sum or
-        difference of the record sets answered for is over fewer.
+        The smallest number of records that a table may count, and the smallest number that it may
+        leave out, except none. It also holds for all sums and differences of the answered record
+        sets.
     most_row_sets : int, default=50
-        Different record sets, in all studies together.
+        The largest number of different record sets, in all studies together.
     most_cells : int, default=20,000,000
-        In all tables of one query.
+        The largest number of cells in all tables of one query.
     most_memory : int, default=2**30
-        Bytes that one query for tables may take at this party.
+        The largest memory, in bytes, that one query for tables may take at this party.
     most_failed_meets : int, default=100
-        Comparisons of its list of people with another site's since the last that ended in their
-        being equal, in all sessions together: each may have been a guess.
+        The largest number of comparisons with another site's list of people since the lists were
+        last equal, in all sessions together: each comparison may have been a guess.
     exact_sums : bool, default=False
-        Whether it takes part in sums without noise over sites that hold other records.
+        Whether the party takes part in sums without noise over sites that hold other records.
     most_epsilon, most_delta : float, default=1.0 and 1e-5
-        The privacy budget of its records for sums and tables with noise, over all sessions: the sum
-        of the eps, and of the delta, of all releases that it has taken part in.
+        The privacy budget of the party's records: the largest sum of eps, and of delta, over all
+        sums and tables with noise in all sessions.
     most_scores : int, default=0
-        Records whose scores are sent to the analyst, in all sessions together.
+        The largest number of records whose scores the analyst learns, in all sessions together.
 
     Raises
     ------
     ValueError, TypeError
-        If a number is below 1, or the variables are one name.
+        If a number is out of range, or `variables` is a single name.
+
+    Examples
+    --------
+    >>> policy = Policy(variables=["age", "smoker"], most_variables=3)
+    >>> policy.shows("age"), policy.shows("income")
+    (True, False)
+    >>> policy.check_tables("alice", [(4, 81)])
+    Traceback (most recent call last):
+    protocols.errors.QueryRefusedError: alice refuses: a table of 4 variables, at most 3 are allowed
     """
 
     variables: Collection[str] | None = None
@@ -62,7 +72,9 @@ class Policy:
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, str):
-            raise TypeError("a policy's variables are a collection of names, not one name")
+            raise TypeError(
+                f"a policy's variables must be a collection of names, got {self.variables!r}"
+            )
         numbers = (
             self.most_variables,
             self.fewest_records,
@@ -72,16 +84,19 @@ class Policy:
             self.most_failed_meets,
         )
         if min(numbers) < 1:
-            raise ValueError("a policy's numbers are at least 1")
-        if not all(n >= 0 for n in (self.most_epsilon, self.most_delta, self.most_scores)):
-            raise ValueError("a policy's privacy budget and scores are at least 0")
+            raise ValueError(f"a policy's numbers must be at least 1, got {min(numbers)}")
+        budget = self.most_epsilon, self.most_delta, self.most_scores
+        if not all(number >= 0 for number in budget):  # a nan is not
+            raise ValueError(
+                f"a policy's privacy budget and scores must be at least 0, got {min(budget)}"
+            )
 
     def shows(self, variable: str) -> bool:
-        """Whether a variable is shown."""
+        """Whether the party shows a variable."""
         return self.variables is None or variable in self.variables
 
     def check_tables(self, site: str, tables: Iterable[tuple[int, int]]) -> None:
-        """Refuse tables, each of (variables, cells), that are too wide or too large together."""
+        """Refuse tables, each as (variables, cells), that are too wide or too large together."""
         total = 0
         for variables, cells in tables:
             total += cells
@@ -95,7 +110,7 @@ class Policy:
             raise QueryRefusedError(site, reason)
 
     def check_exact(self, site: str) -> None:
-        """Refuse what has no noise, unless exact sums are allowed."""
+        """Refuse a sum without noise, unless exact sums are allowed."""
         if not self.exact_sums:
             reason = "sums without noise are not allowed: its policy does not set exact_sums"
             raise QueryRefusedError(site, reason)
@@ -103,14 +118,14 @@ class Policy:
     def check_budget(
         self, site: str, spent: tuple[float, float], cost: tuple[float, float]
     ) -> None:
-        """Refuse a release that would overspend the budget; say how much of it is left.
+        """Refuse a release that would overspend the budget, and say how much is left.
 
         Parameters
         ----------
         site : str
-            Who refuses.
+            The party that refuses.
         spent, cost : (float, float)
-            The eps and delta of all releases so far, and of this one.
+            The eps and delta of all releases so far, and of this release.
         """
         names, limits = ("epsilon", "delta"), (self.most_epsilon, self.most_delta)
         for name, limit, before, more in zip(names, limits, spent, cost, strict=True):
@@ -122,17 +137,27 @@ class Policy:
                 raise QueryRefusedError(site, reason)
 
     def check_records(self, site: str, rows: Rows, records: int) -> None:
-        """Refuse tables over too few records, or over all but too few."""
+        """Refuse tables that count, or leave out, too few records.
+
+        Parameters
+        ----------
+        site : str
+            The party that refuses.
+        rows : Rows
+            The records that the tables count.
+        records : int
+            The number of all records.
+        """
         try:
             chosen = rows.count(records)
         except ValueError as error:
             raise QueryRefusedError(site, str(error)) from None
         if chosen < self.fewest_records:
-            reason = f"tables over {chosen} records, at least {self.fewest_records} are wanted"
+            reason = f"tables over {chosen} records, at least {self.fewest_records} are required"
             raise QueryRefusedError(site, reason)
         if 0 < records - chosen < self.fewest_records:
             reason = (
                 f"tables over {chosen} of {records} records: they would leave out "
-                f"{records - chosen}, and at least {self.fewest_records} are wanted"
+                f"{records - chosen}, and at least {self.fewest_records} are required"
             )
             raise QueryRefusedError(site, reason)

@@ -1,4 +1,4 @@
-"""Public keys as people handle them.
+"""Public keys as text.
 
 A public key is `vb1:` and 48 characters: 32 bytes of X25519 and four of their SHA-256, so that a
 slip of the pen is an error at once and not a connection that never comes. A colon and 48 characters
@@ -34,7 +34,7 @@ def decode_public(text: str) -> bytes:
     Raises
     ------
     ValueError
-        If it is not a public key, or has a slip.
+        If the text is not a public key, or has a typing error.
     """
     return _parts(text)[0]
 
@@ -55,7 +55,7 @@ def _parts(text: str) -> list[bytes]:
         raise ValueError(f"expected a public key, as `vertibayes keygen` prints it: {PREFIX}...")
     parts = text[len(PREFIX) :].split(":")
     if len(parts) > 2:
-        raise ValueError("a public key with a slip in it: it has more than two parts")
+        raise ValueError("the public key has a typing error: it has more than two parts")
     return [_decode(part) for part in parts]
 
 
@@ -68,8 +68,8 @@ def _decode(text: str) -> bytes:
     try:
         content = base64.b64decode(text, altchars=b"-_", validate=True)
     except binascii.Error:
-        raise ValueError("a public key with a slip in it: not base64") from None
+        raise ValueError("the public key has a typing error: it is not valid base64") from None
     public, check = content[:KEY_BYTES], content[KEY_BYTES:]
     if len(public) < KEY_BYTES or check != hashlib.sha256(public).digest()[:CHECK_BYTES]:
-        raise ValueError("a public key with a slip in it: its last characters do not fit")
+        raise ValueError("the public key has a typing error: its checksum does not match")
     return public

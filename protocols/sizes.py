@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import re
 
-UNITS = {
-    "B": 1,
-    "KiB": 1 << 10,
-    "MiB": 1 << 20,
-    "GiB": 1 << 30,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-}
+UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 def parse_size(text: str) -> int:
@@ -34,6 +26,6 @@ def parse_size(text: str) -> int:
     size = units.get(match[2].lower()) if match else None
     if match is None or size is None or float(match[1]) * size < 1:
         raise ValueError(
-            f"{text!r} is not an amount of memory: expected a number and a unit, as 512MiB or 2GB"
+            f"{text!r} is not an amount of memory; expected a number and a unit, as 512MiB or 2GB"
         )
     return int(float(match[1]) * size)

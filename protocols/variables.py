@@ -1,4 +1,4 @@
-"""The words that queries and learners share: variables, families, choices of records."""
+"""Variables, families and choices of records, which queries and learners share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# Controls but the tab; characters that end lines or turn directions.
+# Control characters except the tab; characters that end a line or change the text direction.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
@@ -17,15 +17,22 @@ class Variable:
     Parameters
     ----------
     name : str
+        The name of the variable's column.
     states : tuple of str
-        In declared order, which is the order of codes and of axes everywhere.
+        The states in the declared order, which is the order of codes and axes everywhere.
     missing : bool, default=False
-        Whether cells may be missing: their code is ``len(states)``.
+        Whether values may be missing: their code is ``len(states)``.
 
     Raises
     ------
     ValueError
-        If two states have one name.
+        If two states have the same name.
+
+    Examples
+    --------
+    >>> smoker = Variable("smoker", ("no", "yes"), missing=True)
+    >>> smoker.codes
+    3
     """
 
     name: str
@@ -34,15 +41,15 @@ class Variable:
 
     def __post_init__(self) -> None:
         if len(set(self.states)) < len(self.states):
-            raise ValueError(f"variable {self.name!r} has a state twice")
+            raise ValueError(f"variable {self.name!r}: a state appears twice; name each state once")
 
     def check_printable(self) -> None:
-        """Refuse names that would do something to the terminals of others, to whom they come.
+        """Refuse names whose control characters would act on the terminals of other parties.
 
         Raises
         ------
         ValueError
-            It names the variable, and the state.
+            If the name of the variable or of a state has a control character.
         """
         for text in (self.name, *self.states):
             if _CONTROL.search(text):
@@ -50,14 +57,19 @@ class Variable:
 
     @property
     def codes(self) -> int:
-        """The number of codes: states, and one for missing."""
+        """The number of codes: one per state, and one for missing values."""
         return len(self.states) + self.missing
 
 
 class Family(NamedTuple):
     """A child with its parents, in order.
 
-    Families that agree in all but the last parent share an extension (`mpc.masked_tables`).
+    Families that differ only in the last parent share an extension (`mpc.masked_tables`).
+
+    Examples
+    --------
+    >>> Family("cancer", ("smoker", "age")).members
+    ('cancer', 'smoker', 'age')
     """
 
     child: str
@@ -72,13 +84,20 @@ class Family(NamedTuple):
 class Rows(NamedTuple):
     """The records at places [first, last) of a permutation that the sites draw jointly.
 
+    A site that works with the analyst knows the permutations. It can look for one that puts a
+    record that it does not know beside records that it knows.
+
     Parameters
     ----------
     seed : int, default=0
-        Which of the permutations: a site that works with the analyst knows them, and can look for
-        one in which it knows all but one of some records side by side.
+        The number of the permutation.
     first, last : int
         The places; ``Rows()`` is all records.
+
+    Examples
+    --------
+    >>> Rows(first=100).count(records=1000), Rows().count(records=1000)
+    (900, 1000)
     """
 
     seed: int = 0
@@ -86,7 +105,7 @@ class Rows(NamedTuple):
     last: int | None = None
 
     def count(self, records: int) -> int:
-        """Return how many of `records` records are chosen.
+        """Return the number of chosen records, of `records` in all.
 
         Raises
         ------

@@ -96,7 +96,7 @@ def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:
             extended = max(extended, 2 * len(group.prefix) - 1)
         for table, way in zip(sizes, ways, strict=True):
             cost += costs.shuffle(table) if way else costs.products(table)
-            chain = max(chain, (table.holders + 2 * table.gaps) * way)
+            chain = max(chain, (table.holders + 2 * table.missing) * way)
         shuffled += sum(ways)
         taken = taken.plus(own)
     rounds = QUERY_ROUNDS + extended * costs.blocks + 2 * bool(taken.rows) + chain

@@ -97,7 +97,7 @@ def run_site(file: SiteFile, tell: Tell) -> None:
         report = role.data.report
         for name, finding in report.left_out.items():
             tell("variable left out", name=name, reason=finding.kind)
-        for name, finding in report.doubts:
+        for name, finding in report.warnings:
             tell("variable to check", name=name, reason=finding.kind)
         tell("ready", records=role.data.records, variables=tuple(role.shown))
         _serve(file, role, tell)

@@ -1,21 +1,21 @@
 """Commit: each site masks its columns once, for all tables of the study.
 
-    site -> sites, dealer    Joining: ids of its columns, its part of the common seed; to the
-                             sites alone its part of the key that orders shuffled codes
-    site -> sites            its columns under their masks, block by block   (mpc.commitments)
+    site -> sites, dealer    Joining: the ids of its columns and its part of the common seed; only
+                             to sites, its part of the key that orders shuffled codes
+    site -> sites            its masked columns, block by block   (mpc.commitments)
     site -> analyst          Committed: a mark of the study, the same at all sites
 
-The common seed, from which samples and splits of the records are drawn, is a hash of all sites'
-parts: the analyst does not learn it, and a study that is continued has the same. It names, with
-the ids, the states and the holders, every label of the study: parties that were sent different
-studies, or that joined one again with another seed, take none of each other's messages. Ids are
-drawn again each time, so that no label recurs: a site that sent other columns the second time would
-be sent a difference in which the others' masks stand in the clear.
+Samples and splits of the records are drawn from the common seed, a hash of the parts of all sites.
+The analyst does not learn it, and it stays the same when a study is continued. Every label of the
+study depends on the seed, the ids, the states and the holders: parties that were sent different
+studies, or that rejoined a study with another seed, accept none of each other's messages. Sites
+draw new ids each time, so that no label is used twice. Otherwise a site that sent other
+columns the second time would receive a difference that reveals the masks of the other sites.
 
 Security: as `mpc.commitments`. A site that has committed a column in this study with other data
-refuses (`SiteMemory.commit`), and remembers it on its disk before anything leaves.
-Leakage: names, states, holders and record count to all sites and the dealer. Cost: a round, one
-more for each block; n x columns ring elements from each site to each other.
+refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends anything.
+Leakage: names, states, holders and record count to all sites and the dealer. Cost: one round, and
+one round per block; n x columns ring elements from each site to each other site.
 """
 
 from __future__ import annotations
@@ -77,21 +77,21 @@ class Commit(Query[Joined]):
         Raises
         ------
         ValueError
-            If a variable is named twice, has fewer than two codes or no holder.
+            If a variable appears twice, has fewer than two codes or not exactly one holder.
         """
         variables = {name: Variable(name, states, m) for name, states, m, _ in self.variables}
         holders = {name: tuple(sorted(sites)) for name, _, _, sites in self.variables}
         if len(variables) < len(self.variables) or not variables:
             raise ValueError(
-                "a study without variables, or with one named twice: name each variable once"
+                "the study has no variables, or a variable appears twice; name each variable once"
             )
         if any(v.codes < 2 or len(holders[name]) != 1 for name, v in variables.items()):
             raise ValueError(
-                "a variable of one state, or not of one holder: at least two and one are needed"
+                "a variable of the study has fewer than two states, or not exactly one holder"
             )
         if not 16 <= self.block_rows <= MOST_BLOCK_ROWS or self.block_rows % 16:
             raise ValueError(
-                f"blocks must have 16 to {MOST_BLOCK_ROWS} rows, a multiple of 16: "
+                f"blocks must have 16 to {MOST_BLOCK_ROWS} rows, a multiple of 16; "
                 f"got {self.block_rows}"
             )
         Ring.holding(self.records)
@@ -99,7 +99,7 @@ class Commit(Query[Joined]):
         study = Study(self.study, variables, holders, self.records, self.dealer, *sizes)
         if set(self.parties) != {*study.sites, self.dealer}:
             raise ValueError(
-                "the parties are not the holders and the dealer: ask these and no others"
+                "the query asks other parties than the holders and the dealer; ask these only"
             )
         return study
 
@@ -108,8 +108,8 @@ class Commit(Query[Joined]):
 class Joining(Message):
     """The ids of a site's commitments, in the study's order, and its parts of common secrets.
 
-    `seed` is its part of the common seed, `order` its part of the key from which the sites draw the
-    orders of shuffled codes: it is empty to the dealer.
+    `seed` is the site's part of the common seed. `order` is its part of the key from which the
+    sites draw the orders of shuffled codes; it is empty in the message to the dealer.
     """
 
     kind: ClassVar[str] = "joining"
@@ -120,10 +120,10 @@ class Joining(Message):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Message):
-    """A site holds all columns of the study, under their masks.
+    """A site holds all masked columns of the study.
 
-    `mark` is a hash of the study with the common seed: a site that has forgotten a study would draw
-    other records for the same choice of rows, which nobody may take for those counted before.
+    `mark` is a hash of the study and the common seed. A site that has forgotten a study would draw
+    other records for the same choice of rows; its mark shows that.
     """
 
     kind: ClassVar[str] = "committed"
@@ -142,14 +142,14 @@ def _study(party: Party, policy: Policy, query: Commit) -> Study:
     except ValueError as error:
         raise QueryRefusedError(party, str(error)) from None
     if study.dealer in study.sites:
-        raise QueryRefusedError(party, f"the dealer {study.dealer} would hold data")
+        raise QueryRefusedError(party, f"the dealer {study.dealer} is also a site of the study")
     return study
 
 
 def _consider_at_site(site: SiteRole, query: Commit) -> None:
     study = _study(site.party, site.policy, query)
     if site.party not in study.sites:
-        raise QueryRefusedError(site.party, "it holds nothing of the study")
+        raise QueryRefusedError(site.party, "it holds no variable of the study")
     strangers = set(query.parties) - set(site.public_keys) - {site.party}
     if study.dealer != site.dealer or strangers:
         known = ", ".join(sorted((site.dealer, *site.public_keys)))
@@ -161,7 +161,7 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
         reason = f"its records were not compared with those of {named}, or are not the same"
         raise QueryRefusedError(site.party, reason)
     if study.records != site.data.records:
-        reason = f"it holds {site.data.records} records, the study has {study.records}"
+        reason = f"it holds {site.data.records} records, but the study has {study.records}"
         raise QueryRefusedError(site.party, reason)
     mine = {name: v for name, v in study.variables.items() if site.party in study.holders[name]}
     for name, variable in mine.items():
@@ -185,7 +185,7 @@ def _consider_at_dealer(dealer: DealerRole, query: Commit) -> None:
         reason = f"it has no public key of the sites {', '.join(sorted(unknown))}"
         raise QueryRefusedError(dealer.party, reason)
     if study.records > dealer.most_records:
-        reason = f"a study of {study.records} records, at most {dealer.most_records} are dealt for"
+        reason = f"the study has {study.records} records; at most {dealer.most_records} are allowed"
         raise QueryRefusedError(dealer.party, reason)
 
 
@@ -193,7 +193,7 @@ def _site(site: SiteRole, query: Commit) -> Program[None]:
     study = query.as_study()
     mine = [name for name in study.variables if site.party in study.holders[name]]
     site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
-    ids = tuple(site.randomness.bytes(ID_BYTES) for _ in mine)  # new ones, so that masks are new
+    ids = tuple(site.randomness.bytes(ID_BYTES) for _ in mine)  # new ids give new masks
     ours = Joining(ids, site.memory.seed(study.id), site.randomness.bytes(KEY_BYTES))
     others = [party for party in study.sites if party != site.party]
     outbox = {**dict.fromkeys(others, ours), study.dealer: replace(ours, order=b"")}
@@ -244,18 +244,12 @@ def _expect(study: Study, sites: tuple[Party, ...] | list[Party]) -> dict[Party,
 
 
 def _check(study: Study, joinings: Mapping[Party, Joining], order_bytes: int) -> None:
-    """Refuse what a site sent to join if it does not fit the study.
-
-    Raises
-    ------
-    MalformedMessageError
-        If a site's ids or its parts of the secrets have a wrong number or length.
-    """
+    """Refuse a site's `Joining` whose ids or secrets have the wrong number or length."""
     for site, joining in joinings.items():
         columns = sum(site in holders for holders in study.holders.values())
         lengths = [*map(len, joining.ids), len(joining.seed), len(joining.order)]
         if lengths != [ID_BYTES] * columns + [KEY_BYTES, order_bytes]:
-            raise MalformedMessageError(site, "ids or secrets of a wrong number or length")
+            raise MalformedMessageError(site, "its ids or secrets have a wrong number or length")
 
 
 def _join(study: Study, joinings: Mapping[Party, Joining]) -> Joined:
@@ -263,28 +257,37 @@ def _join(study: Study, joinings: Mapping[Party, Joining]) -> Joined:
     ids: dict[str, list[bytes]] = {name: [] for name in study.variables}
     for site in study.sites:
         mine = [name for name in study.variables if site in study.holders[name]]
-        for name, found in zip(mine, joinings[site].ids, strict=True):
-            ids[name].append(found)
+        for name, column_id in zip(mine, joinings[site].ids, strict=True):
+            ids[name].append(column_id)
     seed = label("common seed", *(joinings[site].seed for site in study.sites))
     return Joined(study, commitments_of(study, ids, seed), StreamKey(seed))
 
 
 def _mark(committed: Mapping[Party, Committed]) -> bytes:
-    """Return the mark of all sites; they have joined one study."""
+    """Return the mark that all sites have sent, or refuse different marks."""
     marks = {site: message.mark for site, message in committed.items()}
     first, mark = next(iter(marks.items()))
     for site, other in marks.items():
         if len(other) != LABEL_BYTES:
-            raise MalformedMessageError(site, f"a mark of {len(other)} bytes")
+            raise MalformedMessageError(site, f"its mark has {len(other)} bytes, not {LABEL_BYTES}")
         if other != mark:
             raise UnknownFaultyPartyError(marks, f"{site} has joined another study than {first}")
     return mark
 
 
 def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Commitments:
-    """Return the public commitments of a study whose holders drew these ids and this seed.
+    """Return the public commitments of a study.
 
-    The seed is in all labels: parties with another would choose other records for equal rows.
+    The seed is part of all labels: parties with different seeds would choose different records.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    ids : dict of str to list of bytes
+        Of each variable, the ids that its holders drew.
+    seed : bytes
+        The common seed.
     """
     operands = [
         Operand(
@@ -304,7 +307,7 @@ def _analyst(analyst: AnalystRole, query: Commit) -> Program[Joined]:
     study = query.as_study()
     committed = yield from exchange({}, dict.fromkeys(study.sites, Expect(Committed)))
     mark = _mark(committed)
-    # The analyst opens sums; the ids, which only masks need, stay with sites and dealer.
+    # The analyst only adds shares; the ids, which masks depend on, stay with sites and dealer.
     ids = {name: [name.encode()] for name in study.variables}
     analyst.joined = Joined(study, commitments_of(study, ids, b""), None, mark)
     for site in study.sites:

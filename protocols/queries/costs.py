@@ -1,8 +1,8 @@
-"""What a table costs, by products and by shuffle: bytes, picoseconds of work, memory of one party.
+"""What a table costs by products and by shuffle: bytes, picoseconds of work, memory of one party.
 
-Functions of public sizes alone, in integers, so that all parties of all machines agree on which way
-is cheaper. The constants belong to the protocol: with other ones, parties would count in two ways.
-The work is that of all parties together, as measured by `benchmarks/ways.py`.
+The costs are integers and depend on public sizes only, so that all parties on all machines agree on
+which way is cheaper. The constants are part of the protocol: parties with different constants would
+count in different ways. The work is that of all parties together (`benchmarks/ways.py`).
 """
 
 from __future__ import annotations
@@ -17,30 +17,31 @@ from mpc.commitments.operands import CODE_RING, FLAG_RING
 from mpc.ring import Ring
 from protocols.roles import Study
 
-NANOSECONDS_A_BYTE = 2  # of a link of 4 Gbit/s
+NANOSECONDS_PER_BYTE = 2  # on a link of 4 Gbit/s
 
-# Picoseconds. By shuffle: each holder's step, three times (the holder's, the dealer's, the seal).
+# Work in picoseconds. By shuffle: each holder's step counts three times (holder, dealer, seal).
 SHUFFLE_STEP_PS, SHUFFLE_STEP_PS_PER_RECORD, STEPS_PER_HOLDER = 100_000_000, 8_000, 3
-GAPS_PERCENT = 280  # with records that drop out
-# By one holder alone.
+MISSING_PERCENT = 280  # of the work of a shuffle, if records drop out
+# A table that one site holds alone.
 LOCAL_PS, LOCAL_PS_PER_RECORD = 20_000_000, 8_000
 # By products: an element of an extension at each party that sends, receives or multiplies it; a
 # cell of a table, for each record, at each party.
 EXTENSION_PS_PER_ELEMENT, PRODUCT_PS_PER_CELL_AND_RECORD = 650, 75
 
 EXTENSION_COPIES = 3  # at one party, while an extension is put together and multiplied
-SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, the vectors that are put in order
+SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, and the vectors that are sorted
 MOST_CELLS = 10_000_000  # revealed by one query
 
 
 class Cost(NamedTuple):
-    """Of a table, or of several: of all parties together.
+    """The cost of one table or of several, for all parties together.
 
     Attributes
     ----------
     picoseconds : int
+        The work.
     bytes : int
-        Sent, on all links.
+        The bytes sent on all links.
     """
 
     picoseconds: int = 0
@@ -54,8 +55,8 @@ class Cost(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """What is compared: the work, and the time on a link."""
-        return self.picoseconds + 1000 * NANOSECONDS_A_BYTE * self.bytes
+        """The work plus the time on a link, which decides the way of counting."""
+        return self.picoseconds + 1000 * NANOSECONDS_PER_BYTE * self.bytes
 
 
 class TableSize(NamedTuple):
@@ -64,41 +65,43 @@ class TableSize(NamedTuple):
     Attributes
     ----------
     cells : int
+        The number of cells.
     holders : int
-        How many sites hold its columns.
-    gaps : bool
-        Whether records drop out of it because a value is missing.
+        The number of sites that hold its columns.
+    missing : bool
+        Whether records drop out of the table because a value is missing.
     narrow : bool
         Whether all its columns are committed as indicators.
     """
 
     cells: int
     holders: int
-    gaps: bool
+    missing: bool
     narrow: bool
 
     @property
     def code_bytes(self) -> int:
-        """How many bytes the joint code of a record takes on the wire."""
+        """The number of bytes that the joint code of a record takes on the wire."""
         return Ring(max(self.cells - 1, 1).bit_length()).bytes
 
 
 class _Axis(NamedTuple):
-    """What a variable adds to the size of a table; as `TableSize`."""
+    """What a variable adds to a `TableSize`."""
 
     length: int
-    gaps: bool
+    missing: bool
     narrow: bool
 
 
 class Costs:
-    """What a study's tables cost, over some of its records.
+    """The costs of a study's tables over some of its records.
 
     Parameters
     ----------
     study : Study
+        The study.
     records : int
-        How many are counted.
+        The number of records that are counted.
     missing : bool
         Whether a missing value is a state.
 
@@ -119,7 +122,7 @@ class Costs:
         elements = self.indicators * self.ring.bytes + len(self.codes) * CODE_RING.bytes
         flags = FLAG_RING.bytes * sum(v.missing for v in study.variables.values())
         self.commitment_bytes = study.records * (elements + flags) * (len(study.sites) - 1)
-        self._parts = {
+        self._axes = {
             name: _Axis(
                 v.codes if missing else len(v.states),
                 v.missing and not missing,
@@ -130,24 +133,24 @@ class Costs:
         self.weights = lru_cache(maxsize=None)(self._weights)
 
     def sizes(self, prefix: Sequence[str], lasts: Sequence[str]) -> list[TableSize]:
-        """Return the size of the table of a prefix with each last variable; its own if none."""
-        parts = [self._parts[name] for name in prefix]
-        cells = prod(part.length for part in parts)
-        gaps, narrow = any(part.gaps for part in parts), all(part.narrow for part in parts)
+        """Return the size of the table of a prefix with each last variable, or of the prefix."""
+        axes = [self._axes[name] for name in prefix]
+        cells = prod(axis.length for axis in axes)
+        missing, narrow = any(axis.missing for axis in axes), all(axis.narrow for axis in axes)
         holders = frozenset[str]().union(*(self.holders[name] for name in prefix))
         if not lasts:
-            return [TableSize(cells, len(holders), gaps, narrow)]
-        found = []
+            return [TableSize(cells, len(holders), missing, narrow)]
+        sizes = []
         for last in lasts:
-            part = self._parts[last]
-            size = cells * part.length, len(holders | self.holders[last])
-            found.append(TableSize(*size, gaps or part.gaps, narrow and part.narrow))
-        return found
+            axis = self._axes[last]
+            size = cells * axis.length, len(holders | self.holders[last])
+            sizes.append(TableSize(*size, missing or axis.missing, narrow and axis.narrow))
+        return sizes
 
     # ---- by products -----------------------------------------------------------------------------
 
     def width(self, prefix: Sequence[str]) -> int:
-        """Return the number of columns of all products of two and more variables of a prefix."""
+        """Return the number of columns in all products of two or more variables of a prefix."""
         widths = [self.codes[name] - 1 for name in prefix]
         return prod(width + 1 for width in widths) - 1 - sum(widths)
 
@@ -160,19 +163,19 @@ class Costs:
         return Cost(work, elements * messages * self.ring.dtype.itemsize)
 
     def products(self, size: TableSize) -> Cost:
-        """Return the cost of one table, beside that of its prefix's extension."""
+        """Return the cost of one table, without the extension of its prefix."""
         work = self.records * size.cells * self.parties * PRODUCT_PS_PER_CELL_AND_RECORD
         return Cost(work, size.cells * self.parties * self.ring.dtype.itemsize)
 
     def products_memory(self, extended: int, rows: int) -> int:
-        """Return how many bytes the products of a query take at one party.
+        """Return the memory, in bytes, that the products of a query take at one party.
 
         Parameters
         ----------
         extended : int
-            The columns of all products of several variables.
+            The number of columns in all products of several variables.
         rows : int
-            The columns that are multiplied with all others.
+            The number of columns that are multiplied with all other columns.
         """
         blocks = self.block_rows * (EXTENSION_COPIES * extended + 2 * self.indicators)
         return self.ring.dtype.itemsize * (blocks + rows * self.indicators * self.parties)
@@ -180,15 +183,15 @@ class Costs:
     # ---- by shuffle ------------------------------------------------------------------------------
 
     def shuffle(self, size: TableSize) -> Cost:
-        """Return the cost of one table; of one that a site counts by itself if it holds all."""
+        """Return the cost of one table; a site that holds all its columns counts it alone."""
         if size.holders == 1:
             work = LOCAL_PS + LOCAL_PS_PER_RECORD * self.records
             return Cost(work, size.cells * self.ring.dtype.itemsize)
         work = SHUFFLE_STEP_PS + SHUFFLE_STEP_PS_PER_RECORD * self.records
         work *= STEPS_PER_HOLDER * size.holders
         sent = 2 * size.holders * self.records * size.code_bytes
-        if size.gaps:
-            work = work * GAPS_PERCENT // 100
+        if size.missing:
+            work = work * MISSING_PERCENT // 100
             sent += FLAG_RING.bytes * self.records * (4 * size.holders - 3)
         return Cost(work, sent)
 
@@ -197,19 +200,19 @@ class Costs:
         return self.shuffle(size).weight, self.products(size).weight
 
     def can_shuffle(self, size: TableSize) -> bool:
-        """Whether a table fits the memory by shuffle."""
+        """Whether the memory of a query suffices to count a table by shuffle."""
         return self.shuffling_memory + self.shuffle_memory(size) <= self.memory
 
     def shuffle_memory(self, size: TableSize) -> int:
-        """Return how many bytes one table takes at a party, beside `shuffling_memory`."""
+        """Return the memory, in bytes, that one table takes beside `shuffling_memory`."""
         width = 3 * size.code_bytes + 2 * CODE_RING.dtype.itemsize
-        if size.gaps:
+        if size.missing:
             width += 3 * FLAG_RING.bytes + 3 * FLAG_RING.dtype.itemsize
         return width * self.records
 
     @property
     def all_can_shuffle(self) -> bool:
-        """Whether any table at all fits the memory by shuffle."""
+        """Whether the memory of a query suffices to count every table by shuffle."""
         return self.can_shuffle(TableSize(1 << CODE_RING.bits, 2, True, False))
 
     @property

@@ -1,4 +1,4 @@
-"""One query's tables, counted in two ways side by side: by products and by shuffle."""
+"""Count the tables of one query, some by products and the others by shuffle."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from protocols.roles import Study
 
 @dataclass(frozen=True)
 class TablePlan:
-    """All that the parties do for one query.
+    """How the parties count the tables of one query.
 
     Parameters
     ----------
     products : Plan
-        Of the tables that are counted by products.
+        The plan of the tables that are counted by products.
     shuffles : ShufflePlan
-        Of those that are counted by shuffle.
+        The plan of the tables that are counted by shuffle.
     shuffled : tuple of bool
-        Of each table, in the order of the query, whether it is one of these.
+        Of each table, in the order of the query, whether it is counted by shuffle.
     memory : int
-        Bytes that it takes at one party.
+        The memory, in bytes, that the query takes at one party.
     """
 
     products: Plan
@@ -61,6 +61,21 @@ def plan_tables(
     number: int,
 ) -> TablePlan:
     """Plan a query's tables, each in the way that is cheaper.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    commitments : Commitments
+        The study's commitments.
+    groups : sequence of Group
+        The tables that are asked for.
+    selection : Selection
+        The records that are counted.
+    missing : bool
+        Whether a missing value is a state.
+    number : int
+        The number of the query in the study.
 
     Raises
     ------
@@ -91,7 +106,17 @@ def plan_tables(
 
 
 def count(site: Holder, plan: TablePlan, analyst: Party) -> Program[None]:
-    """Count the tables of a plan, and open them: a site's side."""
+    """Count the tables of a plan and reveal them: a site's side.
+
+    Parameters
+    ----------
+    site : Holder
+        The site's columns and keys.
+    plan : TablePlan
+        The plan.
+    analyst : Party
+        The party that learns the tables.
+    """
     if site.party in plan.products.parties:
         yield from count_tables(site, plan.products, analyst)
     if site.party in plan.shuffles.parties:
@@ -99,13 +124,13 @@ def count(site: Holder, plan: TablePlan, analyst: Party) -> Program[None]:
 
 
 def deal(keys: Mapping[Party, Stream], plan: TablePlan) -> Program[None]:
-    """Deal what the tables of a plan need: the dealer's side."""
+    """Deal the randomness that the tables of a plan need: the dealer's side."""
     yield from deal_tables(keys, plan.products)
     yield from deal_shuffled(keys, plan.shuffles)
 
 
 def open_(plan: TablePlan) -> Program[list[NDArray[np.int64]]]:
-    """Open the tables of a plan, in the order of the query: the analyst's side."""
+    """Return the tables of a plan, in the order of the query: the analyst's side."""
     products: Iterator[NDArray[np.int64]] = iter((yield from open_tables(plan.products)))
     shuffles: Iterator[NDArray[np.int64]] = iter((yield from open_shuffled(plan.shuffles)))
     return [next(shuffles if shuffled else products) for shuffled in plan.shuffled]

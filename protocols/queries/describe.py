@@ -2,8 +2,8 @@
 
     site -> analyst    Description
 
-Leakage: record count, names, states (bins by their edges) and whether values are missing, of the
-variables that the site's policy shows, to the analyst. Cost: 1 round.
+Leakage: to the analyst, the record count, and of each variable that the site's policy shows the
+name, the states (the edges of bins) and whether values are missing. Cost: 1 round.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REVEALED = "record count, names and states of variables"
 
 @dataclass(frozen=True, slots=True)
 class Describe(Query[dict[Party, "Description"]]):
-    """Ask sites for what they show."""
+    """Ask sites for the variables that they show."""
 
     kind: ClassVar[str] = "describe"
 
@@ -32,7 +32,7 @@ class Describe(Query[dict[Party, "Description"]]):
 class Description(Message):
     """What a site shows: for each variable its name, its states, and whether values are missing.
 
-    Its policy allows `most_variables` variables in one table, and `most_memory` bytes for a query.
+    The site's policy allows `most_variables` variables per table and `most_memory` bytes per query.
     """
 
     kind: ClassVar[str] = "description"
@@ -47,14 +47,14 @@ class Description(Message):
         Raises
         ------
         ValueError
-            If a state, or a variable, stands twice, or has control characters.
+            If a state or a variable appears twice, or has control characters.
         """
-        found = {name: Variable(name, states, gaps) for name, states, gaps in self.variables}
-        if len(found) < len(self.variables):
-            raise ValueError("a variable stands twice")
-        for variable in found.values():
+        variables = {name: Variable(name, states, gaps) for name, states, gaps in self.variables}
+        if len(variables) < len(self.variables):
+            raise ValueError("a variable appears twice")
+        for variable in variables.values():
             variable.check_printable()
-        return found
+        return variables
 
 
 def _consider(site: SiteRole, query: Describe) -> None:

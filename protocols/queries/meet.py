@@ -1,24 +1,24 @@
-"""Meet: the parties of a study agree on who they are; the sites, that their records are the same.
+"""Meet: the parties agree on who takes part, and the sites check that they hold the same records.
 
-    analyst -> sites, dealer   Meet: names and public keys of all, as the study has them
+    analyst -> sites, dealer   Meet: the names and public keys of all parties
     site -> sites              Point, Confirmation: are our lists of identifiers equal?  (mpc.cpace)
-    site -> analyst            Met: whose records differ from its own, and how many these are
+    site -> analyst            Met: the sites whose records differ, and the sender's record count
 
-A site refuses a study that names another dealer, or another key for a party, than it has pinned:
-an analyst who could name the dealer could read everything. What the sites compare is their list of
-identifiers in the order of their records, under a key of the two sites alone: a missing record, a
-foreign one or another order make it another list. A site commits to no study with a site that it
-has not met, or whose list differs (`protocols.queries.commit`).
+A site refuses a study whose dealer, or whose key for a party, differs from the one that the site
+has pinned: an analyst who could name the dealer could read all data. Each two sites compare their
+lists of identifiers, in the order of the records, under a key that only these two sites know. A
+missing record, an additional record or another order makes the lists differ. A site commits to a
+study only with sites that it has met and whose lists are equal (`protocols.queries.commit`).
 
-Security: dealer, relay and an analyst who is not a site learn nothing of the identifiers: the key
-is the two sites'. A *site*, even with the analyst, tests one guess of another's whole list in a
-run, its own list if it is honest; nothing that it receives is of use for testing more afterwards,
-and runs since the last that ended in equal lists are counted, before a peer can have learned of it
-(`most_failed_meets`).
-A site that lies makes the run end and is among those named. A site that knows the list can claim to
-hold the records: what it then commits is its lie, as any column may be (docs/threat-model.md).
-Leakage: for each two sites whether their lists are equal, to both and to the analyst, who also
-learns the numbers of records. Cost: 3 rounds, some 500 bytes between two sites.
+Security: the dealer, the relay and an analyst who is not a site learn nothing about the
+identifiers. A *site*, even together with the analyst, can test one guess of another site's whole
+list per run, and nothing that it receives lets it test further guesses afterwards. Each site counts
+the runs since the last equal lists, before a peer can learn the outcome (`most_failed_meets`).
+A site that lies makes the run end and is among the named sites. A site that knows the list can
+claim to hold the records; the columns that it then commits may be false, as any column may be
+(docs/threat-model.md).
+Leakage: for each two sites whether their lists are equal, to both sites and to the analyst,
+who also learns the numbers of records. Cost: 3 rounds, about 500 bytes between two sites.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ SAME_RECORDS = "records of two sites, compared"
 SESSION_BYTES = 16
 REVEALED = "whether its records are the same, in the same order"
 AS_WRITTEN = (
-    "Identifiers are compared as they are written: outer spaces, upper and lower case and leading "
-    "zeros make another person"
+    "Identifiers are compared character by character: outer spaces, upper and lower case and "
+    "leading zeros make a different person"
 )
 NAME_CELLS = 256  # characters of a name, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Meet(Query[None]):
-    """Ask parties to agree on who they are: the sites and, last of `parties`, the dealer.
+    """Ask the sites and, last in `parties`, the dealer to agree on who takes part.
 
-    `keys` are the parties' public keys, in their order; `session` is drawn anew for each run;
-    `version` is that of what parties say to each other.
+    `keys` are the public keys of the parties, in the same order. `session` is random and new in
+    each run. `version` is the version of the protocols.
     """
 
     kind: ClassVar[str] = "meet"
@@ -66,7 +66,17 @@ class Meet(Query[None]):
 
     @classmethod
     def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
-        """Return the query for the parties of a study, with the keys that the analyst has."""
+        """Return the query for the parties of a study.
+
+        Parameters
+        ----------
+        analyst : AnalystRole
+            The analyst, who knows the public keys.
+        sites : sequence of Party
+            The sites of the study.
+        dealer : Party
+            The dealer of the study.
+        """
         parties = (*sites, dealer)
         keys = tuple(analyst.public_keys.get(party, b"") for party in parties)
         return cls(parties, keys, analyst.randomness.bytes(SESSION_BYTES))
@@ -74,7 +84,7 @@ class Meet(Query[None]):
 
 @dataclass(frozen=True, slots=True)
 class Met(Message):
-    """The sites whose records differ from the sender's, and the number of these."""
+    """The sites whose records differ from the sender's, and the number of the sender's records."""
 
     kind: ClassVar[str] = "met"
     different: tuple[str, ...]
@@ -84,16 +94,16 @@ class Met(Message):
 def _check(
     party: Party, keys: KeyPair, pinned: Mapping[Party, bytes], dealer: Party, query: Meet
 ) -> None:
-    """Refuse parties that are not those of a party's own configuration."""
+    """Refuse parties that differ from those that a party has pinned."""
     if query.version != VERSION:
         reason = f"it speaks version {VERSION} of the protocols, the analyst {query.version}"
-        raise QueryRefusedError(party, f"{reason}: the same release of vertibayes is wanted")
+        raise QueryRefusedError(party, f"{reason}: install the same release of vertibayes")
     *sites, named = query.parties or ("",)
     if named != dealer:
         reason = f"the study names {named!r} as the dealer, the dealer pinned here is {dealer!r}"
         raise QueryRefusedError(party, reason)
     if len(query.keys) != len(query.parties) or len(query.session) != SESSION_BYTES:
-        raise QueryRefusedError(party, "a public key for each party is wanted, and a session")
+        raise QueryRefusedError(party, "the study must have one key per party, and a session")
     if len({*query.parties}) < len(query.parties) or not sites:
         raise QueryRefusedError(party, "the study has no sites, or names a party twice")
     known = {**pinned, party: keys.public}
@@ -117,8 +127,8 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
     for peer in others if site.data.ids is not None else ():
         if site.memory.failed_meets(peer) >= site.policy.most_failed_meets:
             reason = (
-                f"{site.policy.most_failed_meets} comparisons with {peer} did not end in equal "
-                "lists: if these were not guesses, allow more by most_failed_meets of its policy"
+                f"{site.policy.most_failed_meets} comparisons with {peer} have found different "
+                "lists: if they were not guesses, increase most_failed_meets in the policy"
             )
             raise QueryRefusedError(site.party, reason)
     site.ledger.note(REVEALED, site.party, (*others, site.analyst))
@@ -141,7 +151,7 @@ def _site(site: SiteRole, query: Meet) -> Program[None]:
 
 
 def _secret(site: SiteRole, peer: Party, lists: bytes) -> bytes:
-    """Return a list's digest under the key of two sites: nobody else can so much as guess at it."""
+    """Return a list's digest under the key of two sites: no other party can test a guess."""
     key = site.keys.agree(site.public_keys[peer], SAME_RECORDS)
     return hmac.new(key.secret, lists, hashlib.sha256).digest()
 
@@ -149,8 +159,8 @@ def _secret(site: SiteRole, peer: Party, lists: bytes) -> bytes:
 def list_digest(data: SiteData) -> bytes:
     """Return the digest of all identifiers, in the order of the records.
 
-    Without identifiers it is that of their number: sites have then to know otherwise that their
-    records are the same.
+    Without identifiers it is the digest of the number of records: the sites must then make sure by
+    other means that their records are the same.
     """
     if data.ids is None:
         return label("records without identifiers", data.records)
@@ -161,7 +171,7 @@ def list_digest(data: SiteData) -> bytes:
 
 
 def _dealer(dealer: DealerRole, query: Meet) -> Program[None]:
-    """Take no part: it is sent nothing by which lists could be told apart."""
+    """Take no part: the dealer receives no message by which it could compare lists."""
     del dealer, query
     yield from ()
 
@@ -180,19 +190,21 @@ def _analyst(analyst: AnalystRole, query: Meet) -> Program[None]:
     for site in sites:
         analyst.ledger.note(REVEALED, site, (*(s for s in sites if s != site), analyst.party))
     if pairs:
-        raise RecordsDifferError(_told(sites, pairs, counts))
+        raise RecordsDifferError(_which_differ(sites, pairs, counts))
 
 
-def _told(sites: Sequence[Party], pairs: set[frozenset[Party]], counts: Mapping[Party, int]) -> str:
-    """Say which sites differ, and which do not."""
+def _which_differ(
+    sites: Sequence[Party], pairs: set[frozenset[Party]], counts: Mapping[Party, int]
+) -> str:
+    """Return a message that names the sites that differ, and those that do not."""
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{site} {count}" for site, count in counts.items())
-        return f"the sites hold different numbers of records: {told}"
+        numbers = ", ".join(f"{site} {count}" for site, count in counts.items())
+        return f"the sites hold different numbers of records: {numbers}"
     differ = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) in pairs]
     agree = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) not in pairs]
-    told = f"the records are not the same at {', at '.join(differ)}"
-    told += f"; they are the same at {', at '.join(agree)}" if agree else ""
-    return f"{told}. {AS_WRITTEN}"
+    message = f"the records are not the same at {', at '.join(differ)}"
+    message += f"; they are the same at {', at '.join(agree)}" if agree else ""
+    return f"{message}. {AS_WRITTEN}"
 
 
 MEET = (

@@ -1,12 +1,12 @@
-"""Tables: open the contingency tables of groups of families, over all records or some.
+"""Tables: reveal the contingency tables of groups of families, over all records or some.
 
-Figure, security and cost are those of `mpc.masked_tables` and `mpc.shuffled_tables`, whose
-generators this wraps: `ways` chooses between them for each table. A site first holds the query
-against its policy and its memory of record sets, and notes it.
+The figure, security and cost are those of `mpc.masked_tables` and `mpc.shuffled_tables`, whose
+generators this module wraps: `ways` chooses between them for each table. A site first checks the
+query against its policy and its memory of record sets, and notes it in its ledger.
 
-Leakage: the tables, cell by cell, to the analyst; which are asked, over which records, to the
-sites concerned and the dealer; how many records are complete in a shuffled table, if others drop
-out of it, to its holders.
+Leakage: the tables, cell by cell, to the analyst; which tables are asked for, over which records,
+to the sites concerned and the dealer; how many records are complete in a shuffled table, if other
+records drop out of it, to its holders.
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ class Tables(Query[list[NDArray[np.int64]]]):
     Parameters
     ----------
     study : bytes
+        The id of the study.
     variables : tuple of str
-        Those of the tables.
+        The variables of the tables.
     prefixes, lasts : tuple of ndarray, dtype uint32
-        For each group the places in `variables` of a child with parents, and of the last parents;
-        no last parent opens the child alone.
+        For each group, the places in `variables` of the child with its first parents, and of the
+        last parents; without last parents the group is the table of the child alone.
     missing : bool
-        Whether missing is a state.
+        Whether a missing value is a state.
     seed, first, last : int
-        The records (`Rows`); last = -1 for all from the first on.
+        The records (`Rows`); last = -1 for all records from the first on.
     number : int
-        Above that of all tables asked of the study before: masks are for one query.
+        The number of the query, above all earlier ones in the study: masks are used once.
     """
 
     kind: ClassVar[str] = "tables"
@@ -73,7 +74,7 @@ class Tables(Query[list[NDArray[np.int64]]]):
 
     @property
     def groups(self) -> list[Group]:
-        """The groups, by names."""
+        """The groups of tables, with the names of their variables."""
         names = self.variables
         return [
             Group(tuple(names[i] for i in prefix), tuple(names[i] for i in lasts))
@@ -82,7 +83,7 @@ class Tables(Query[list[NDArray[np.int64]]]):
 
 
 def parties_of(study: Study, names: Iterable[str]) -> tuple[Party, ...]:
-    """Return whom tables of variables concern: their holders, and the dealer."""
+    """Return the parties that count tables of variables: their holders and the dealer."""
     holders = {site for name in names for site in study.holders[name]}
     return (*sorted(holders), study.dealer)
 
@@ -90,9 +91,18 @@ def parties_of(study: Study, names: Iterable[str]) -> tuple[Party, ...]:
 def ask_tables(
     joined: Joined, families: Sequence[Family], missing: bool, rows: Rows
 ) -> tuple[Tables, list[int]]:
-    """Return the next query of a study, for families' tables, and each one's place in its result.
+    """Return the next query of a study, and the place of each family's table in the query's result.
 
-    Families that agree in all but the last parent become one group.
+    Parameters
+    ----------
+    joined : Joined
+        The study, and the number of its queries so far.
+    families : sequence of Family
+        The families; those that differ only in the last parent become one group.
+    missing : bool
+        Whether a missing value is a state.
+    rows : Rows
+        The records that are counted.
     """
     study, groups = joined.study, grouped(families)
     joined.asked += 1
@@ -116,13 +126,7 @@ def ask_tables(
 
 
 def _plan(joined: Joined, query: Tables) -> TablePlan:
-    """Return the plan of a query, made once: a party considers and then runs it.
-
-    Raises
-    ------
-    ValueError
-        If a variable is unknown or stands twice, or the records are not there.
-    """
+    """Return the plan of a query: the one made when the party considered it, or a new one."""
     if joined.planned is None or joined.planned[0] is not query:
         joined.planned = query, _make_plan(joined, query)
     plan: TablePlan = joined.planned[1]
@@ -137,38 +141,32 @@ def _make_plan(joined: Joined, query: Tables) -> TablePlan:
 
 
 def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
-    """Return (variables, cells with missing ones) of each group's tables together.
-
-    Raises
-    ------
-    ValueError
-        If a variable is unknown, stands twice, or an array is not one of places.
-    """
+    """Return (variables, cells, those of missing values included) of each group's tables."""
     for name in query.variables:
         if name not in study.variables:
             raise ValueError(f"the study has no variable {name!r}")
     if len(query.prefixes) != len(query.lasts):
-        raise ValueError("a group without its last parents")
+        raise ValueError("the numbers of prefixes and of last parents must be equal")
     for places in (*query.prefixes, *query.lasts):
         if places.ndim != 1 or places.dtype != np.uint32 or (places >= len(query.variables)).any():
-            raise ValueError("a group's places are no places of its variables")
+            raise ValueError("a group has places beyond the query's variables")
         if len(np.unique(places)) < len(places):  # a product has no more factors than variables
-            raise ValueError("a group has an operand twice")
+            raise ValueError("a variable appears twice in a group")
     for prefix, lasts in query.groups:
         if not prefix:
-            raise ValueError("a group must have an operand before the last")
+            raise ValueError("a group must have a child")
         cells = prod(study.variables[name].codes for name in prefix)
         columns = sum(study.variables[name].codes for name in lasts)
         yield len(prefix) + bool(lasts), cells * max(columns, 1)
 
 
 def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables) -> TablePlan:
-    """Return the plan of a query, or refuse what is unknown, too large, or not its parties'.
+    """Return the plan of a query, or refuse the query.
 
-    Sizes come first: planning takes time that doubles with each variable of a table.
+    Sizes are checked first: the time to plan doubles with each variable of a table.
     """
     if joined is None or joined.study.id != query.study:
-        raise QueryRefusedError(party, "it has committed nothing in this study")
+        raise QueryRefusedError(party, "it has not committed to this study")
     policy.check_records(party, query.rows, joined.study.records)
     try:
         policy.check_tables(party, _sizes(joined.study, query))
@@ -181,7 +179,9 @@ def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables)
         )
         raise QueryRefusedError(party, reason)
     if query.parties != (*plan.parties, joined.study.dealer):
-        raise QueryRefusedError(party, "the parties are not the holders and the dealer")
+        raise QueryRefusedError(
+            party, "the query asks other parties than the holders and the dealer"
+        )
     return plan
 
 
@@ -189,31 +189,31 @@ def _consider_at_site(site: SiteRole, query: Tables) -> None:
     plan = _checked(site.party, site.policy, site.joined, query)
     assert site.joined is not None and site.holder is not None  # checked
     if site.party not in plan.parties:
-        raise QueryRefusedError(site.party, "it holds nothing of the tables")
+        raise QueryRefusedError(site.party, "it holds no variable of the tables")
     if query.number <= site.holder.last:
-        reason = f"tables number {query.number} come after {site.holder.last}: masks are used once"
+        reason = f"query {query.number} comes after query {site.holder.last}: masks are used once"
         raise QueryRefusedError(site.party, reason)
     if query.rows not in site.joined.answered:
         _check_records(site, _records(site, plan))
 
 
 def _check_records(site: SiteRole, records: Digests) -> None:
-    """Refuse a record set that is one too many, or singles out records with earlier ones."""
+    """Refuse one record set too many, or one that singles out records with the earlier sets."""
     if site.memory.knows(records):
         return
     if site.memory.count_sets() >= site.policy.most_row_sets:
-        reason = f"{site.policy.most_row_sets} record sets were answered for, no more are allowed"
+        reason = f"it has answered for {site.policy.most_row_sets} record sets, no more are allowed"
         raise QueryRefusedError(site.party, reason)
     if site.memory.smallest_atom(records) < site.policy.fewest_records:
         reason = (
-            "with the record sets that were answered for, these records would single out fewer "
-            f"than {site.policy.fewest_records}"
+            "together with the earlier record sets, these records would single out fewer than "
+            f"{site.policy.fewest_records}"
         )
         raise QueryRefusedError(site.party, reason)
 
 
 def _records(site: SiteRole, plan: TablePlan) -> Digests:
-    """Return what tells the chosen records apart."""
+    """Return the digests of the chosen records."""
     try:
         everything = site.record_digests
     except ValueError as error:
@@ -223,10 +223,10 @@ def _records(site: SiteRole, plan: TablePlan) -> Digests:
 
 
 def _note(ledger: Ledger, study: Study, query: Tables, analyst: Party) -> None:
-    ledger.open(list(_opened(study, query, analyst)))
+    ledger.open(list(_revealed(study, query, analyst)))
 
 
-def _opened(study: Study, query: Tables, analyst: Party) -> Iterator[OpenedTable]:
+def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[OpenedTable]:
     variables, rows = study.variables.items(), query.rows
     states = {name: v.codes if query.missing else len(v.states) for name, v in variables}
     for prefix, lasts in query.groups:
@@ -261,7 +261,7 @@ def _dealer(dealer: DealerRole, query: Tables) -> Program[None]:
 
 def _analyst(analyst: AnalystRole, query: Tables) -> Program[list[NDArray[np.int64]]]:
     if analyst.joined is None:
-        raise ValueError("tables are asked before a study is committed")
+        raise ValueError("the study must be committed before tables are asked for")
     plan = _plan(analyst.joined, query)
     tables = yield from open_(plan)
     _check_possible(analyst.joined.study, plan, query, tables)
@@ -273,23 +273,17 @@ def _analyst(analyst: AnalystRole, query: Tables) -> Program[list[NDArray[np.int
 def _check_possible(
     study: Study, plan: TablePlan, query: Tables, tables: Sequence[NDArray[np.int64]]
 ) -> None:
-    """Refuse tables that no records have.
-
-    Raises
-    ------
-    ImpossibleTablesError
-        If one counts more records than there are, or not all where no value is missing.
-    """
+    """Refuse a table that counts too many records, or too few where no value is missing."""
     members = [[*p, *last] for p, lasts in query.groups for last in [[z] for z in lasts] or [[]]]
     for names, table in zip(members, tables, strict=True):
-        gaps = not query.missing and any(study.variables[name].missing for name in names)
+        missing = not query.missing and any(study.variables[name].missing for name in names)
         counted, records = int(table.sum()), plan.selection.records
-        if counted > records or (counted < records and not gaps):
+        if counted > records or (counted < records and not missing):
             raise ImpossibleTablesError(plan.parties, study.dealer)
 
 
 def note_asked(analyst: AnalystRole, parties: Sequence[Party]) -> None:
-    """Note in an analyst's ledger which parties know what was asked."""
+    """Note in an analyst's ledger which parties know the tables that were asked for."""
     for party in parties:
         analyst.ledger.note("which tables are asked, over which records", analyst.party, (party,))
 

@@ -1,7 +1,7 @@
-"""Which tables are counted by products and which by shuffle, and how many fit into one query.
+"""Choose which tables are counted by products or by shuffle, and how many fit into one query.
 
-The choice is a function of public sizes, and all parties make it from the query: an analyst cannot
-choose a way for them.
+The choice depends on public sizes only, and each party derives it from the query: the analyst
+cannot choose the way.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ MOST_FAMILIES = 500_000  # in one query
 
 
 class Group(NamedTuple):
-    """The tables of one prefix with each of several last variables; the prefix's own if none.
-
-    Families that agree in all but the last parent are a group: they share the products of the
-    others.
+    """The families that differ only in the last parent: they share the products of the others.
 
     Attributes
     ----------
     prefix : tuple of str
+        The child and all parents except the last.
     lasts : tuple of str
+        The last parents; if empty, the group is the child alone.
     """
 
     prefix: tuple[str, ...]
@@ -32,7 +31,7 @@ class Group(NamedTuple):
 
     @property
     def families(self) -> list[Family]:
-        """Its families, in order."""
+        """The families of the group, in order."""
         child, *parents = self.prefix
         if not self.lasts:
             return [Family(child)]
@@ -40,7 +39,13 @@ class Group(NamedTuple):
 
 
 def grouped(families: Sequence[Family]) -> list[Group]:
-    """Group families by all members but the last parent."""
+    """Group families by all members except the last parent.
+
+    Examples
+    --------
+    >>> grouped([Family("z", ("x", "y")), Family("z", ("x", "w"))])
+    [Group(prefix=('z', 'x'), lasts=('y', 'w'))]
+    """
     groups: dict[tuple[tuple[str, ...], bool], list[str]] = {}
     for family in families:
         prefix = family.members[:-1] or family.members
@@ -54,11 +59,11 @@ class Load(NamedTuple):
     Attributes
     ----------
     extended, rows : int
-        Columns of products, and columns that are multiplied; see `Costs.products_memory`.
+        The numbers of columns of products and of multiplied columns (`Costs.products_memory`).
     shuffled : int
-        Bytes of the shuffled tables.
+        The memory, in bytes, of the shuffled tables.
     cells, tables : int
-        How many are opened.
+        The numbers of cells and tables that are revealed.
     """
 
     extended: int = 0
@@ -68,17 +73,17 @@ class Load(NamedTuple):
     tables: int = 0
 
     def plus(self, other: Load) -> Load:
-        """Return both together."""
+        """Return the sum of two loads."""
         return Load(*(a + b for a, b in zip(self, other, strict=True)))
 
     def memory(self, costs: Costs) -> int:
-        """Return how many bytes it takes at a party: first the products, then the shuffles."""
+        """Return the memory, in bytes, at a party: products are done before shuffles begin."""
         products = costs.products_memory(self.extended, self.rows) if self.rows else 0
         shuffles = costs.shuffling_memory + self.shuffled if self.shuffled else 0
         return max(products, shuffles)
 
     def fits(self, costs: Costs) -> bool:
-        """Whether one query may have all of it."""
+        """Whether one query may have this load."""
         few = self.cells <= MOST_CELLS and self.tables <= MOST_FAMILIES
         return few and self.memory(costs) <= costs.memory
 
@@ -89,9 +94,9 @@ class Ways(NamedTuple):
     Attributes
     ----------
     shuffled : list of bool
-        Of each table, whether it is counted by shuffle; else it is by products.
+        Of each table, whether it is counted by shuffle; otherwise it is counted by products.
     load : Load
-        What all of them take.
+        What all tables of the group take.
     """
 
     shuffled: list[bool]
@@ -101,27 +106,27 @@ class Ways(NamedTuple):
 def choose_ways(costs: Costs, group: Group) -> Ways:
     """Choose the way that is cheaper for each table of a group.
 
-    Tables by products share the extension of their prefix: it is worth its cost for all tables
-    that are then cheaper than by shuffle, or for none. Products that do not fit the memory are
-    shuffled instead. A shuffle is never replaced by products, which tell the dealer more if it
-    works with the analyst, who sets the memory.
+    Tables by products share the extension of their prefix: either it pays for all tables that are
+    then cheaper than by shuffle, or no table uses it. If products do not fit the memory, the tables
+    are shuffled. The reverse never happens: products would tell more to a dealer that works with
+    the analyst, who sets the memory.
 
     Raises
     ------
     ValueError
-        If a table that is shuffled does not fit the memory: it says how much would do.
+        If a shuffled table does not fit the memory; the message says how much it takes.
     """
     extended = costs.width(group.prefix)
     rows = extended + sum(costs.codes[name] - 1 for name in group.prefix)
     extends = costs.products_memory(extended, rows) <= costs.memory
     sizes = costs.sizes(*group)
-    shuffled, apart, together = [], 0, costs.extension(group.prefix).weight
+    shuffled, all_shuffled, mixed = [], 0, costs.extension(group.prefix).weight
     for size in sizes:
         shuffle, products = costs.weights(size)
         shuffled.append(not (extends and size.narrow and products < shuffle))
-        together += shuffle if shuffled[-1] else products
-        apart += shuffle
-    if apart <= together:
+        mixed += shuffle if shuffled[-1] else products
+        all_shuffled += shuffle
+    if all_shuffled <= mixed:
         shuffled = [True] * len(sizes)
     for family, size, way in zip(group.families, sizes, shuffled, strict=True):
         if way and not costs.can_shuffle(size):
@@ -136,12 +141,12 @@ def _too_little(costs: Costs, size: TableSize, family: Family) -> str:
     needed = costs.shuffling_memory + costs.shuffle_memory(size)
     return (
         f"the table of {', '.join(family.members)} takes {needed:,} bytes of memory at each "
-        f"party, and a query may take {costs.memory:,}: allow more memory, or fewer parents"
+        f"party, and a query may take {costs.memory:,}: allow more memory or fewer parents"
     )
 
 
 def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
-    """Cut families into queries that fit the study's memory; those of one prefix come together.
+    """Divide families into queries that fit the memory; families of one prefix stay together.
 
     Raises
     ------
@@ -150,12 +155,13 @@ def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
     """
     batch: dict[tuple[tuple[str, ...], bool], Group] = {}
     total = Load()
-    for piece, own in (found for group in grouped(families) for found in _pieces(costs, group)):
+    pieces = (piece for group in grouped(families) for piece in _pieces(costs, group))
+    for piece, load in pieces:
         key = piece.prefix, bool(piece.lasts)
-        if batch and (key in batch or not total.plus(own).fits(costs)):
+        if batch and (key in batch or not total.plus(load).fits(costs)):
             yield [family for group in batch.values() for family in group.families]
             batch, total = {}, Load()
-        batch[key], total = piece, total.plus(own)
+        batch[key], total = piece, total.plus(load)
     if batch:
         yield [family for group in batch.values() for family in group.families]
 

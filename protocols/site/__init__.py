@@ -1,1 +1,1 @@
-"""A site's own room: reading, encoding and keeping its data. Nothing here sends anything."""
+"""Reading, encoding and keeping a site's data. Nothing in this package sends anything."""

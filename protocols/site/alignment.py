@@ -10,13 +10,22 @@ from protocols.site.text import TextColumn
 
 
 def check_ids(source: str, named: str, ids: TextColumn) -> None:
-    """Refuse identifiers that are lacking or stand twice.
+    """Refuse identifiers that are missing or appear twice.
+
+    Parameters
+    ----------
+    source : str
+        The file or site, which errors name.
+    named : str
+        The identifiers' column, as errors name it.
+    ids : TextColumn
+        The identifiers.
 
     Raises
     ------
     DataError
-        It names the source, the column as `named`, and the record; never the identifier of a
-        person alone: who reads the file finds it by the record's number.
+        If an identifier is missing or appears twice. The message names the records by number, and
+        never quotes an identifier.
     """
     counts = np.bincount(ids.places)
     if counts.max() > 1:
@@ -29,9 +38,9 @@ def check_ids(source: str, named: str, ids: TextColumn) -> None:
 
 
 def order_of(ids: TextColumn) -> NDArray[np.integer]:
-    """Return the places of the records in the order of their identifiers' characters.
+    """Return the places of the records, sorted by the characters of their identifiers.
 
-    No other rule is applied: "7" and "007" are two people.
+    No other rule applies: "7" and "007" are different people.
     """
     rank = np.argsort(np.argsort(np.array(ids.texts, object)))[ids.places]
     return np.argsort(rank, kind="stable")

@@ -1,10 +1,10 @@
 """Bins for numeric columns, made at the site.
 
-An edge is the shortest decimal between two neighbouring values; between two whole numbers that
-follow each other it is the lower one (``le_29``: up to 29). It tells the value at its rank to about
-its last digit, though it is no value itself: where many values are distinct, that is one person's.
-Declared edges tell nothing. The bin of a frequent value names it (``eq_0``). Bins of equal width
-also show about where the column begins and ends.
+An edge is the shortest decimal between two neighbouring values; between two successive whole
+numbers it is the lower one (``le_29``: up to 29). An edge is not a value of the data, but
+reveals the value at its rank to about the last digit; where many values are distinct, that is
+one person's value. Declared edges reveal nothing. The bin of a frequent value names it
+(``eq_0``). Bins of equal width also show roughly where the column begins and ends.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _NAME = re.compile(rf"(?:le|lt)_{_NUMBER}|from_{_NUMBER}_to_{_NUMBER}|gt_{_NUMBE
 
 
 class Bin(NamedTuple):
-    """The numbers above `low`, up to `high`; if both are one number, that number alone.
+    """The numbers above `low` and up to `high`; if both are equal, this number alone.
 
-    A number that has a bin of its own is in no other.
+    A number that has its own bin is in no other bin.
     """
 
     low: Decimal | None
@@ -35,35 +35,41 @@ class Bin(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether it holds one number."""
+        """Whether the bin holds one number only."""
         return self.low is not None and self.low == self.high
 
     def has(self, value: Decimal) -> bool:
-        """Whether a number lies in it."""
+        """Whether a number lies in the bin."""
         if self.single:
             return value == self.low
         return (self.low is None or self.low < value) and (self.high is None or value <= self.high)
 
 
 def equal_frequency(values: Sequence[Decimal], counts: Sequence[int], share: float) -> list[Bin]:
-    """Cut sorted distinct values into bins of as equal size as ties allow.
+    """Cut sorted distinct values into bins whose sizes are as equal as ties allow.
 
-    There are at most ``1 / share`` bins, of at least 10 records each. A value that has more records
-    than a bin should has a bin of its own, and the other records share the other bins.
+    There are at most ``1 / share`` bins of at least 10 records each. A value with more records than
+    a bin should have gets its own bin; the other records are divided among the other bins.
 
     Parameters
     ----------
     values : sequence of Decimal
-        Distinct, ascending.
+        The distinct values, ascending.
     counts : sequence of int
-        Records of each value.
+        The number of records of each value.
     share : float
-        Of all records in a bin, in (0, 1].
+        The share of all records in a bin, in (0, 1].
 
     Returns
     -------
     bins : list of Bin
-        One, if there are too few records for two.
+        The bins, ascending; a single bin if there are too few records for two.
+
+    Examples
+    --------
+    >>> ages = [Decimal(age) for age in range(20, 50)]
+    >>> bin_names(equal_frequency(ages, [2] * 30, share=1 / 3))
+    ('le_29', 'from_29_to_39', 'gt_39')
     """
     records = sum(counts)
     bins = min(_most_bins(share), records // FEWEST_RECORDS)
@@ -89,10 +95,15 @@ def equal_frequency(values: Sequence[Decimal], counts: Sequence[int], share: flo
 
 
 def equal_width(values: Sequence[Decimal], counts: Sequence[int], share: float) -> list[Bin]:
-    """Cut sorted distinct values into bins of equal width: ``1 / share``, as `equal_frequency`.
+    """Cut sorted distinct values into ``1 / share`` bins of equal width.
 
-    Edges are rounded to a hundredth of their distance, those of whole numbers to whole numbers. A
-    bin of fewer than 10 records joins its smaller neighbour.
+    Edges are rounded to a hundredth of their distance, and edges of whole numbers to whole numbers.
+    A bin of fewer than 10 records is merged with its smaller neighbour.
+
+    Parameters
+    ----------
+    values, counts, share
+        As `equal_frequency`.
     """
     with localcontext(prec=PRECISION):
         width = (values[-1] - values[0]) / _most_bins(share)
@@ -120,7 +131,7 @@ def _most_bins(share: float) -> int:
 
 
 def _balanced(counts: Sequence[int], run: Group, bins: int) -> list[Group]:
-    """Cut a run of values into so many groups, or fewer if one were smaller than 10 records."""
+    """Cut a run of values into groups; into fewer groups if one had fewer than 10 records."""
     for fewer in range(bins, 1, -1):
         groups = _cut(counts, run, fewer)
         first, last = groups[-1]
@@ -130,7 +141,7 @@ def _balanced(counts: Sequence[int], run: Group, bins: int) -> list[Group]:
 
 
 def _cut(counts: Sequence[int], run: Group, bins: int) -> list[Group]:
-    """Cut a run of values into groups: each ends where it is nearest to its part of the rest."""
+    """Cut a run of values into groups; each ends where its size is nearest to an equal part."""
     groups: list[Group] = []
     first, last = run
     left, inside = sum(counts[first : last + 1]), 0
@@ -145,7 +156,7 @@ def _cut(counts: Sequence[int], run: Group, bins: int) -> list[Group]:
 
 
 def _merged(counts: Sequence[int], groups: Sequence[Group]) -> list[Group]:
-    """Join groups of fewer than 10 records with their smaller neighbours."""
+    """Merge groups of fewer than 10 records with their smaller neighbours."""
     merged = list(groups)
     while len(merged) > 1:
         sizes = [sum(counts[first : last + 1]) for first, last in merged]
@@ -165,7 +176,7 @@ def _bins(
     alone: set[Group],
     edge: Callable[[Decimal, Decimal], Decimal],
 ) -> list[Bin]:
-    """Return the bins of groups of values; groups in `alone` are one value, named."""
+    """Return the bins of groups of values; each group in `alone` is a single value."""
     bins: list[Bin] = []
     low: Decimal | None = None
     for place, group in enumerate(groups):
@@ -191,6 +202,11 @@ def shortest_between(low: Decimal, high: Decimal) -> Decimal:
     ------
     ValueError
         If `low` is not below `high`.
+
+    Examples
+    --------
+    >>> shortest_between(Decimal("3.14159"), Decimal("3.2"))
+    Decimal('3.15')
     """
     if not low < high:
         raise ValueError(f"nothing lies between {low} and {high}")
@@ -205,7 +221,13 @@ def shortest_between(low: Decimal, high: Decimal) -> Decimal:
 
 
 def bins_at(edges: Sequence[Decimal]) -> list[Bin]:
-    """Return the bins between inner edges: up to the first, up to the next, above the last."""
+    """Return the bins between inner edges: up to the first, up to the next, above the last.
+
+    Examples
+    --------
+    >>> bin_names(bins_at([Decimal("2.5"), Decimal(7)]))
+    ('le_2.5', 'from_2.5_to_7', 'gt_7')
+    """
     return [Bin(low, high) for low, high in pairwise([None, *edges, None])]
 
 
@@ -229,17 +251,16 @@ def _name(this: Bin, following: Bin | None) -> str:
 
 
 def plain(value: Decimal) -> str:
-    """Return a number's digits, without an exponent or zeros that say nothing."""
+    """Return a number's digits, without an exponent or trailing zeros."""
     text = f"{value:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
 
 
 def bins_of(names: Sequence[str]) -> list[Bin] | None:
-    """Take `bin_names` back; None if these are not the names of bins, all of them and in order."""
-    found = [_NAME.fullmatch(name) for name in names]
+    """Return the bins of `bin_names`; None unless the names are those of all bins, in order."""
     bins: list[Bin] = []
-    for match in found:
+    for match in map(_NAME.fullmatch, names):
         if match is None:
             return None
         up_to, low, high, above, alone = (g if g is None else Decimal(g) for g in match.groups())
@@ -253,7 +274,7 @@ def bins_of(names: Sequence[str]) -> list[Bin] | None:
 
 
 def _follow(bins: Sequence[Bin]) -> bool:
-    """Whether each bin begins where the one before ends, or holds a later number alone."""
+    """Whether each bin begins where the previous one ends, or is a single later number."""
     for one, other in pairwise(bins):
         if one.high is None or other.low is None or not one.high <= other.low:
             return False
@@ -263,6 +284,6 @@ def _follow(bins: Sequence[Bin]) -> bool:
 
 
 def bin_of(value: Decimal, bins: Sequence[Bin]) -> int | None:
-    """Return the bin of a value; None if it is in no bin, as beside or beyond single values."""
+    """Return the place of a value's bin; None if no bin has it, as beside single values."""
     inside = [place for place, one in enumerate(bins) if one.has(value)]
     return next((place for place in inside if bins[place].single), inside[0] if inside else None)

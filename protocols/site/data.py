@@ -23,22 +23,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SiteData:
-    """Encoded columns.
+    """The encoded columns of a site.
 
     Parameters
     ----------
     variables : mapping of str to Variable
+        The variables, by name.
     codes : mapping of str to ndarray of shape (n,), dtype uint8 or uint16
-        Of each variable: 0 .. ``variable.codes - 1``.
+        The codes of each variable: 0 to ``variable.codes - 1``.
     ids : TextColumn, optional
-        The records' identifiers: they tell record sets apart, and never leave the site.
+        The identifiers of the records. They distinguish record sets and never leave the site.
     report : Report
-        What was found in the columns that the data were read from.
+        The findings about the columns from which the data were read.
 
     Raises
     ------
     DataError
-        If codes are lacking, of different lengths or another type, or no codes of their variable.
+        If columns of codes are missing, differ in length, or have another type or invalid codes.
     """
 
     variables: Mapping[str, Variable]
@@ -48,20 +49,22 @@ class SiteData:
 
     def __post_init__(self) -> None:
         if not self.variables or set(self.variables) != set(self.codes):
-            raise DataError("codes of each variable are wanted, and at least one variable")
+            raise DataError("the data must have at least one variable, and codes of each variable")
         for name, codes in self.codes.items():
             if self.variables[name].name != name:
                 raise DataError(f"{name}: its variable is named {self.variables[name].name!r}")
             if codes.ndim != 1 or codes.dtype not in (np.uint8, np.uint16):
-                raise DataError(f"{name}: codes of one axis and of uint8 or uint16 are wanted")
+                raise DataError(f"{name}: codes must have one axis and the type uint8 or uint16")
         lengths = {len(codes) for codes in self.codes.values()}
         if self.ids is not None:
             lengths.add(len(self.ids))
         if len(lengths) > 1:
-            raise DataError("columns of equal length are wanted")
+            raise DataError(f"columns must have the same length, got {sorted(lengths)}")
         for name, codes in self.codes.items():
             if len(codes) and int(codes.max()) >= self.variables[name].codes:
-                raise DataError(f"{name}: a code beyond its {self.variables[name].codes}")
+                raise DataError(
+                    f"{name}: codes must be below {self.variables[name].codes}, got {codes.max()}"
+                )
 
     @property
     def records(self) -> int:
@@ -69,7 +72,7 @@ class SiteData:
         return len(next(iter(self.codes.values())))
 
     def take(self, names: Iterable[str]) -> SiteData:
-        """Return the data of some of its variables."""
+        """Return the data of some variables."""
         chosen = list(names)
         variables = {name: self.variables[name] for name in chosen}
         return SiteData(variables, {name: self.codes[name] for name in chosen}, self.ids)
@@ -102,19 +105,22 @@ class SiteData:
         Parameters
         ----------
         site : str
-            What errors and findings name.
+            The name of the site in errors and findings.
         columns : mapping of str to TextColumn
+            The columns, by name.
         encoding : Encoding, optional
+            How to encode the columns; the defaults of `Encoding` if None.
         ids : TextColumn, optional
+            The identifiers of the records.
         strict : bool, default=True
-            Whether to refuse columns that tell nothing as they are; otherwise they are left out,
-            and ``report`` says which and why.
+            Whether to refuse columns that cannot be used as they are; otherwise such columns are
+            left out, and ``report`` says which and why.
 
         Raises
         ------
         DataError
-            If a column cannot be encoded: it names the site and all such columns; if no column is
-            left; or if a value is not one of its column's declared states.
+            If a column cannot be encoded (the message names all such columns), if no column is
+            left, or if a value is not one of the declared states of its column.
         """
         same_length(site, columns)
         how = encoding or Encoding()
@@ -125,9 +131,9 @@ class SiteData:
                 encoded[name] = encode(site, name, column, how)
             except UnsuitableColumnError as error:
                 left_out[name] = error.finding
-        doubts = [(name, finding) for name, e in encoded.items() for finding in e.findings]
+        warnings = [(name, finding) for name, e in encoded.items() for finding in e.findings]
         empty = 0 if ids is not None or len(columns) < 2 else empty_at_end(columns)
-        report = Report(site, len(columns), left_out, doubts, how.advice, empty)
+        report = Report(site, len(columns), left_out, warnings, how.advice, empty)
         if left_out and (strict or not encoded):
             raise DataError(report.refusal())
         variables = {name: e.variable for name, e in encoded.items()}
@@ -143,16 +149,19 @@ class SiteData:
         ids: str | None = None,
         strict: bool = True,
     ) -> SiteData:
-        """Encode a data frame: categories are states in their order, other columns as in files.
+        """Encode a data frame.
+
+        The categories of a categorical column are its states, in their order. Other columns are
+        encoded as in files.
 
         Parameters
         ----------
         frame : DataFrame
-            Its index is ignored, unless `ids` names it.
+            The records. The index is ignored, unless `ids` names it.
         encoding : Encoding, optional
-            States that it declares go before a column's categories.
+            How to encode the columns. States that it declares replace a column's categories.
         site : str, default="data frame"
-            What errors name.
+            The name of the data in errors.
         ids : str, optional
             The name of the column, or of the index, that has the records' identifiers.
         strict : bool, default=True
@@ -161,8 +170,7 @@ class SiteData:
         Raises
         ------
         DataError
-            If a column cannot be read or encoded, or `ids` names no column: it names the site and
-            the column.
+            If a column cannot be read or encoded, or a column named `ids` is not found.
         """
         how = encoding or Encoding()
         identifiers = None

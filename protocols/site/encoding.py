@@ -1,4 +1,4 @@
-"""From a column of text to a variable and its codes."""
+"""Encode a column of text as a variable and its codes."""
 
 from __future__ import annotations
 
@@ -26,30 +26,32 @@ class Encoding:
     Parameters
     ----------
     missing_codes : collection of str
-        What says that a value is missing, beside the empty text: in all columns, or in one as
-        ``COLUMN=CODE``.
+        The texts that stand for a missing value, beside the empty text: in all columns, or in one
+        column as ``COLUMN=CODE``.
     states : mapping of str to sequence of str
-        Declared states, in order, of some columns; the others' are found.
+        The declared states, in order, of some columns; the states of others are those they have.
     categorical : collection of str
-        Columns whose texts are names, numbers and dates too: never binned.
+        The columns whose numbers and dates are names too, and are never binned.
     bins : float, default=0.1
         The share of the records in a bin of a numeric column.
     max_states : int, default=100
+        The largest number of states of a column.
     cuts : mapping of str to sequence of Decimal
         The inner edges of the bins of some columns, ascending.
     binning : str, default="equal-frequency"
-        How other numeric columns are cut; or "equal-width".
+        How the other numeric columns are cut: "equal-frequency" or "equal-width".
     ignore_case : collection of str
-        Columns in which texts that differ only in case are one state, named as most of them are.
+        The columns in which texts that differ only in case are one state, with the name of the most
+        frequent text.
     own_bins : mapping of str to float
         The shares of the records in a bin of some columns, where it is not `bins`.
     advice : Advice
-        What findings about its columns advise.
+        The remedies that findings advise.
 
     Raises
     ------
     ValueError, TypeError
-        If a number is out of range, edges do not ascend, or a collection of texts is one text.
+        If a number is out of range, edges do not ascend, or a collection of texts is a single text.
     """
 
     missing_codes: Collection[str] = ()
@@ -81,16 +83,16 @@ class Encoding:
                 raise ValueError(f"the edges of {name!r} must be one number or more, ascending")
 
     def says_missing(self, text: str, name: str) -> bool:
-        """Whether a text of a column says that the value is missing."""
+        """Whether a text of a column stands for a missing value."""
         codes = self.missing_codes
         return not text.strip() or text in codes or f"{name}={text}" in codes
 
 
 class Encoded(NamedTuple):
-    """A variable, and for each record its code: shape (n,), dtype uint8 or uint16.
+    """A variable, and its code in each record: shape (n,), dtype uint8 or uint16.
 
-    The code is ``len(states)`` where the value is missing. The findings say what of the column may
-    mean something else.
+    The code is ``len(states)`` where the value is missing. The findings say which texts of the
+    column may mean something else.
     """
 
     variable: Variable
@@ -101,41 +103,52 @@ class Encoded(NamedTuple):
 def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
     """Encode a column.
 
-    Without declared states, text and up to 16 distinct numbers are their own states (numbers in
-    their order, text in that of its characters); more numbers are binned.
+    Without declared states, the states are the column's texts, sorted by their characters, or up to
+    16 distinct numbers, ascending. More numbers are binned.
+
+    Parameters
+    ----------
+    source : str
+        The file or site, which errors name.
+    name : str
+        The name of the column.
+    column : TextColumn
+        The column.
+    encoding : Encoding
+        How to encode it.
 
     Raises
     ------
     UnsuitableColumnError
-        If it tells nothing as it is: no values, one state, more states than allowed, identifiers,
-        dates, or numbers with words among them.
+        If the column has no values, one state, too many states, identifiers, dates, or words among
+        numbers.
     DataError
-        If a value is not one of the declared states: it names the record.
+        If a value is not one of the declared states; the message names the record.
     """
-    given = StateFinder(source, name, column, encoding)
-    if not given.counts:
-        raise given.unsuitable("no values", "no values")
+    finder = StateFinder(source, name, column, encoding)
+    if not finder.counts:
+        raise finder.unsuitable("no values", "no values")
     if name in encoding.states:
-        found = given.declared(tuple(encoding.states[name]))
+        coding = finder.declared(tuple(encoding.states[name]))
     elif name in encoding.cuts:
-        found = given.cut(encoding.cuts[name])
+        coding = finder.cut(encoding.cuts[name])
     else:
-        found = given.found()
-    states = found.states
+        coding = finder.found()
+    states = coding.states
     if len(states) < 2:
-        raise given.unsuitable("constant", f"one value, {states[0]!r}, {given.everywhere()}")
+        raise finder.unsuitable("constant", f"one value, {states[0]!r}, {finder.everywhere()}")
     if len(states) > encoding.max_states:
-        raise given.unsuitable(
+        raise finder.unsuitable(
             "too many states",
             f"{len(states)} states, more than {encoding.max_states}",
             f"{encoding.advice.states(len(states))} keeps it",
         )
-    encoded = _codes(name, column, states, found.code_of)
-    return encoded._replace(findings=(*found.findings, *given.few_known()))
+    encoded = _codes(name, column, states, coding.code_of)
+    return encoded._replace(findings=(*coding.findings, *finder.few_known()))
 
 
 class Unseen(NamedTuple):
-    """A value that is none of a variable's states, and how many records have it."""
+    """A value that is not one of a variable's states, and the number of records that have it."""
 
     column: str
     text: str
@@ -149,23 +162,23 @@ def encode_known(
     encoding: Encoding,
     unseen: list[Unseen] | None = None,
 ) -> Encoded:
-    """Encode a column in declared states; numbers find their bins if the states are bins.
+    """Encode a column in declared states; if the states are bins, each number is in its bin.
 
-    If the states are all numbers, a text that is one of them written otherwise ("1.0" for "1") is
-    that state.
+    If all states are numbers, a text that writes one of them in another way ("1.0" for "1") is that
+    state.
 
     Parameters
     ----------
     source, name, column, encoding
         As `encode`.
     unseen : list of Unseen, optional
-        Takes the values that are none of the states, which are then missing; they are refused if
-        None.
+        The list to which values that are not one of the states are added; such values are then
+        missing. If None, they are refused.
 
     Raises
     ------
     DataError
-        If a value is none of the states: it names the source, the column and the record.
+        If a value is not one of the states; the message names the record.
     """
     states = tuple(encoding.states[name])
     code_of = {state: code for code, state in enumerate(states)}
@@ -190,7 +203,7 @@ def encode_known(
 def _take_equal_numbers(
     texts: Sequence[str], states: Sequence[str], code_of: dict[str, int]
 ) -> None:
-    """Add the texts that are equal, as numbers, to a state, if all states are numbers."""
+    """If all states are numbers, add the texts that are equal to a state as numbers."""
     values = [number(state) for state in states]
     if None in values or all(text in code_of for text in texts):
         return

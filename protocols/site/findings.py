@@ -1,6 +1,6 @@
-"""What a site finds in its columns: which are left out, which may mean something else.
+"""Findings about a site's columns: which are left out, and which may mean something else.
 
-Findings quote values of the data: they are for the site, and for whoever pools the data.
+Findings quote values of the data: they are for the site, or for the person who pools the data.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 from protocols.errors import DataError
 
-NAMES = "{names}"  # in a remedy: the columns that it is for
+NAMES = "{names}"  # in a remedy, stands for the columns
 
 
 class Finding(NamedTuple):
-    """What is found in a column.
+    """A finding about a column.
 
     Parameters
     ----------
     kind : str
-        A word or two that quote no value: for logs.
+        The finding in one or two words, without values, for logs.
     what : str
-        What is found, with values.
+        The finding, with values.
     remedy : str
         What to do about it; ``{names}`` stands for the columns. Empty if nothing can be done.
     """
@@ -34,7 +34,7 @@ class Finding(NamedTuple):
 
 
 class UnsuitableColumnError(DataError):
-    """A column that tells nothing as it is."""
+    """A column cannot be used as it is."""
 
     def __init__(self, finding: Finding, source: str, name: str, advice: Advice) -> None:
         self.finding = finding
@@ -43,10 +43,10 @@ class UnsuitableColumnError(DataError):
 
 @dataclass(frozen=True)
 class Advice:
-    """What findings advise, in the words of where the encoding is set.
+    """The remedies that findings advise: options of the command line, or settings of a file.
 
-    ``{names}`` stands for columns, ``{code}`` for a value, ``{count}`` for a number; the defaults
-    are the command line's.
+    ``{names}`` stands for columns, ``{code}`` for a value and ``{count}`` for a number. The
+    defaults are options of the command line.
     """
 
     exclude: str = "--exclude {names}"
@@ -61,17 +61,17 @@ class Advice:
     for_shell: bool = True
 
     def quoted(self, *texts: str) -> str:
-        """Return names or values as they are typed where the encoding is set."""
+        """Return names or values, quoted as the command line or the file needs them."""
         if self.for_shell:
             return shlex.quote(",".join(f'"{t}"' if "," in t else t for t in texts))
         return ", ".join('"' + t.replace("\\", "\\\\").replace('"', '\\"') + '"' for t in texts)
 
     def missing_code(self, text: str) -> str:
-        """Return how a value is named as missing."""
+        """Return the remedy that declares a value as missing."""
         return self.missing.replace("{code}", self.quoted(text))
 
     def states(self, count: int) -> str:
-        """Return how so many states are allowed."""
+        """Return the remedy that allows a number of states."""
         return self.more_states.replace("{count}", str(count))
 
     def of(self, template: str, names: Sequence[str]) -> str:
@@ -84,47 +84,48 @@ COMMAND_LINE = Advice()
 
 @dataclass(frozen=True)
 class Report:
-    """What was found in a site's columns.
+    """The findings about a site's columns.
 
     Parameters
     ----------
     source : str
         The file or site.
     columns : int
-        How many were looked at.
+        The number of columns that were read.
     left_out : mapping of str to Finding
-        Why columns are left out.
-    doubts : sequence of (str, Finding)
-        What else was found: the column, and what.
+        The columns that are left out, and why.
+    warnings : sequence of (str, Finding)
+        The other findings, each with its column.
+    advice : Advice
+        The remedies that the findings advise.
     empty_rows : int, default=0
-        How many rows at the end are empty in all columns, as spreadsheets write them.
+        The number of rows at the end that are empty in all columns, as spreadsheets write them.
     """
 
     source: str = ""
     columns: int = 0
     left_out: Mapping[str, Finding] = field(default_factory=dict)
-    doubts: Sequence[tuple[str, Finding]] = ()
+    warnings: Sequence[tuple[str, Finding]] = ()
     advice: Advice = COMMAND_LINE
     empty_rows: int = 0
 
     def message(self) -> str | None:
-        """Return all findings as one message of several lines, None if nothing was found."""
+        """Return all findings as one message of several lines; None without findings."""
         parts, lines = [], []
         if self.left_out:
             are = "is" if len(self.left_out) == 1 else "are"
             parts.append(f"{len(self.left_out)} of {_columns(self.columns)} {are} left out")
             lines += self._lines(list(self.left_out.items()), "left out: ")
-        if self.doubts:
-            doubted = len({name for name, _ in self.doubts})
-            parts.append(f"{_columns(doubted)} to check")
-            lines += self._lines(self.doubts, "")
+        if self.warnings:
+            parts.append(f"{_columns(len({name for name, _ in self.warnings}))} to check")
+            lines += self._lines(self.warnings, "")
         if self.empty_rows:
             some = "row is" if self.empty_rows == 1 else f"{self.empty_rows} rows are"
             parts.append(f"the last {some} empty in every column, and counted as records")
         return "\n".join([f"{self.source}: {', '.join(parts)}", *lines]) if parts else None
 
     def refusal(self) -> str:
-        """Return the error that a strict reader makes of the columns to be left out."""
+        """Return the error about the columns that cannot be used, for a strict reader."""
         names = list(self.left_out)
         remedy = self.advice.of(self.advice.exclude, names)
         head = f"{self.source}: {_columns(len(names))} cannot be used; leave out with {remedy}"
@@ -134,10 +135,10 @@ class Report:
         """Return why a column was left out."""
         return _sentence(self.left_out[name], [name], self.advice)
 
-    def _lines(self, found: Sequence[tuple[str, Finding]], before: str) -> list[str]:
-        """Return a line for each finding, with all columns that have it."""
+    def _lines(self, findings: Sequence[tuple[str, Finding]], before: str) -> list[str]:
+        """Return a line for each different finding, with all its columns."""
         columns: dict[Finding, list[str]] = {}
-        for name, finding in found:
+        for name, finding in findings:
             columns.setdefault(finding, []).append(name)
         return [
             f"  {', '.join(names)}: {before}{_sentence(finding, names, self.advice)}"

@@ -1,4 +1,4 @@
-"""What kind of file a path holds, by its first bytes: CSV is read, others are named."""
+"""Recognize the kind of a file by its first bytes: CSV is read, other kinds are refused by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def open_text(path: Path) -> TextIO:
     Raises
     ------
     DataError
-        If it is another kind of file: it names the kind, and how to make a CSV file of it.
+        If it is another kind of file; the message says how to make a CSV file of it.
     """
     binary = _open(path)
     try:
@@ -82,7 +82,7 @@ def _utf_16(path: Path, name: str = "UTF-16") -> str:
 
 
 def encoding_error(path: Path) -> DataError:
-    """Return the error about a file that is not in UTF-8: it names the first line at fault."""
+    """Return the error about a file that is not in UTF-8; it names the first such line."""
     with _open(path) as binary:
         for line, content in enumerate(binary, 1):
             try:

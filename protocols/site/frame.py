@@ -1,9 +1,9 @@
-"""Columns of text from pandas' data frames.
+"""Read columns of text from pandas' data frames.
 
-A categorical column declares its states: its categories, in their order. Values become text as in a
-CSV file that pandas writes, except that whole floating-point numbers lose their ``.0``: an integer
-column with a missing value is one of floating-point numbers in pandas. None, NaN and `pandas.NA`
-are missing.
+The categories of a categorical column are its declared states, in their order. Values become text
+as in a CSV file that pandas writes, except that whole floating-point numbers lose their ``.0``:
+pandas stores an integer column with a missing value as floating-point numbers. None, NaN and
+`pandas.NA` are missing values.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def columns_of(source: str, frame: DataFrame) -> FrameColumns:
     Raises
     ------
     DataError
-        If it has no columns or records, a column name that is not a text or a number or appears
-        twice, or a column of dates, times, complex numbers or values that cannot be hashed: it
-        names the source and the column.
+        If the frame has no columns or records, if a column name is not a text or a number or
+        appears twice, or if a column has dates, times, complex numbers or values that cannot be
+        hashed.
     """
     names = [_name(source, name) for name in frame.columns]
     if not names or not len(frame):
@@ -58,6 +58,13 @@ def columns_of(source: str, frame: DataFrame) -> FrameColumns:
 def text_column(source: str, name: str, column: Series) -> TextColumn:
     """Read one column.
 
+    Parameters
+    ----------
+    source, name : str
+        The data frame and the column, as errors name them.
+    column : Series
+        The column.
+
     Raises
     ------
     DataError
@@ -71,7 +78,7 @@ def text_column(source: str, name: str, column: Series) -> TextColumn:
         raise DataError(
             f"{source}: the column {name!r} has values that are not texts, numbers or truth values"
         ) from None
-    # As numpy's, floating-point numbers of 32 bits keep their few digits.
+    # As numpy objects, floating-point numbers of 32 bits are written with their few digits.
     distinct = np.asarray(values) if values.dtype.kind == "f" else values
     _check_kind(source, name, distinct)
     texts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What looks wrong in one column: dates, identifiers, codes for missing, spellings."""
+"""Signs of mistakes in one column: dates, identifiers, codes for missing values, spellings."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from statistics import median
 
-FEW_WORDS = 3  # that may stand among numbers or dates by mistake
-MOST_NUMBERS = 16  # more distinct numbers than these are binned
-NEAR_UNIQUE = 0.9  # share of the records with a value of their own, above which texts identify
-LEAST_REPEATED = 3  # records of a value that may be a code
+FEW_WORDS = 3  # different words that may be mistakes among numbers or dates
+MOST_NUMBERS = 16  # if a column has more distinct numbers, they are binned
+NEAR_UNIQUE = 0.9  # share of distinct values among known ones, above which they identify records
+LEAST_REPEATED = 3  # records of a number that may be a code
 
 _MISSING = re.compile(r"na|#?n/a|nan|<na>|null|\?|--?|\.\.?|missing|unknown", re.IGNORECASE)
-_NONE = re.compile(r"none|nil", re.IGNORECASE)  # as a state of text this is often meant
+_NONE = re.compile(r"none|nil", re.IGNORECASE)  # among texts this is often a state
 
 _TIME = r"(?:[T ]\s*\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?\s*(?:[AaPp]\.?[Mm]\.?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 _DATES = [
@@ -26,7 +26,13 @@ _DATES = [
 
 
 def is_date(text: str) -> bool:
-    """Whether a text is a date, maybe with a time: 2024-01-31, 31.1.2024, 1/31/24, 31/01/2024."""
+    """Whether a text is a date, with or without a time.
+
+    Examples
+    --------
+    >>> [is_date(text) for text in ("2024-01-31", "31.1.2024", "1/31/24 10:05", "31/31/2024")]
+    [True, True, True, False]
+    """
     for pattern in _DATES:
         match = pattern.fullmatch(text.strip())
         if match is not None:
@@ -36,7 +42,7 @@ def is_date(text: str) -> bool:
 
 
 def are_dates(texts: Collection[str]) -> bool:
-    """Whether more than 16 texts are dates, and at most a few others words."""
+    """Whether more than 16 texts are dates, and at most a few texts are other words."""
     texts = [text for text in texts if not says_missing(text, among_numbers=True)]
     dates = sum(map(is_date, texts))
     return dates > MOST_NUMBERS and len(texts) - dates <= FEW_WORDS
@@ -49,7 +55,7 @@ def says_missing(text: str, *, among_numbers: bool) -> bool:
 
 
 def spellings(counts: Mapping[str, int]) -> list[list[str]]:
-    """Return the texts that differ in case only, the most frequent first."""
+    """Return the groups of texts that differ only in case, the most frequent text of each first."""
     groups: dict[str, list[str]] = {}
     for text in counts:
         groups.setdefault(text.casefold(), []).append(text)
@@ -62,12 +68,13 @@ def identifies(values: Collection[Decimal], different: int, known: int, records:
     Parameters
     ----------
     values : collection of Decimal
-        The column's distinct values, if it is numeric; else empty.
+        The distinct values of a numeric column; otherwise empty.
     different : int
-        How many distinct values it has.
+        The number of distinct values.
     known : int
-        How many records have one.
+        The number of records that have a value.
     records : int
+        The number of records.
     """
     if any(value != value.to_integral_value() for value in values):
         return False
@@ -79,51 +86,56 @@ def identifies(values: Collection[Decimal], different: int, known: int, records:
 
 
 def codes_among(values: Sequence[Decimal], counts: Sequence[int]) -> list[int]:
-    """Return the places of numbers that are perhaps codes for missing: -1, -9, 999.
+    """Return the places of numbers that may be codes for missing values, such as -1, -9 or 999.
 
     A code is the smallest or the largest number, has several records, and lies apart: farther from
-    the others than they from each other; or it is the only negative number and is -1 or a row of
-    the same digit, 7, 8 or 9. Among few numbers it must be such a row, and lie more than three
-    times as far.
+    the other numbers than they lie from each other. The only negative number may also be a code if
+    it is -1 or repeats one of the digits 7, 8 and 9. Among few numbers, a code must repeat such a
+    digit and lie more than three times as far apart.
 
     Parameters
     ----------
     values : sequence of Decimal
-        Distinct, ascending.
+        The distinct values, ascending.
     counts : sequence of int
-        Records of each value.
+        The number of records of each value.
+
+    Examples
+    --------
+    >>> codes_among([*map(Decimal, range(20, 60)), Decimal(999)], [5] * 41)
+    [40]
     """
     first, last = 0, len(values) - 1
-    found: list[int] = []
+    codes: list[int] = []
     while last - first > 1:
         if _is_code(values, counts, last, range(first, last)):
-            found.append(last)
+            codes.append(last)
             last -= 1
         elif _is_code(values, counts, first, range(first + 1, last + 1)):
-            found.append(first)
+            codes.append(first)
             first += 1
         else:
             break
-    return sorted(found)
+    return sorted(codes)
 
 
 def _is_code(values: Sequence[Decimal], counts: Sequence[int], place: int, rest: range) -> bool:
     value, low, high = values[place], values[rest[0]], values[rest[-1]]
     if counts[place] < LEAST_REPEATED:
         return False
-    gap = max(value - high, low - value)
+    apart = max(value - high, low - value)
     digits = set(f"{abs(value):f}") if value == value.to_integral_value() else set()
-    row = len(digits) == 1 and digits <= {"7", "8", "9"}
+    repeats = len(digits) == 1 and digits <= {"7", "8", "9"}
     if len(rest) < MOST_NUMBERS:
-        return row and gap > 3 * (high - low)
+        return repeats and apart > 3 * (high - low)
     usual = counts[place] >= median(counts[p] for p in rest)
-    if value < 0 <= low and (row or value == -1) and usual:
+    if value < 0 <= low and (repeats or value == -1) and usual:
         return True
-    return value != 0 and gap >= high - low
+    return value != 0 and apart >= high - low
 
 
 def words_shown(words: Sequence[str], records: Mapping[str, tuple[int, int]]) -> str:
-    """Return words that stand among numbers, with their records and the first of these."""
+    """Return a list of words among numbers, each with its number of records and its first one."""
     shown = [
         f"{word!r} ({counted(records[word][0])}, first {records[word][1]})" for word in words[:3]
     ]
@@ -131,5 +143,5 @@ def words_shown(words: Sequence[str], records: Mapping[str, tuple[int, int]]) ->
 
 
 def counted(records: int) -> str:
-    """Return a number of records."""
+    """Return a number of records in words."""
     return f"{records} record{'' if records == 1 else 's'}"

@@ -1,7 +1,7 @@
-"""A site's ledger on disk: what was revealed is written, and durable, before the first byte leaves.
+"""A site's ledger on disk: an entry is durable before the first byte of what it notes is sent.
 
-One line of JSON for each fact and for each query's tables, with the time; lines are only added. A
-last line that a crash cut short was promised to nobody and is dropped.
+The file has one line of JSON for each fact and for each query's tables, with the time. Lines are
+only added. A last line that a crash cut short is dropped: what it notes was never sent.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from protocols.variables import Rows
 
 
 class LedgerFile(Ledger):
-    """A ledger that goes on where its file ends.
+    """A ledger that continues the entries of its file.
 
     Parameters
     ----------
     path : Path
-        Made if it is not there; its owner's alone.
+        The file, created if it does not exist; only its owner can read it.
 
     Raises
     ------
     ValueError
-        If the file is no ledger: it names the line.
+        If the file is not a valid ledger; the message names the line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,19 +42,25 @@ class LedgerFile(Ledger):
         self._file = os.fdopen(descriptor, "ab")
 
     def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:
-        """Note a fact, on disk each time that it is revealed."""
+        """Note a fact; the file gets an entry each time that the fact is revealed.
+
+        Parameters
+        ----------
+        what, about, to
+            As `Ledger.note`.
+        """
         self._write({"what": what, "about": about, "to": list(to)})
         super().note(what, about, to)
 
     def open(self, tables: Iterable[OpenedTable]) -> None:
-        """Note the tables of a query, on disk."""
+        """Note the tables of a query, on disk too."""
         added = list(tables)
         if added:
             self._write({"tables": [_as_json(table) for table in added]})
         super().open(added)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def _write(self, entry: Mapping[str, Any]) -> None:
@@ -72,7 +78,7 @@ class LedgerFile(Ledger):
             try:
                 self._take(json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
-                reason = f"{path}, line {number}: no entry of a ledger ({error})"
+                reason = f"{path}, line {number}: not a valid entry of a ledger ({error})"
                 raise ValueError(reason) from None
         if whole < len(content):
             os.truncate(path, whole)
@@ -97,5 +103,5 @@ def _table(entry: Mapping[str, Any]) -> OpenedTable:
 def _numbers(values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
         if value is not None and type(value) is not int:
-            raise ValueError(f"{value!r} is no number of a choice of records")
+            raise ValueError(f"rows must be whole numbers, got {value!r}")
         yield value

@@ -1,9 +1,9 @@
-"""What a site remembers across sessions: what it has committed, record sets it has answered for.
+"""What a site remembers across sessions: committed columns, and answered record sets.
 
-Tables over record sets that differ by one person, or whose sums and differences do, would open that
-person's whole row; those of one study before and after a column has changed would be of two data
-sets. A site that remembers refuses both. Digests are under a local key and never leave the site: a
-plain digest of a rare column is guessed.
+Tables over two record sets, or sums and differences of several, that differ by one person reveal
+this person's whole row. Tables of one study from before and after a change of a column belong to
+different data. A site that remembers refuses both. Digests are made with a local key and never
+leave the site, because a plain digest of a rare column can be guessed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from protocols.errors import DataError
 from protocols.site.data import SiteData
 from protocols.site.whole_file import WholeFile
 
-MOST_STUDIES = 1000  # that can be gone on with
+MOST_STUDIES = 1000  # that can be resumed
 
 Digests: TypeAlias = NDArray[np.unsignedinteger]
 T = TypeVar("T")
@@ -34,19 +34,19 @@ T = TypeVar("T")
 
 @dataclass
 class SiteMemory:
-    """A site's memory, in a file if one is named.
+    """A site's memory, kept in a file or only in this process.
 
     Parameters
     ----------
     path : Path, optional
-        Written anew, whole, before each promise that it records.
+        The file, which is replaced as a whole before each action that it records.
     randomness : Randomness, optional
-        Draws the local key and the parts of the studies' seeds.
+        The source of the local key and of the site's parts of the studies' seeds.
 
     Raises
     ------
     ValueError
-        If the file is not a site's memory, another process uses it, or others may write to its
+        If the file is not a site's memory, another process uses it, or other users may write to its
         folder.
     """
 
@@ -58,32 +58,26 @@ class SiteMemory:
         self._committed: dict[str, dict[str, str]] = {}  # study -> column -> digest
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
-        self._failed: dict[str, int] = {}  # site -> comparisons that did not end in equal lists
+        self._failed: dict[str, int] = {}  # site -> comparisons that did not find equal lists
         self.last_sum = -1  # the number of the last sum that it took part in
         self.spent = 0.0, 0.0  # eps and delta of all sums so far
         self.scored = 0  # records whose scores were sent
-        self._sets: list[str] = []  # digests of the record sets answered for
-        self._records: Digests = np.zeros(0, np.uint32)  # all records in them, ascending
-        self._atoms = np.zeros(0, np.uint32)  # of each, which of the sets it is in: a number
+        self._sets: list[str] = []  # digests of the answered record sets
+        self._records: Digests = np.zeros(0, np.uint32)  # all records in these sets, ascending
+        self._atoms = np.zeros(0, np.uint32)  # of each record, the number of its atom
         self._unsaved = False
         self._file = None if self.path is None else WholeFile(self.path)
         if self.path is not None and self.path.exists():
             try:
                 self._load(self.path)
-            except Exception as error:  # whatever a damaged file does to its readers
+            except Exception as error:  # a damaged file can raise any error
                 self.close()
-                raise ValueError(f"{self.path} is no memory of a site: {error}") from None
+                raise ValueError(f"{self.path} is not a valid memory of a site: {error}") from None
 
     # ---- commitments -----------------------------------------------------------------------------
 
     def commit(self, study: bytes, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> None:
-        """Remember columns before they are committed in a study.
-
-        Raises
-        ------
-        DataError
-            As `check`.
-        """
+        """Remember columns before they are committed in a study; refuse them as `check` does."""
         self.check(study, codes)
         known = _latest(self._committed, study, {})
         new = {n: self._digest(n, column) for n, column in codes.items() if n not in known}
@@ -96,7 +90,7 @@ class SiteMemory:
         Raises
         ------
         DataError
-            Tables of one study would be counted from two versions of a column.
+            If a column has changed: a study's tables would count two versions of it.
         """
         known = self._committed.get(study.hex(), {})
         for name in known.keys() & codes.keys():
@@ -107,7 +101,7 @@ class SiteMemory:
                 )
 
     def changed(self, codes: Mapping[str, NDArray[np.unsignedinteger]]) -> list[str]:
-        """Return the columns that are not what the latest study with them was given."""
+        """Return the columns that have changed since the latest study that used them."""
         latest: dict[str, str] = {}
         for known in self._committed.values():
             latest |= known
@@ -118,7 +112,7 @@ class SiteMemory:
         ]
 
     def seed(self, study: bytes) -> bytes:
-        """Return this site's part of a study's common seed: drawn once."""
+        """Return this site's part of a study's common seed, which is drawn once."""
         new = study.hex() not in self._seeds
         seed = _latest(self._seeds, study, self.randomness.bytes(KEY_BYTES).hex() if new else "")
         self._keep(new)
@@ -132,16 +126,16 @@ class SiteMemory:
     # ---- comparisons -----------------------------------------------------------------------------
 
     def failed_meets(self, peer: Party) -> int:
-        """Return how many comparisons with a site there were since the last of equal lists."""
+        """Return the number of comparisons with a site since the lists were last equal."""
         return self._failed.get(peer, 0)
 
     def meet(self, peers: Collection[Party]) -> None:
-        """Remember comparisons whose outcome peers are about to learn."""
+        """Remember comparisons before the peers learn the outcome."""
         self._failed |= {peer: self.failed_meets(peer) + 1 for peer in peers}
         self._keep(bool(peers))
 
     def met(self, peers: Collection[Party]) -> None:
-        """Forget the comparisons with sites that hold the same list: they need not guess it."""
+        """Forget the comparisons with sites that hold the same list: they did not guess it."""
         known = self._failed.keys() & set(peers)
         for peer in known:
             del self._failed[peer]
@@ -150,38 +144,45 @@ class SiteMemory:
     # ---- sums and scores ---------------------------------------------------------------------
 
     def sum(self, number: int, eps: float, delta: float) -> None:
-        """Remember a sum, and what it costs, before its first byte leaves.
+        """Remember a sum and its cost before the first byte is sent.
+
+        Parameters
+        ----------
+        number : int
+            The number of the sum.
+        eps, delta : float
+            The cost of the sum.
 
         Raises
         ------
         ValueError
-            If a sum of this number, or of a higher one, was taken part in before.
+            If the site has taken part in a sum of this number or of a higher one.
         """
         if number <= self.last_sum:
-            raise ValueError(f"sum number {number} does not come after {self.last_sum}")
+            raise ValueError(f"the number of a sum must be above {self.last_sum}, got {number}")
         self.last_sum = number
         self.spent = self.spent[0] + eps, self.spent[1] + delta
         self._keep(True)
 
     def publish(self, eps: float) -> None:
-        """Remember what tables that are published cost, before they leave."""
+        """Remember the cost of published tables before they are sent."""
         self.spent = self.spent[0] + eps, self.spent[1]
         self._keep(True)
 
     def score(self, records: int) -> None:
-        """Remember how many records were scored, before their scores leave."""
+        """Remember the number of scored records before their scores are sent."""
         self.scored += records
         self._keep(True)
 
     # ---- record sets -------------------------------------------------------------------------
 
     def digests(self, data: SiteData) -> Digests:
-        """Return what tells each record apart: a keyed digest of its identifier, or its place.
+        """Return a keyed digest of each record's identifier, or the places of the records.
 
         Raises
         ------
         ValueError
-            If the records have no identifiers and are not those of an earlier session.
+            If the records have no identifiers and differ from those of an earlier session.
         """
         if data.ids is not None:
             texts = [self._text_digest(text) for text in data.ids.texts]
@@ -189,8 +190,8 @@ class SiteMemory:
         for name, digest in self._frame_of(data).items():
             if not hmac.compare_digest(self._frame.get(name, digest), digest):
                 raise ValueError(
-                    f"the column {name!r} has changed since records of it were answered for, and "
-                    "they have no identifiers by which to tell them apart"
+                    f"the column {name!r} has changed since the site answered for its records, and "
+                    "the records have no identifiers that distinguish them"
                 )
         return np.arange(data.records, dtype=np.uint32)
 
@@ -205,24 +206,24 @@ class SiteMemory:
         return int.from_bytes(digest, "little")
 
     def count_sets(self) -> int:
-        """Return the number of record sets that were answered for, in all studies."""
+        """Return the number of answered record sets, in all studies."""
         return len(self._sets)
 
     def knows(self, records: Digests) -> bool:
-        """Whether a record set was answered for."""
+        """Whether the site has answered for a record set."""
         return _set_digest(_distinct(records)) in self._sets
 
     def smallest_atom(self, records: Digests) -> int:
-        """Return in how many records a set, and the earlier ones, would single some out.
+        """Return the size of the smallest atom of a record set and the earlier sets.
 
-        Sums and differences of tables over several sets are sums over their atoms: the records
-        that are in the same of the sets. The smallest of these is what can be opened of them.
+        Records that are in the same sets form an atom. Sums and differences of tables over several
+        sets are sums over atoms, and therefore reveal no fewer records than the smallest atom has.
         """
         _, atoms = self._refined(_distinct(records))
         return int(np.bincount(atoms).min()) if len(atoms) else 0
 
     def answer(self, data: SiteData, records: Digests) -> None:
-        """Remember a set of the records of `data` before it is answered for."""
+        """Remember a set of the records of `data` before the site answers for it."""
         chosen = _distinct(records)
         digest, frame = _set_digest(chosen), self._frame | self._frame_of(data)
         new = digest not in self._sets or frame != self._frame
@@ -233,7 +234,7 @@ class SiteMemory:
         self._keep(new)
 
     def _refined(self, chosen: Digests) -> tuple[Digests, NDArray[np.uint32]]:
-        """Return all records answered for, and their atoms, if a set were added."""
+        """Return the records of all answered sets and one more set, and the atom of each record."""
         if not len(self._records):
             return chosen, np.zeros(len(chosen), np.uint32)
         records: Digests = np.union1d(self._records, chosen)
@@ -246,14 +247,14 @@ class SiteMemory:
     # ---- the file ----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let another process use the file."""
+        """Unlock the file for other processes."""
         if self._file is not None:
             self._file.close()
             self._unsaved = False
         self._file = None
 
     def _keep(self, new: bool) -> None:
-        """Write the file if there is something new, or something that could not be written."""
+        """Write the file if there is something new, or if the last change was not written."""
         self._unsaved = self._unsaved or new
         if self._file is not None and self._unsaved:
             self._save(self._file)
@@ -287,31 +288,31 @@ class SiteMemory:
         self.last_sum, self.spent = int(last), (float(eps), float(delta))
         arrays = self._records, self._atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
-            raise ValueError("a key or arrays of other sizes")
+            raise ValueError("its key or an array has a wrong size")
         if len(self._records) != len(self._atoms):
-            raise ValueError("records without their atoms")
+            raise ValueError("the numbers of records and of their atoms differ")
 
 
-def _strings(found: Mapping[str, object]) -> dict[str, str]:
-    """Return a mapping of digests, or raise: a damaged file can have anything there."""
-    if not all(isinstance(text, str) for text in found.values()):
-        raise ValueError("a digest that is none")
-    return {name: str(text) for name, text in found.items()}
+def _strings(digests: Mapping[str, object]) -> dict[str, str]:
+    """Return a mapping of digests, or refuse it: a damaged file can have any values there."""
+    if not all(isinstance(text, str) for text in digests.values()):
+        raise ValueError("a digest is not a text")
+    return {name: str(text) for name, text in digests.items()}
 
 
 def _latest(studies: dict[str, T], study: bytes, new: T) -> T:
-    """Return what is kept of a study, or the new; keep the latest studies alone.
+    """Return the value that is kept for a study, or `new`, and forget the oldest study.
 
-    One that was forgotten begins anew: with another part of its seed, and so with another mark.
+    A forgotten study begins again with another part of its seed, and therefore with another mark.
     """
-    found = studies[study.hex()] = studies.pop(study.hex(), new)
+    kept = studies[study.hex()] = studies.pop(study.hex(), new)
     if len(studies) > MOST_STUDIES:
         del studies[next(iter(studies))]
-    return found
+    return kept
 
 
 def _distinct(records: Digests) -> Digests:
-    """Return digests ascending, each once: a person who has two records is one."""
+    """Return digests ascending, each once: a person with two records counts once."""
     ascending = np.sort(records)
     new = np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]
     return np.asarray(ascending[new])

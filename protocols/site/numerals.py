@@ -1,4 +1,4 @@
-"""Numbers in text: plain, with a unit, with decimal commas or with thousands separators."""
+"""Read numbers from text: plain, with a unit, with decimal commas or thousands separators."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from decimal import Decimal
 from itertools import combinations
 from typing import NamedTuple
 
-MOST_DIGITS = 300  # of a number; longer ones are text
-_UNITS = re.compile(  # several of these in a column are several units; other texts may be codes
+MOST_DIGITS = 300  # of a number; a longer one is text
+_UNITS = re.compile(  # if a column has several of these, its units differ; other texts may be codes
     r"[kmu\u00b5]?g|lbs?|oz|[mu]?mol/l|m?g/dl|[dm]?l|[mck]?m|in|ft|mmhg|bpm|\u00b0?[cf]"
     r"|m?s|min|h|hrs?|d|days?|weeks?|months?|yr?s?|years?|[$\u20ac\u00a3]|eur|usd"
 )
-_GAPS = " '\u2019\u00a0\u202f"  # that separate thousands, beside the comma
+_SPACES = " '\u2019\u00a0\u202f"  # that separate thousands, beside the comma
 _PLAIN = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_THOUSANDS = re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[,{_GAPS}]\d{{3}})+(?:\.\d+)?", re.ASCII)
+_THOUSANDS = re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[,{_SPACES}]\d{{3}})+(?:\.\d+)?", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+", re.ASCII)
 _LONG = re.compile(r"[+-]?\d{4}", re.ASCII)
 _PARTS = re.compile(  # a currency, a number, a unit
-    rf"(?P<before>[$\u20ac\u00a3]?)\s*(?P<number>[+-]?\d(?:[\d.,{_GAPS}]*\d)?)\s*"
+    rf"(?P<before>[$\u20ac\u00a3]?)\s*(?P<number>[+-]?\d(?:[\d.,{_SPACES}]*\d)?)\s*"
     r"(?P<after>(?:[^\W\d_]|[%\u00b0$\u20ac\u00a3])[^,;:]{0,14})?"
 )
 
 
 class Numerals(NamedTuple):
-    """What texts are as numbers.
+    """Texts read as numbers.
 
     Parameters
     ----------
     values : mapping of str to Decimal
-        Of the texts that are numbers.
+        The values of the texts that are numbers.
     words : tuple of str
         The other texts.
     notes : tuple of str
-        What was read as a number that is not written plainly.
+        Messages about numbers that are not written in plain digits.
     fault : str
-        Why the numbers cannot be read, though they seem to be some; empty if they can.
+        Why texts that look like numbers cannot be read; empty if they can.
     sure : bool
         Whether the separators have one meaning only.
     """
@@ -50,7 +50,7 @@ class Numerals(NamedTuple):
 
 
 def number(text: str) -> Decimal | None:
-    """Return the number that a text is in plain digits, None if it is not one."""
+    """Return the number in plain digits that a text is; None if it is not one."""
     stripped = text.strip()
     if _PLAIN.fullmatch(stripped) is None:
         return None
@@ -61,13 +61,18 @@ def number(text: str) -> Decimal | None:
 
 def read_plain(texts: Collection[str]) -> Numerals:
     """Read texts as plain numbers."""
-    found = {text: number(text) for text in texts}
-    values = {text: value for text, value in found.items() if value is not None}
+    values = {text: value for text in texts if (value := number(text)) is not None}
     return Numerals(values, tuple(text for text in texts if text not in values))
 
 
 def read_numbers(texts: Collection[str]) -> Numerals:
-    """Read texts as numbers in one unit and one notation, which the texts themselves show."""
+    """Read texts as numbers in one unit and one notation, which the texts themselves show.
+
+    Examples
+    --------
+    >>> read_numbers(["1.234,5 kg", "70 kg"]).values
+    {'1.234,5 kg': Decimal('1234.5'), '70 kg': Decimal('70')}
+    """
     plain = read_plain(texts)
     parts = {text: _PARTS.fullmatch(text.strip()) for text in plain.words}
     numbers = {text: match["number"] for text, match in parts.items() if match is not None}
@@ -91,10 +96,10 @@ def read_numbers(texts: Collection[str]) -> Numerals:
 
 
 def read_each(texts: Collection[str]) -> Mapping[str, Decimal]:
-    """Read each text by itself, so that an odd one leaves the others their numbers.
+    """Read each text by itself, so that an odd text does not affect the others.
 
-    The others only decide what a text cannot say of itself: "1,234" is a number where they show its
-    separator, and a number with a unit is one where most have this unit.
+    The other texts only decide what is ambiguous: "1,234" is a number if they show its separator,
+    and a number with a unit is one if most texts have this unit.
     """
     plain = read_plain(texts)
     alone = {text: read_numbers([text]) for text in plain.words}
@@ -116,13 +121,13 @@ def _known(alone: Numerals, shown: Mapping[str, Decimal], text: str) -> Decimal 
 
 
 def _unit(text: str) -> str:
-    """Return the currency or unit of a number, empty if it has none."""
+    """Return the currency or unit of a number; empty if the text has neither."""
     match = None if number(text) is not None else _PARTS.fullmatch(text.strip())
     return "" if match is None else match["before"] or (match["after"] or "").strip()
 
 
 def _is_written(text: str, body: str) -> bool:
-    """Whether a text, without currency and unit, is a number; not 1e400, which is too large."""
+    """Whether a text without currency and unit is a number; 1e400 is too large to be one."""
     too_large = _PLAIN.fullmatch(text.strip()) is not None
     return not too_large and any(
         kind.fullmatch(body) for kind in (_PLAIN, _THOUSANDS, _DECIMAL_COMMA)
@@ -130,7 +135,7 @@ def _is_written(text: str, body: str) -> bool:
 
 
 def _notation(bodies: Sequence[str]) -> str | None:
-    """Return the one notation that all numbers are in, None if there are several."""
+    """Return the notation of all numbers; None if their notations differ."""
     odd = [body for body in bodies if _PLAIN.fullmatch(body) is None]
     usual = [body for body in bodies if _PLAIN.fullmatch(body) is not None]
     if not odd:
@@ -146,7 +151,7 @@ def _notation(bodies: Sequence[str]) -> str | None:
 def _in_plain_digits(body: str, notation: str) -> str:
     if notation == "decimals":
         return body.replace(".", "").replace(",", ".")
-    return body if notation == "plain" else re.sub(rf"[,{_GAPS}]", "", body)
+    return body if notation == "plain" else re.sub(rf"[,{_SPACES}]", "", body)
 
 
 def _notes(
@@ -158,7 +163,7 @@ def _notes(
     unit = next((unit for unit in units.values() if unit), None)
     if unit is not None:
         bare = len(bodies) - sum(map(bool, units.values()))
-        also = f"; {bare} have none and are read in the same" if bare else ""
+        also = f"; {bare} without a unit are read in the same unit" if bare else ""
         yield f"numbers with the unit {unit!r} are read without it{also}"
     odd = next((text for text in bodies if _PLAIN.fullmatch(bodies[text]) is None), None)
     if odd is not None:
@@ -174,7 +179,7 @@ def _differing(bodies: Mapping[str, str]) -> str:
     """Return two numbers whose notations differ."""
     odd = [body for body in bodies.values() if _PLAIN.fullmatch(body) is None]
     usual = [body for body in bodies.values() if _PLAIN.fullmatch(body) is not None]
-    kinds = (  # some two of these differ; to compare all numbers with each other takes too long
+    kinds = (  # two of these differ; comparing all numbers with each other takes too long
         odd,
         (body for body in odd if _THOUSANDS.fullmatch(body) is None),
         (body for body in odd if _DECIMAL_COMMA.fullmatch(body) is None),

@@ -1,4 +1,4 @@
-"""The states of one column: declared, cut at declared edges, or found."""
+"""The states of one column: declared, cut at declared edges, or found in the column."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from protocols.site.text import TextColumn
 if TYPE_CHECKING:
     from protocols.site.encoding import Encoding
 
-FEW_KNOWN = 0.05  # share of records with a value, below which a column is doubted
-SHOWN = 3  # of the findings of one kind in a column
+FEW_KNOWN = 0.05  # share of records with a value, below which a column gets a warning
+SHOWN = 3  # groups of spellings that a finding quotes
 
 
 class States(NamedTuple):
-    """States, and the code of each text that is not missing."""
+    """States, and the code of each text that is not a missing value."""
 
     states: tuple[str, ...]
     code_of: Mapping[str, int]
@@ -32,7 +32,7 @@ class States(NamedTuple):
 
 
 class StateFinder:
-    """A column that is to be encoded, and how: the records of each text that is not missing."""
+    """A column and its encoding; `counts` has the number of records of each known text."""
 
     def __init__(self, source: str, name: str, column: TextColumn, encoding: Encoding) -> None:
         self.source, self.name, self.column, self.encoding = source, name, column, encoding
@@ -44,15 +44,21 @@ class StateFinder:
         }
         self.known = sum(self.counts.values())
 
-    # ---- what cannot be encoded ------------------------------------------------------------------
+    # ---- values and columns that cannot be encoded -----------------------------------------------
 
     def unsuitable(self, kind: str, what: str, remedy: str = "") -> UnsuitableColumnError:
-        """Return the error about a column that tells nothing."""
-        found = Finding(kind, what, remedy)
-        return UnsuitableColumnError(found, self.source, self.name, self.encoding.advice)
+        """Return the error about a column that cannot be used as it is.
+
+        Parameters
+        ----------
+        kind, what, remedy : str
+            As `Finding`.
+        """
+        finding = Finding(kind, what, remedy)
+        return UnsuitableColumnError(finding, self.source, self.name, self.encoding.advice)
 
     def not_one_of(self, text: str, states: Sequence[str]) -> DataError:
-        """Return the error about a value that is none of the states: it names its first record."""
+        """Return the error about a value that is not one of the states."""
         count, first = self._records(text)
         remedy = self.encoding.advice.missing_code(text)
         return DataError(
@@ -61,41 +67,41 @@ class StateFinder:
         )
 
     def everywhere(self) -> str:
-        """Say in which records there is a value."""
+        """Return a text that says how many records have a value."""
         records = len(self.column)
         return f"in all {records} records" + (
-            "" if self.known == records else f" but {records - self.known}, which have none"
+            "" if self.known == records else f" except {records - self.known} without a value"
         )
 
     def _as_states(self) -> str:
-        """Return how the column's texts are kept as states."""
+        """Return the remedy that keeps the column's texts as states."""
         advice = self.encoding.advice
         many = len(self.counts) > self.encoding.max_states
         return advice.categorical + (f" {advice.states(len(self.counts))}" if many else "")
 
     def few_known(self) -> Iterator[Finding]:
-        """Find a column that hardly has a value."""
+        """Find that few records have a value."""
         if self.known < FEW_KNOWN * len(self.column):
             yield Finding(
                 "few values",
-                f"a value in {self.known / len(self.column):.1%} of the records only, on which its "
-                "edges and CPTs rest",
+                f"only {self.known / len(self.column):.1%} of the records have a value; its edges "
+                "and CPTs depend on these records",
                 f"{self.encoding.advice.exclude} leaves it out",
             )
 
     def _records(self, text: str) -> tuple[int, int]:
-        """Return how many records have a text, and the first of them, from 1 on."""
+        """Return the number of records that have a text, and the first of them, from 1 on."""
         places = np.flatnonzero(self.column.places == self.column.texts.index(text))
         return len(places), int(places[0]) + 1
 
-    # ---- what is declared ------------------------------------------------------------------------
+    # ---- declared states -------------------------------------------------------------------------
 
     def declared(self, states: tuple[str, ...]) -> States:
         """Give each text its declared state."""
         code_of = {state: code for code, state in enumerate(states)}
         if len(code_of) < len(states):
             raise DataError(
-                f"{self.source}: the column {self.name!r} has a declared state twice: "
+                f"{self.source}: the column {self.name!r}: a declared state appears twice: "
                 f"{', '.join(states)}"
             )
         if self.name in self.encoding.ignore_case:
@@ -124,7 +130,7 @@ class StateFinder:
         findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
         return States(bin_names(bins), code_of, (*findings, *self._about_edges(numbers, edges)))
 
-    # ---- what is found ---------------------------------------------------------------------------
+    # ---- states found in the column --------------------------------------------------------------
 
     def found(self) -> States:
         """Find the states in the column."""
@@ -142,10 +148,10 @@ class StateFinder:
         return self._by_number(numbers.values)._replace(findings=findings)
 
     def _numbers(self) -> Numerals | None:
-        """Return the column's numbers, None if it is text.
+        """Return the column's numbers; None if the column is text.
 
-        Words that say missing may stand among any numbers; a few others, among many numbers, make
-        the column unsuitable: as states they would turn each number into one.
+        Words for missing values may appear among any numbers. A few other words among many numbers
+        make the column unsuitable, because each number would become a state too.
         """
         numbers = read_numbers(self.counts)
         if numbers.fault and len(self.counts) - len(numbers.words) > MOST_NUMBERS:
@@ -203,7 +209,7 @@ class StateFinder:
         return States(states, code_of, findings)
 
     def _by_number(self, values: Mapping[str, Decimal]) -> States:
-        """Give each number a state, named by its first text: ``1`` and ``1.0`` are one."""
+        """Give each number a state, named by its first text: ``1`` and ``1.0`` are one state."""
         first: dict[Decimal, str] = {}
         for text, value in values.items():
             first.setdefault(value, text)
@@ -226,14 +232,14 @@ class StateFinder:
         return States(bin_names(bins), code_of, findings)
 
     def _sorted(self, numbers: Numerals) -> tuple[list[Decimal], list[int]]:
-        """Return the distinct numbers, ascending, and the records of each."""
+        """Return the distinct numbers, ascending, and the number of records of each."""
         records: dict[Decimal, int] = {}
         for text, value in numbers.values.items():
             records[value] = records.get(value, 0) + self.counts[text]
         values = sorted(records)
         return values, [records[value] for value in values]
 
-    # ---- what may mean something else ------------------------------------------------------------
+    # ---- texts that may mean something else ------------------------------------------------------
 
     def _about_numbers(self, numbers: Numerals) -> Iterator[Finding]:
         advice = self.encoding.advice
@@ -260,7 +266,7 @@ class StateFinder:
             )
 
     def _about_edges(self, numbers: Numerals, edges: Sequence[Decimal]) -> Iterator[Finding]:
-        """Find declared edges that all records are on one side of."""
+        """Find that all records lie on one side of the declared edges."""
         values, _ = self._sorted(numbers)
         empty = ""
         if values and values[-1] <= edges[0]:

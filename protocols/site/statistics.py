@@ -1,14 +1,15 @@
-"""Additive statistics of a site's own records: what is summed over sites of different people.
+"""Additive statistics of a site's records, which are summed over sites that hold other records.
 
-A statistic of all records is the sum of the sites'. Counts are integers by themselves; numbers are
-measured on a grid between bounds that are declared beforehand, so that their sums are integers too,
-and one record changes them by no more than is known.
+A statistic of all records is the sum of the statistics of the sites. Counts are integers; numbers
+are measured on a grid between declared bounds, so that their sums are integers too, and the effect
+of one record on a sum is bounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import inf, prod
 from typing import NamedTuple, TypeAlias
 
@@ -27,8 +28,9 @@ class Numeric(NamedTuple):
     Parameters
     ----------
     name : str
+        The name of the column.
     low, high : float
-        Declared bounds, whatever the data: numbers beyond are taken for the bound.
+        The declared bounds; a number beyond a bound counts as the bound.
     """
 
     name: str
@@ -50,18 +52,18 @@ class Numeric(NamedTuple):
 
     @property
     def step(self) -> float:
-        """The distance of two places of the grid, in the column's unit."""
+        """The distance between two places of the grid, in the column's unit."""
         return (self.high - self.low) / (1 << GRID_BITS)
 
 
 class Counts(NamedTuple):
-    """The tables of families, over the records that are complete in each."""
+    """The tables of families, each over the records that are complete in the family."""
 
     families: tuple[Family, ...]
 
 
 class Moments(NamedTuple):
-    """n, sum and sum of squares of numbers, on their grids, within each state of `by`."""
+    """The count, sum and sum of squares of numbers on their grids, in each state of `by`."""
 
     columns: tuple[str, ...]
     by: str
@@ -72,23 +74,23 @@ Statistic: TypeAlias = Counts | Moments
 
 @dataclass(frozen=True)
 class LocalData:
-    """The records of one party: rows of a table that others hold more rows of.
+    """The records of one party; other parties hold other records with the same columns.
 
     Parameters
     ----------
     variables : mapping of str to Variable
-        The same at all parties, states declared and not found.
+        The variables with declared states, the same at all parties.
     codes : mapping of str to ndarray of shape (n,), dtype int
-        ``len(states)`` where the value is missing.
+        The codes of each variable; ``len(states)`` where the value is missing.
     numerics : mapping of str to Numeric
+        The columns of numbers, by name.
     numbers : mapping of str to ndarray of shape (n,), dtype float64
-        NaN where missing.
+        The numbers of each such column; NaN where the number is missing.
 
     Raises
     ------
     DataError
-        If columns are lacking, of different lengths, a code is none of its variable's, or the
-        bounds of a column of numbers are none.
+        If columns are missing, lengths differ, or codes, numbers or bounds are out of range.
     """
 
     variables: Mapping[str, Variable]
@@ -98,18 +100,19 @@ class LocalData:
 
     def __post_init__(self) -> None:
         if set(self.variables) != set(self.codes) or set(self.numerics) != set(self.numbers):
-            raise DataError("a column of each variable is wanted, and no other")
+            raise DataError("the data must have one column per variable, and no other columns")
         if len({len(column) for column in (*self.codes.values(), *self.numbers.values())}) != 1:
-            raise DataError("columns of equal length are wanted, one at least")
+            raise DataError("the data must have at least one column, all of the same length")
         for name, column in self.codes.items():
             states = len(self.variables[name].states)
             if len(column) and not 0 <= column.min() <= column.max() <= states:
-                raise DataError(f"{name}: a code beyond its {states} states")
+                raise DataError(f"{name}: codes must be between 0 and {states}")
         for name, numeric in self.numerics.items():
-            if not -inf < numeric.low < numeric.high < inf:
-                raise DataError(f"{name}: bounds {numeric.low} to {numeric.high} are none")
+            low, high = numeric.low, numeric.high
+            if not -inf < low < high < inf:
+                raise DataError(f"{name}: bounds must be finite and ascend, got {low} to {high}")
             if np.isinf(self.numbers[name]).any():
-                raise DataError(f"{name}: an infinite number")
+                raise DataError(f"{name}: numbers must be finite")
 
     @property
     def records(self) -> int:
@@ -124,7 +127,7 @@ class LocalData:
 
 
 def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tuple[int, ...]]:
-    """Return the shape of each array of a statistic: of each family, or of each column (3, states).
+    """Return the shape of each array of a statistic: a family's, or (3, states) for a column.
 
     Raises
     ------
@@ -138,7 +141,7 @@ def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tupl
     )
     unknown = [name for name in named if name not in variables]
     if unknown:
-        raise DataError(f"no variable {unknown[0]!r}")
+        raise DataError(f"variable not found: {unknown[0]!r}")
     if isinstance(statistic, Moments):
         return [(3, len(variables[statistic.by].states)) for _ in statistic.columns]
     return [
@@ -148,7 +151,7 @@ def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tupl
 
 
 def measure(statistics: Sequence[Statistic], data: LocalData) -> NDArray[np.int64]:
-    """Return the statistics of a party's records, one after the other, flat.
+    """Return the statistics of a party's records as one flat array.
 
     Returns
     -------
@@ -164,7 +167,7 @@ def measure(statistics: Sequence[Statistic], data: LocalData) -> NDArray[np.int6
 
 
 def length(statistics: Sequence[Statistic], variables: Mapping[str, Variable]) -> int:
-    """Return how many integers the statistics are."""
+    """Return the number of integers in the statistics."""
     return sum(prod(shape) for s in statistics for shape in shapes(s, variables))
 
 
@@ -173,22 +176,29 @@ def apart(
 ) -> list[list[NDArray[np.int64]]]:
     """Return the arrays of each statistic from their flat values: the inverse of `measure`.
 
+    Parameters
+    ----------
+    statistics : sequence of Statistic
+        The statistics.
+    variables : mapping of str to Variable
+        The variables of the statistics.
+    values : ndarray of shape (length(statistics),), dtype int64
+        The flat values.
+
     Raises
     ------
     ValueError
         If there are too few or too many values.
     """
-    wanted = length(statistics, variables)
-    if values.shape != (wanted,):
-        raise ValueError(f"values of shape {values.shape}, {(wanted,)} is wanted")
-    found: list[list[NDArray[np.int64]]] = []
-    at = 0
-    for statistic in statistics:
-        found.append([])
-        for shape in shapes(statistic, variables):
-            found[-1].append(values[at : at + prod(shape)].reshape(shape))
-            at += prod(shape)
-    return found
+    expected = length(statistics, variables)
+    if values.shape != (expected,):
+        raise ValueError(f"the values must have the shape {(expected,)}, got {values.shape}")
+    ends = accumulate(prod(shape) for s in statistics for shape in shapes(s, variables))
+    arrays = iter(np.split(values, [*ends]))
+    return [
+        [next(arrays).reshape(shape) for shape in shapes(statistic, variables)]
+        for statistic in statistics
+    ]
 
 
 def _arrays(statistic: Statistic, data: LocalData) -> list[NDArray[np.int64]]:
@@ -207,12 +217,12 @@ def _table(data: LocalData, family: Family, shape: tuple[int, ...]) -> NDArray[n
 
 def _moments(data: LocalData, name: str, by: str) -> NDArray[np.int64]:
     if name not in data.numerics:
-        raise DataError(f"no column of numbers {name!r}")
+        raise DataError(f"column of numbers not found: {name!r}")
     states = shapes(Moments((name,), by), data.variables)[0][1]
     places = data.numerics[name].grid(data.numbers[name])
     known = (places >= 0) & (data.codes[by] < states)
     group, numbers = data.codes[by][known].astype(np.int64), places[known]
-    found = np.zeros((3, states), np.int64)
+    moments = np.zeros((3, states), np.int64)
     for power in range(3):
-        np.add.at(found[power], group, numbers**power)
-    return found
+        np.add.at(moments[power], group, numbers**power)
+    return moments

@@ -1,4 +1,4 @@
-"""Where a site keeps the others' masked columns: in memory while they are few, else in a file."""
+"""A file for the masked columns of other sites, where they do not fit into memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mpc.ring import Elements
 
 
 class BlockFile(MutableMapping[Hashable, Elements]):
-    """Blocks of columns in an unnamed temporary file, gone with this object.
+    """Blocks of columns in an unnamed temporary file, which is deleted with this object.
 
     Parameters
     ----------
     folder : Path, optional
-        Where the file lies; the system's temporary folder by default.
+        The folder of the file; the system's temporary folder by default.
     """
 
     def __init__(self, folder: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Columns of text: read from CSV files, checked, each distinct text kept once."""
+"""Columns of text, read from CSV files and checked; each distinct text is kept once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ class TextColumn:
     texts : tuple of str
         The distinct texts, in the order of their first record.
     places : ndarray of shape (n,), dtype int
-        For each record the place of its text in `texts`.
+        The place in `texts` of each record's text.
+
+    Examples
+    --------
+    >>> TextColumn.of(["yes", None, "yes"])
+    TextColumn(texts=('yes', ''), places=array([0, 1, 0]))
     """
 
     texts: tuple[str, ...]
@@ -33,11 +38,11 @@ class TextColumn:
 
     @classmethod
     def of(cls, values: Iterable[object]) -> TextColumn:
-        """Make a column of any values: None and NaN become empty, all else its `str`."""
+        """Make a column of any values: None and NaN become empty, other values their `str`."""
         seen: dict[str, int] = {}
         places = array("q")
         for value in values:
-            text = "" if _is_gap(value) else str(value)
+            text = "" if _is_missing(value) else str(value)
             places.append(seen.setdefault(text, len(seen)))
         return cls(tuple(seen), np.array(places, np.int64))
 
@@ -45,11 +50,11 @@ class TextColumn:
         return len(self.places)
 
     def take(self, order: NDArray[np.integer]) -> TextColumn:
-        """Return the column with its records in another order, or some of them."""
+        """Return the column with some of its records, or with another order."""
         return TextColumn(self.texts, self.places[order])
 
 
-def _is_gap(value: object) -> bool:
+def _is_missing(value: object) -> bool:
     """Whether a value is None, NaN, or pandas' NA, which is neither equal nor unequal."""
     try:
         return value is None or bool(value != value)
@@ -63,15 +68,16 @@ def read_columns(path: str | Path, *, keep_spaces: bool = False) -> dict[str, Te
     Parameters
     ----------
     path : str or Path
+        The file.
     keep_spaces : bool, default=False
         Whether to keep the spaces around names and values.
 
     Raises
     ------
     DataError
-        If there is no such file, it is no CSV file in UTF-8, it is empty, has no records, a column
-        twice or without a name, or a record with more or fewer fields than the header; it names
-        the file and the line.
+        If the file is not found, is not a CSV file in UTF-8, has no header or no records, if a
+        column appears twice or has no name, or if a record has more or fewer fields than the
+        header. The message names the file and the line.
     """
     path = Path(path)
     try:
@@ -80,7 +86,7 @@ def read_columns(path: str | Path, *, keep_spaces: bool = False) -> dict[str, Te
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise DataError(f"{path}: a folder, not a file") from None
+        raise DataError(f"{path}: it is a folder, not a file") from None
     except UnicodeDecodeError:
         raise encoding_error(path) from None
     except (OSError, EOFError, zlib.error) as error:
@@ -103,19 +109,22 @@ def _columns(path: Path, reader: Iterator[list[str]], keep_spaces: bool) -> dict
     for line, fields in numbered:
         if len(fields) != len(header):
             raise DataError(
-                f"{path}, line {line}: {len(fields)} fields, the header has {len(header)}"
+                f"{path}, line {line}: {len(fields)} fields, but the header has {len(header)}"
             )
         for texts, column, field in zip(seen, places, fields, strict=True):
             text = field if keep_spaces else field.strip()
             column.append(texts.setdefault(text, len(texts)))
     if not places[0]:
-        raise DataError(f"{path}: a header and no records")
+        raise DataError(f"{path}: the file has a header but no records")
     columns = zip(header, seen, places, strict=True)
     return {name: TextColumn(tuple(t), np.array(p, np.int32)) for name, t, p in columns}
 
 
 def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Return the records with their lines; a blank line is one missing field, or passed over."""
+    """Return the records with their lines.
+
+    A blank line is a missing value if the file has a single column; otherwise it is ignored.
+    """
     line, single = 0, False
     try:
         for fields in reader:
@@ -129,12 +138,12 @@ def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, li
 
 
 def check_names(source: str, names: Sequence[str]) -> None:
-    """Refuse columns without a name or with one name.
+    """Refuse columns without a name, and columns with the same name.
 
     Raises
     ------
     DataError
-        It names the source and the column.
+        If a column has no name, or a name appears twice.
     """
     for place, name in enumerate(names):
         if not name.strip():
@@ -144,7 +153,7 @@ def check_names(source: str, names: Sequence[str]) -> None:
 
 
 def empty_at_end(columns: Mapping[str, TextColumn]) -> int:
-    """Return how many records at the end are empty in all columns."""
+    """Return the number of records at the end that are empty in all columns."""
     return min(map(_empty_at_end, columns.values()), default=0)
 
 
@@ -160,9 +169,9 @@ def same_length(source: str, columns: Mapping[str, TextColumn]) -> int:
     Raises
     ------
     DataError
-        If they differ, or there is none.
+        If the columns differ in length, or there are no columns.
     """
     lengths = {name: len(column) for name, column in columns.items()}
     if not lengths or min(lengths.values()) != max(lengths.values()):
-        raise DataError(f"{source}: columns of equal length are wanted, at least one")
+        raise DataError(f"{source}: expected at least one column, all of the same length")
     return next(iter(lengths.values()))

@@ -1,7 +1,7 @@
 """Files that are written whole or not at all, and files that one process at a time may use.
 
-No other module of the packages locks files. Windows has no `fcntl`: `lock` fails there, and
-importing this module does not.
+No other module of the packages locks files. Windows has no `fcntl`: this module can be imported
+there, but `lock` fails.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class WholeFile:
     def write(self, content: bytes) -> None:
         """Replace the content; it is on disk when this returns."""
         with replacing(self.path) as part, os.fdopen(_open(part, os.O_TRUNC), "wb") as file:
-            os.fchmod(file.fileno(), 0o600)  # also if an old part was there
+            os.fchmod(file.fileno(), 0o600)  # also if an old part exists
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -57,12 +57,12 @@ class WholeFile:
         os.close(folder)
 
     def close(self) -> None:
-        """Let another process use the file."""
+        """Unlock the file for other processes."""
         os.close(self._lock)
 
 
 def lock(descriptor: int, path: Path) -> None:
-    """Lock an open file for this process, until it is closed.
+    """Lock an open file for this process until the file is closed.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def lock(descriptor: int, path: Path) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the path of a new file, which replaces `path` when the block has written it.
 
-    If that fails, the new file is removed, `path` is as before, and an OSError names it.
+    If the block fails, the new file is removed and `path` is unchanged. An OSError names `path`.
     """
     part = path.with_name(path.name + ".part")
     try:
@@ -99,7 +99,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the file's name to an OSError that has none, as that of a full disk."""
+    """Add the file's name to an OSError without one, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -109,5 +109,5 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def _open(path: Path, flags: int = 0) -> int:
-    """Open a file to write, and follow no link that somebody else has laid there."""
+    """Open a file to write, and do not follow a symbolic link that another user may have made."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flags, 0o600)

@@ -56,8 +56,8 @@ KEPT = {  # name: values, options, the message in full, states
     "unit in most": (
         [f"{50 + place % 50}{' kg' * bool(place % 50)}" for place in PLACES],
         ("--bins", 0.5),
-        f"{CHECK}numbers with the unit 'kg' are read without it; 1 have none and are read in the "
-        "same; --categorical x keeps them as they are",
+        f"{CHECK}numbers with the unit 'kg' are read without it; 1 without a unit are read in the "
+        "same unit; --categorical x keeps them as they are",
         ["le_74", "gt_74"],
     ),
     "decimal comma": (
@@ -141,7 +141,7 @@ LEFT_OUT = {  # name: values, the message in full
     "constant": (["x"] * RECORDS, "one value, 'x', in all 300 records"),
     "constant where known": (
         ["x"] * 200 + [""] * 100,
-        "one value, 'x', in all 300 records but 100, which have none",
+        "one value, 'x', in all 300 records except 100 without a value",
     ),
     "no values": ([""] * RECORDS, "no values"),
     "identifiers": (

@@ -184,4 +184,4 @@ def test_a_column_with_hardly_a_value_is_doubted(tmp_path, capsys):
     rows = [[i % 2, "" if i > 3 else i % 2] for i in range(100)]
     path = write(tmp_path / "f.csv", ["a", "b"], rows)
     code, _, warned = learn(capsys, tmp_path / "out", "--data", path, "--sites", 2)
-    assert code == 0 and "  b: a value in 4.0% of the records only, on which its edges" in warned
+    assert code == 0 and "  b: only 4.0% of the records have a value; its edges" in warned

@@ -106,7 +106,7 @@ def saved(notes):
 )
 def test_a_memory_that_is_none_is_refused_by_name(tmp_path, content):
     (tmp_path / "memory").write_bytes(content)
-    with pytest.raises(ValueError, match="is no memory of a site"):
+    with pytest.raises(ValueError, match="is not a valid memory of a site"):
         SiteMemory(tmp_path / "memory").commit(bytes(16), DATA["a"].codes)
 
 

@@ -46,7 +46,7 @@ def test_a_dealer_deals_for_no_more_records_than_it_can_believe():
     dealer = DealerRole("dealer", keys, dict.fromkeys(STUDY.sites, keys.public), most_records=40)
     consider = COMMIT.side_of(DealerRole).consider
     consider(dealer, Commit.of(STUDY))
-    with pytest.raises(QueryRefusedError, match="a study of 41 records, at most 40 are dealt for"):
+    with pytest.raises(QueryRefusedError, match="the study has 41 records; at most 40 are allowed"):
         consider(dealer, Commit.of(replace(STUDY, records=41)))
 
 
@@ -63,20 +63,20 @@ def test_a_dealer_refuses_a_study_of_another_dealer_and_sites_that_it_has_no_key
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"records": 39}, "holds 40 records, the study has 39"),
+        ({"records": 39}, "holds 40 records, but the study has 39"),
         ({"dealer": "zoe"}, "the dealer is dealer here and the parties known are b, c, dealer"),
         ({**WITHOUT_C, "dealer": "c"}, "the dealer is dealer here"),
-        ({"dealer": "b"}, "the dealer b would hold data"),
+        ({"dealer": "b"}, "the dealer b is also a site"),
         ({"holders": {**STUDY.holders, "z": ("zoe",)}}, "the parties known are b, c, dealer"),
         ({"holders": {**STUDY.holders, "z": ("a",)}}, "it shows no variable 'z'"),
-        ({"holders": {**STUDY.holders, "z": ()}}, "not of one holder"),
-        ({"holders": {**STUDY.holders, "z": ("b", "c")}}, "not of one holder"),
+        ({"holders": {**STUDY.holders, "z": ()}}, "not exactly one holder"),
+        ({"holders": {**STUDY.holders, "z": ("b", "c")}}, "not exactly one holder"),
         ({"variables": OTHER_STATES}, "it shows no variable 'x' with these states"),
         ({"variables": {**STUDY.variables, "x": Variable("x", STATES, True)}}, "no variable 'x'"),
-        ({"variables": {**STUDY.variables, "z": Variable("z", ("a",))}}, "a variable of one state"),
-        ({"variables": {}, "holders": {}}, "a study without variables"),
-        ({"block_rows": 0}, "blocks must have 16 to 1048576 rows, a multiple of 16: got 0"),
-        ({"block_rows": 17}, "a multiple of 16: got 17"),
+        ({"variables": {**STUDY.variables, "z": Variable("z", ("a",))}}, "fewer than two states"),
+        ({"variables": {}, "holders": {}}, "the study has no variables"),
+        ({"block_rows": 0}, "blocks must have 16 to 1048576 rows, a multiple of 16; got 0"),
+        ({"block_rows": 17}, "a multiple of 16; got 17"),
     ],
 )
 def test_a_study_that_a_site_cannot_join_is_refused(changes, reason):
@@ -151,7 +151,7 @@ def test_changed_data_are_not_committed_again_in_the_same_study():
     ("mark", "error", "parties", "reason"),
     [
         (bytes(32), UnknownFaultyPartyError, ("a", "b", "c"), "b has joined another study than a"),
-        (bytes(31), MalformedMessageError, ("b",), "a mark of 31 bytes"),
+        (bytes(31), MalformedMessageError, ("b",), "its mark has 31 bytes, not 32"),
     ],
 )
 def test_sites_that_joined_different_studies_are_named_and_so_is_a_wrong_mark(

@@ -106,7 +106,7 @@ IDS = [str(i) for i in range(50)]
     [
         (["", " ", "?"], {"missing_codes": ["?"]}, ": no values"),
         ([], {}, ": no values"),
-        (["a", "a", ""], {}, ": one value, 'a', in all 3 records but 1, which have none"),
+        (["a", "a", ""], {}, ": one value, 'a', in all 3 records except 1 without a value"),
         (["a", "a"], {"states": {"x": ("a",)}}, ": one value, 'a', in all 2 records"),
         ([""] * 3, {"states": {"x": ("a", "b")}}, ": no values"),
         (list("abca"), {"max_states": 2}, ": 3 states, more than 2; --max-states 3 keeps it"),
@@ -189,11 +189,11 @@ def test_a_sites_columns_of_text_become_its_data():
 @pytest.mark.parametrize(
     ("codes", "ids", "reason"),
     [
-        ({}, None, "codes of each variable"),
-        ({"y": [0]}, None, "codes of each variable"),
-        ({"x": [0, 1], "y": [0]}, None, "equal length"),
-        ({"x": [0, 1], "y": [0, 1]}, "abc", "equal length"),
-        ({"x": [0, 1], "y": [0, 2]}, None, "y: a code beyond its 2"),
+        ({}, None, "and codes of each variable"),
+        ({"y": [0]}, None, "and codes of each variable"),
+        ({"x": [0, 1], "y": [0]}, None, "the same length, got"),
+        ({"x": [0, 1], "y": [0, 1]}, "abc", "the same length, got"),
+        ({"x": [0, 1], "y": [0, 2]}, None, "y: codes must be below 2, got 2"),
     ],
 )
 def test_codes_that_are_none_of_their_variables_are_refused(codes, ids, reason):
@@ -219,7 +219,7 @@ def test_numbers_beyond_the_usual_are_no_surprise(text):
 
 
 def test_a_declared_state_that_stands_twice_is_named():
-    with pytest.raises(DataError, match="'x' has a declared state twice"):
+    with pytest.raises(DataError, match="'x': a declared state appears twice"):
         encode("site", "x", TextColumn.of(["a", "b"]), Encoding(states={"x": ("a", "b", "a")}))
 
 

@@ -54,7 +54,7 @@ def test_a_line_that_a_crash_cut_short_is_dropped(tmp_path):
 def test_what_is_no_ledger_is_named_with_its_line(tmp_path, line):
     good = json.dumps({"at": "", "what": "w", "about": "a", "to": []})
     (tmp_path / "ledger").write_text(f"{good}\n{line}\n")
-    with pytest.raises(ValueError, match="ledger, line 2: no entry of a ledger"):
+    with pytest.raises(ValueError, match="ledger, line 2: not a valid entry of a ledger"):
         LedgerFile(tmp_path / "ledger")
 
 

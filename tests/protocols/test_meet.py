@@ -67,14 +67,14 @@ def test_another_order_or_one_other_record_ends_the_run_and_names_the_sites(othe
         meet(federation)
     assert str(caught.value) == (
         "the records are not the same at a and b, at b and c; they are the same at a and c. "
-        "Identifiers are compared as they are written: outer spaces, upper and lower case and "
-        "leading zeros make another person"
+        "Identifiers are compared character by character: outer spaces, upper and lower case and "
+        "leading zeros make a different person"
     )
     with pytest.raises(TransportError, match="the session is over"):
         meet(federation)
 
 
-def test_other_numbers_of_records_are_told():
+def test_different_numbers_of_records_are_reported():
     data = with_ids()
     fewer = data_of(records=39, b="z")["b"]
     federation = seeded({**data, "b": replace(fewer, ids=TextColumn.of(PEOPLE[:-1]))})
@@ -202,8 +202,8 @@ def test_another_key_of_the_dealer_or_of_a_site_is_refused_naming_the_mismatch()
     [
         ({"version": 2}, "it speaks version 1 of the protocols, the analyst 2"),
         ({"parties": ()}, "the study names '' as the dealer"),
-        ({"keys": ()}, "a public key for each party is wanted"),
-        ({"session": b""}, "a public key for each party is wanted, and a session"),
+        ({"keys": ()}, "must have one key per party"),
+        ({"session": b""}, "must have one key per party, and a session"),
         ({"parties": ("a", "a", "c", DEALER)}, "names a party twice"),
         ({"parties": (DEALER,), "keys": (b"",)}, "the study has no sites"),
         ({"parties": ("a", "b", "zoe", DEALER)}, "no public key of 'zoe' is pinned here"),

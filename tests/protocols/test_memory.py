@@ -99,7 +99,7 @@ def test_without_identifiers_places_tell_records_apart_while_the_data_stay():
     assert np.array_equal(remembered.digests(more), remembered.digests(whole))
     remembered.answer(more, remembered.digests(more))
     for changed in (codes_only(x=[0, 1, 1]), codes_only(x=[0, 1]), codes_only(z=[2, 2, 1])):
-        with pytest.raises(ValueError, match="has changed since records of it were answered for"):
+        with pytest.raises(ValueError, match="has changed since the site answered for its records"):
             remembered.digests(changed)
 
 
@@ -217,7 +217,7 @@ def test_a_file_that_is_no_memory_is_refused_and_let_go(tmp_path, write):
     with (tmp_path / "memory").open("wb") as file:
         write(file)
     for _ in range(2):
-        with pytest.raises(ValueError, match="memory is no memory of a site"):
+        with pytest.raises(ValueError, match="memory is not a valid memory of a site"):
             memory(tmp_path / "memory")
 
 

@@ -47,9 +47,9 @@ def test_tables_are_those_of_the_sites_data(rows, column_memory):
 
 
 def test_tables_before_a_commitment_are_refused():
-    assert "committed nothing in this study" in refusal(seeded(DATA), query_of("xz"))
+    assert "has not committed to this study" in refusal(seeded(DATA), query_of("xz"))
     federation, _ = committed(DATA)
-    assert "committed nothing" in refusal(
+    assert "has not committed" in refusal(
         federation, query_of("xz", study=replace(STUDY, id=b"other"))
     )
 
@@ -62,21 +62,27 @@ def places(*lists):
     ("query", "reason"),
     [
         (query_of("xz", variables=("x", "v")), "the study has no variable 'v'"),
-        (query_of("xz", prefixes=places([2])), "no places of its variables"),
-        (query_of("xz", lasts=places([2])), "no places of its variables"),
-        (query_of("xz", prefixes=(np.zeros(1),)), "no places of its variables"),
-        (query_of("xz", prefixes=(np.zeros((1, 1), np.uint32),)), "no places of its variables"),
-        (query_of("xz", prefixes=(np.array(0, np.uint32),)), "no places of its variables"),
-        (query_of("xz", lasts=()), "a group without its last parents"),
-        (query_of("xz", lasts=places([0])), "an operand twice"),
-        (query_of("xz", lasts=places([1, 1])), "an operand twice"),
-        (query_of("xz", prefixes=places([])), "must have an operand"),
+        (query_of("xz", prefixes=places([2])), "places beyond the query's variables"),
+        (query_of("xz", lasts=places([2])), "places beyond the query's variables"),
+        (query_of("xz", prefixes=(np.zeros(1),)), "places beyond the query's variables"),
+        (
+            query_of("xz", prefixes=(np.zeros((1, 1), np.uint32),)),
+            "places beyond the query's variables",
+        ),
+        (query_of("xz", prefixes=(np.array(0, np.uint32),)), "places beyond the query's variables"),
+        (query_of("xz", lasts=()), "prefixes and of last parents must be equal"),
+        (query_of("xz", lasts=places([0])), "twice"),
+        (query_of("xz", lasts=places([1, 1])), "a variable appears twice"),
+        (query_of("xz", prefixes=places([])), "must have a child"),
         (query_of("xz", prefixes=places([0, 1]), lasts=places([])), "needs a last one"),
-        (query_of("xz", parties=("a", "b", "c", "dealer")), "not the holders and the dealer"),
-        (query_of("xz", parties=("a", "b")), "not the holders and the dealer"),
+        (
+            query_of("xz", parties=("a", "b", "c", "dealer")),
+            "other parties than the holders and the dealer",
+        ),
+        (query_of("xz", parties=("a", "b")), "other parties than the holders and the dealer"),
         (query_of("xyzw"), "a table of 4 variables, at most 3"),
         (query_of("xz", "xw", "yz", "yw", "zw", "xy", "x"), "tables of 57 cells, at most 54"),
-        (query_of("xz", rows=Rows(0, 0, 9)), "over 9 records, at least 10 are wanted"),
+        (query_of("xz", rows=Rows(0, 0, 9)), "over 9 records, at least 10 are required"),
         (query_of("xz", rows=Rows(0, 9)), "would leave out 9"),
         (query_of("xz", rows=Rows(0, 0, 41)), "does not lie within 40 records"),
         (query_of("xz", rows=Rows(-1, 0, 20)), "does not lie within 40 records"),
@@ -90,12 +96,12 @@ def test_tables_that_a_site_does_not_count_are_refused_and_not_noted(query, reas
     assert len(count(federation, STUDY, "xz", "xyz")) == 2
 
 
-def test_a_variable_that_stands_a_million_times_is_refused_at_once():
+def test_a_variable_that_appears_a_million_times_is_refused_at_once():
     """The number of its cells alone would have as many factors, and take minutes."""
     federation, _ = committed(DATA)
     again = (np.zeros(1_000_000, np.uint32),)
     start = time.perf_counter()
-    assert "an operand twice" in refusal(federation, query_of("xz", prefixes=again))
+    assert "a variable appears twice" in refusal(federation, query_of("xz", prefixes=again))
     assert time.perf_counter() - start < 1
 
 
@@ -124,7 +130,7 @@ def test_too_many_record_sets_are_refused_in_all_studies_together():
         count(federation, study, "xz", rows=rows)
     another = federation.session.ask(Commit.of(replace(STUDY, id=b"another"))).study
     query = query_of("xz", rows=Rows(2, 0, 20), study=another)
-    assert "2 record sets were answered for, no more" in refusal(federation, query)
+    assert "answered for 2 record sets, no more" in refusal(federation, query)
     assert count(federation, another, "xw")[0].sum() == 40
 
 

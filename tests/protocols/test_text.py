@@ -95,9 +95,9 @@ ZIPPED = gzip.compress(b"a,b\n1,2\n" * 50)
     [
         ("d.csv", "", ": the file is empty"),
         ("d.csv", "\n\n", ": the file is empty"),
-        ("d.csv", "a,b\n", ": a header and no records"),
-        ("d.csv", "a,b\n1,2\n3\n", ", line 3: 1 fields, the header has 2"),
-        ("d.csv", "a,b\n\n1,2\n\n3,4,5\n", ", line 5: 3 fields, the header has 2"),
+        ("d.csv", "a,b\n", ": the file has a header but no records"),
+        ("d.csv", "a,b\n1,2\n3\n", ", line 3: 1 fields, but the header has 2"),
+        ("d.csv", "a,b\n\n1,2\n\n3,4,5\n", ", line 5: 3 fields, but the header has 2"),
         ("d.csv", 'a,b\n"1\n1",2\n3\n', ", line 4: 1 fields"),
         ("d.csv", "a,b\n1,2\n   \n", ", line 3: 1 fields"),
         ("d.csv", "a,b,a\n1,2,3\n", ": the column 'a' appears twice"),
@@ -161,7 +161,9 @@ def test_columns_of_one_length_are_wanted():
     two, three = TextColumn.of("ab"), TextColumn.of("abc")
     assert same_length("s", {"x": two, "y": two}) == 2
     for columns in ({}, {"x": two, "y": three}):
-        with pytest.raises(DataError, match="s: columns of equal length"):
+        with pytest.raises(
+            DataError, match="s: expected at least one column"
+        ):
             same_length("s", columns)
 
 

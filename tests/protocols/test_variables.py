@@ -11,7 +11,7 @@ def test_missing_is_one_code_more():
 
 @pytest.mark.parametrize("states", [("a", "a"), ("", "b", "")])
 def test_a_state_that_stands_twice_is_refused(states):
-    with pytest.raises(ValueError, match="'x' has a state twice"):
+    with pytest.raises(ValueError, match="'x': a state appears twice"):
         Variable("x", states)
 
 

@@ -136,7 +136,7 @@ def test_a_run_that_cannot_end_opens_nothing():
     data = drawn([30, 20, 10, 5], 20_000)
     with federate(split_columns(data, 2), memory_budget=4 * MIB) as federation:
         counter = SecureCounter.of(federation, order=list(data.variables))
-        with pytest.raises(ValueError, match="allow more memory, or fewer parents"):
+        with pytest.raises(ValueError, match="allow more memory or fewer parents"):
             k2(counter)
         assert not counter.ledger.tables and not counter.calls
         assert all(not role.ledger.tables for role in federation.roles.values())

@@ -106,7 +106,7 @@ def without(key):
         (changed(name="é"), "two of the same name"),
         (changed(name=["é"]), "unhashable|list of texts"),
         (changed(states="ab"), "states of '' must be a list of texts"),
-        (changed(states=["a", "a", "b"]), "has a state twice"),
+        (changed(states=["a", "a", "b"]), "a state appears twice"),
         (changed(parents=["q"]), "q ->  has an unknown node"),
         (changed(parents=[""]), "a cycle"),
         (changed(parents=[]), r"the probabilities of '' have the shape \(20, 3\)"),

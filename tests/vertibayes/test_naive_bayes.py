@@ -137,8 +137,8 @@ def test_statistics_by_hand():
         (lambda: NaiveBayes(Schema(Variable("y", BITS), {}), alpha=-1), "alpha = -1"),
         (lambda: LocalData({"y": Variable("y", BITS)}, {"y": np.array([3])}), "beyond its 2"),
         (lambda: LocalData({"y": Variable("y", BITS)}, {}), "each variable"),
-        (lambda: numbers(Numeric("z", 1, 1)), "bounds 1 to 1 are none"),
-        (lambda: numbers(Numeric("z", 0, 1), [np.inf]), "an infinite number"),
+        (lambda: numbers(Numeric("z", 1, 1)), "bounds must be finite and ascend, got 1 to 1"),
+        (lambda: numbers(Numeric("z", 0, 1), [np.inf]), "numbers must be finite"),
     ],
 )
 def test_what_cannot_be(make, reason):

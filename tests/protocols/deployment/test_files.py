@@ -110,9 +110,9 @@ def test_a_key_that_was_not_pasted_or_has_a_slip_is_named_with_its_line(site):
     at = next(place for place, line in enumerate(lines, 1) if line.startswith("south = "))
     for key, reason in (
         ("paste the key", "expected a public key, as `vertibayes keygen` prints it"),
-        (OTHER[:-1], "a slip in it"),
-        (OTHER[:9] + ("A" if OTHER[9] != "A" else "B") + OTHER[10:], "a slip in it"),
-        ("vb1:!", "a slip in it"),
+        (OTHER[:-1], "has a typing error"),
+        (OTHER[:9] + ("A" if OTHER[9] != "A" else "B") + OTHER[10:], "has a typing error"),
+        ("vb1:!", "has a typing error"),
     ):
         changed_key(site, "south", key)
         with pytest.raises(ValueError, match=f"line {at}: peers.south") as caught:
