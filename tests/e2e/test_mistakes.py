@@ -82,7 +82,7 @@ def bad_options():
     yield (
         ["--sites", "2", "--ordering", "o.json"],
         {"o.json": '["a"]'},
-        "is without the variables: b",
+        "does not have the variables: b",
     )
     yield (
         ["--sites", "2", "--ordering", "o.json"],

@@ -92,12 +92,12 @@ def test_given_forbidden_and_starting_edges():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"ordering": ["a", "b"]}, "is without the variables: c"),
+        ({"ordering": ["a", "b"]}, "does not have the variables: c"),
         ({"ordering": ["a", "b", "c", "x"]}, "has unknown variables: x"),
         ({"ordering": ["a", "b", "c", "a"]}, "twice: a"),
         ({"max_parents": -1}, "max_parents must be between 0 and 20, got -1"),
         ({"max_parents": 21}, "max_parents must be between 0 and 20, got 21"),
-        ({"required": [("c", "a")]}, "c -> a runs against the ordering"),
+        ({"required": [("c", "a")]}, "c -> a contradicts the ordering"),
         ({"required": [("a", "x")]}, "a -> x has an unknown"),
         ({"required": [("a", "b")], "forbidden": [("a", "b")]}, "both given and forbidden"),
         ({"required": [("a", "c"), ("b", "c")], "max_parents": 1}, "c has 2 given parents"),

@@ -250,7 +250,7 @@ def test_what_the_network_does_not_know(codes, target):
 
 
 def test_codes_that_are_none():
-    with pytest.raises(ValueError, match="b: a code that it does not have"):
+    with pytest.raises(ValueError, match="b: codes must be between 0 and"):
         posterior(SURE, {"b": np.array([3])}, "a")
     with pytest.raises(TypeError, match="b: codes must be integers, got the type float64"):
         posterior(SURE, {"b": np.array([0.9])}, "a")

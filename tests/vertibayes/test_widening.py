@@ -136,5 +136,5 @@ def test_a_policy_is_asked_before(gaps):
 
 def test_fewer_than_no_cells(gaps):
     structure = Structure.of(list(gaps.variables), [])
-    with pytest.raises(ValueError, match="wider cells from 0"):
+    with pytest.raises(ValueError, match="wider_cells at least 0"):
         fit_em_from_tables(PlainCounter(gaps), structure, wider_cells=-1)

@@ -1,8 +1,8 @@
-"""Two ways to compute with probabilities: as they are, and by their logarithms.
+"""Two ways to compute with probabilities: directly, and with their logarithms.
 
-As they are is three times as fast, but a product of very many of them falls below the smallest
-number there is, state by state, and the ratios between states are lost: numpy then raises
-`FloatingPointError`, and the same is done by logarithms.
+Direct computation is three times as fast. But the product of many probabilities can fall below the
+smallest floating-point number, so that the ratios between states are lost. Numpy then raises
+`FloatingPointError`, and the computation is repeated with logarithms.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ Array: TypeAlias = NDArray[np.float64]
 
 
 class Algebra(Protocol):
-    """How numbers that stand for probabilities are made, multiplied, summed and divided."""
+    """Operations on numbers that represent probabilities."""
 
     def of(self, probabilities: Array) -> Array:
-        """Return what stands for probabilities."""
+        """Return the numbers that represent probabilities."""
         ...
 
     def times(self, a: Array, b: Array) -> Array:
-        """Multiply."""
+        """Multiply the probabilities."""
         ...
 
     def total(self, a: Array, axes: tuple[int, ...]) -> Array:
-        """Sum over axes."""
+        """Sum the probabilities over axes."""
         ...
 
     def over(self, a: Array, b: Array) -> Array:
-        """Divide; where b is nothing, so is the result: what has no probability has no share."""
+        """Divide the probabilities; where b is zero, the result is zero too."""
         ...
 
     def probabilities(self, a: Array) -> Array:
-        """Return the probabilities that numbers stand for."""
+        """Return the probabilities that the numbers represent."""
         ...
 
     def logarithms(self, a: Array) -> Array:
-        """Return the logarithms of the probabilities that numbers stand for."""
+        """Return the logarithms of the probabilities that the numbers represent."""
         ...
 
 
 class Plain:
-    """Probabilities as they are."""
+    """Compute with the probabilities themselves."""
 
     def of(self, probabilities: Array) -> Array:
-        """Return them."""
+        """Return the probabilities."""
         return probabilities
 
     def times(self, a: Array, b: Array) -> Array:
@@ -59,22 +59,22 @@ class Plain:
         return np.asarray(a.sum(axis=axes))
 
     def over(self, a: Array, b: Array) -> Array:
-        """Divide, 0 where b is 0."""
+        """Divide; the result is 0 where b is 0."""
         out = np.zeros(np.broadcast_shapes(a.shape, b.shape))
         return np.asarray(np.divide(a, b, out=out, where=b > 0))
 
     def probabilities(self, a: Array) -> Array:
-        """Return them."""
+        """Return the probabilities."""
         return a
 
     def logarithms(self, a: Array) -> Array:
-        """Return their logarithms."""
+        """Return the logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(a))
 
 
 class Logarithms:
-    """Logarithms of probabilities; minus infinity for none."""
+    """Compute with logarithms of probabilities; minus infinity represents probability zero."""
 
     def of(self, probabilities: Array) -> Array:
         """Return the logarithms of probabilities."""
@@ -82,11 +82,11 @@ class Logarithms:
             return np.asarray(np.log(probabilities))
 
     def times(self, a: Array, b: Array) -> Array:
-        """Add."""
+        """Multiply: add the logarithms."""
         return np.asarray(a + b)
 
     def total(self, a: Array, axes: tuple[int, ...]) -> Array:
-        """Sum what the logarithms stand for, the largest taken out before."""
+        """Sum the probabilities, relative to the largest."""
         if not axes:
             return a
         largest = a.max(axis=axes, keepdims=True)
@@ -96,16 +96,16 @@ class Logarithms:
         return np.asarray(logs + largest.squeeze(axis=axes))
 
     def over(self, a: Array, b: Array) -> Array:
-        """Subtract, minus infinity where b is."""
+        """Divide: subtract the logarithms; the result is minus infinity where b is."""
         out = np.full(np.broadcast_shapes(a.shape, b.shape), -np.inf)
         return np.asarray(np.subtract(a, b, out=out, where=np.isfinite(b)))
 
     def probabilities(self, a: Array) -> Array:
-        """Return the exponentials."""
+        """Return the exponentials of the logarithms."""
         return np.asarray(np.exp(a))
 
     def logarithms(self, a: Array) -> Array:
-        """Return them."""
+        """Return the logarithms."""
         return a
 
 

@@ -1,4 +1,4 @@
-"""Many records in batches, each small enough to be propagated within a bound of memory."""
+"""Divide many records into batches that can be propagated within bounded memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.propagation import Batch
 from vertibayes.network import Network
 
-MOST_NUMBERS = 1 << 23  # of a batch: 64 MiB, held some three times over
+MOST_NUMBERS = 1 << 23  # per batch: 64 MiB, of which about three copies exist at a time
 
 
 def batches(
@@ -21,24 +21,21 @@ def batches(
     codes: Mapping[str, NDArray[np.integer]],
     most_numbers: int = MOST_NUMBERS,
 ) -> list[Batch]:
-    """Put records into as few batches as their distributions have room for.
+    """Divide records into few batches of bounded size.
 
-    Records with the same case are computed once a batch: halves are tried until each fits.
+    Records with the same case are computed once per batch. The records are halved until each batch
+    is small enough; a single record is not divided.
 
     Parameters
     ----------
     tree : JunctionTree
+        The junction tree.
     states : mapping of str to int
         The number of states of each variable.
     codes : mapping of str to ndarray of shape (n,), dtype int
-        As of `Batch`.
+        The records, as in `Batch`.
     most_numbers : int
-        Of a batch; a single record is not divided.
-
-    Returns
-    -------
-    batches : list of Batch
-        Of the records in their order.
+        The largest number of floating-point numbers in the distributions of a batch.
 
     Raises
     ------
@@ -58,12 +55,12 @@ def _halves(half: int) -> tuple[slice, slice]:
 
 
 def expectation(records: Sequence[Batch], network: Network) -> tuple[float, list[Array]]:
-    """Return what EM's first step gives, over all batches.
+    """Return the result of the E step of EM over all batches.
 
     Returns
     -------
     log_likelihood : float
-        Of all records, in nats.
+        The log-likelihood of all records, in nats.
     counts : list of ndarray
         The expected counts of each family, in the order of the structure's nodes; axis 0 the node.
     """

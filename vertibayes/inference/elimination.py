@@ -1,8 +1,8 @@
-"""The distribution of a target for many records at once, by eliminating variables.
+"""Compute the distribution of a target for many records at once, by variable elimination.
 
-Known values are put into the CPTs first, so that the arrays have axes for the variables to be
-summed out alone, however many states the known ones have. Records for which the same part of the
-network matters (`relevance`) are computed together, and equal ones once.
+Known values are put into the CPTs first, so that the arrays have axes only for the variables that
+are summed out, however many states the known variables have. Records for which the same part of the
+network matters (`relevance`) are computed together, and equal records only once.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from vertibayes.inference.relevance import Part
 from vertibayes.network import Network
 
 Names: TypeAlias = tuple[str, ...]
-Factor: TypeAlias = tuple[Names, Array]  # the array's first axis: cases, or 1 for all alike
+Factor: TypeAlias = tuple[Names, Array]  # the array's first axis: cases, or 1 if all are equal
 Places: TypeAlias = NDArray[np.intp]
 Codes: TypeAlias = Mapping[str, NDArray[np.integer]]
 
 MOST_STATES = 10_000_000  # of a factor
-NUMBERS = 1 << 18  # of the largest array at a time: 2 MiB, which a cache holds
+NUMBERS = 1 << 18  # of the largest array at a time: 2 MiB, which fits into a processor cache
 
 
 def eliminated(network: Network, part: Part, codes: Codes, target: str) -> Array:
@@ -35,32 +35,35 @@ def eliminated(network: Network, part: Part, codes: Codes, target: str) -> Array
     Parameters
     ----------
     network : Network
+        The network.
     part : Part
+        The part of the network that matters, and its records.
     codes : mapping of str to ndarray of shape (n,), dtype int
-        Of each variable with known values, of all records.
+        The codes of all records, for each variable with known values.
     target : str
+        The variable whose distribution is computed.
 
     Returns
     -------
     probabilities : ndarray of shape (k, states of the target)
-        Zeros where what is known has probability zero.
+        Zeros where the known values have probability zero.
 
     Raises
     ------
     ValueError
-        If the sums need arrays of more than 10,000,000 states: it names the variables.
+        If the sums need arrays of more than 10,000,000 states; the message names the variables.
     """
     families = [(child, *network.structure.parents[child]) for child in part.children]
     values = sorted(set(chain(*families)) - part.open)
     cases, case_of = _cases([codes[n][part.records] for n in values], part)
     scopes = [frozenset(family) & part.open for family in families]
     order, largest = _order(scopes, network.cardinalities, target)
-    found = np.empty((cases.shape[1], len(network.variables[target].states)))
+    by_case = np.empty((cases.shape[1], len(network.variables[target].states)))
     rows = max(1, NUMBERS // largest)
-    for start in range(0, len(found), rows):
+    for start in range(0, len(by_case), rows):
         given = dict(zip(values, cases[:, start : start + rows], strict=True))
-        found[start : start + rows] = _distribution(network, families, given, order)
-    return np.asarray(found[case_of])
+        by_case[start : start + rows] = _distribution(network, families, given, order)
+    return np.asarray(by_case[case_of])
 
 
 def _cases(columns: Sequence[NDArray[np.integer]], part: Part) -> tuple[Places, Places]:
@@ -68,7 +71,7 @@ def _cases(columns: Sequence[NDArray[np.integer]], part: Part) -> tuple[Places, 
     count = len(part.records)
     if not columns:
         return np.empty((0, 1), np.intp), np.zeros(count, np.intp)
-    if len(part.open) == 1:  # a product of rows of CPTs: cheaper than to find equal records
+    if len(part.open) == 1:  # a product of rows of CPTs is cheaper than a search for equal records
         return np.array(columns, np.intp), np.arange(count)
     rows, place = np.unique(np.array(columns, np.intp).T, axis=0, return_inverse=True)
     return rows.T, place.reshape(count)
@@ -77,7 +80,7 @@ def _cases(columns: Sequence[NDArray[np.integer]], part: Part) -> tuple[Places, 
 def _order(
     scopes: Sequence[frozenset[str]], states: Mapping[str, int], target: str
 ) -> tuple[list[str], int]:
-    """Return the variables to sum out, the smallest array first, and the largest array's size."""
+    """Return the order in which variables are summed out, and the size of the largest array."""
     left = list(scopes)
     order: list[str] = []
     largest: tuple[int, frozenset[str]] = max((prod(states[n] for n in s), s) for s in left)
@@ -105,7 +108,7 @@ def _distribution(
     try:
         with np.errstate(under="raise", over="raise"):
             return _summed_out(network, families, given, order, PLAIN)
-    except FloatingPointError:  # states that differ by more than floating point holds
+    except FloatingPointError:  # the probabilities of states differ too much for floating point
         return _summed_out(network, families, given, order, LOGARITHMS)
 
 
@@ -137,7 +140,7 @@ def _factor(family: Names, cpt: Array, given: Codes, algebra: Algebra) -> Factor
 
 
 def _product(factors: Sequence[Factor], algebra: Algebra) -> Factor:
-    """Multiply factors, small ones first, scaled after each so that few fall below the numbers."""
+    """Multiply factors, small ones first; scale each product so that few numbers underflow."""
     names = tuple(sorted({name for scope, _ in factors for name in scope}))
     product: Array | None = None
     for scope, array in sorted(factors, key=lambda factor: factor[1].ndim):
@@ -149,6 +152,6 @@ def _product(factors: Sequence[Factor], algebra: Algebra) -> Factor:
 
 
 def _scaled(array: Array, algebra: Algebra) -> Array:
-    """Divide each case by its sum; zeros stay."""
+    """Divide each case by its sum; zeros stay zeros."""
     total = algebra.total(array, tuple(range(1, array.ndim)))
     return algebra.over(array, total.reshape(-1, *(1,) * (array.ndim - 1)))

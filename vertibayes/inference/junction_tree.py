@@ -22,11 +22,11 @@ class JunctionTree:
     Parameters
     ----------
     cliques : tuple of tuple of str
-        Parents before children.
+        The variables of each clique; parents come before children.
     parents : tuple of int
-        Of each clique, the one that it sends its message to; -1 at a root.
+        The parent of each clique, to which it sends its message; -1 for a root.
     homes : mapping of str to int
-        Of each node, the clique that holds its family.
+        The clique that holds the family of each node.
     """
 
     cliques: tuple[Clique, ...]
@@ -42,18 +42,18 @@ class JunctionTree:
         Parameters
         ----------
         structure : Structure
+            The structure.
         states : mapping of str to int
             The number of states of each node.
         most_states : int, default=10_000_000
-            Of all cliques together.
+            The largest number of states of all cliques together.
 
         Raises
         ------
         ValueError
-            If the cliques have more states: it names the largest.
+            If the cliques have more states; the message names the largest clique.
         """
-        found = _eliminated(structure.moral_neighbours(), states)
-        cliques, parents = _forest(found)
+        cliques, parents = _forest(_eliminated(structure.moral_neighbours(), states))
         sizes = [prod(states[name] for name in clique) for clique in cliques]
         if sum(sizes) > most_states:
             largest = cliques[sizes.index(max(sizes))]
@@ -72,24 +72,24 @@ class JunctionTree:
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """Of each clique, those that send it their messages."""
-        found: list[list[int]] = [[] for _ in self.cliques]
+        """The children of each clique, which send it their messages."""
+        children: list[list[int]] = [[] for _ in self.cliques]
         for child, parent in enumerate(self.parents):
             if parent >= 0:
-                found[parent].append(child)
-        return tuple(map(tuple, found))
+                children[parent].append(child)
+        return tuple(map(tuple, children))
 
     @cached_property
     def beneath(self) -> tuple[frozenset[str], ...]:
-        """Of each clique, the variables that it and the cliques below it hold."""
-        found = [frozenset(clique) for clique in self.cliques]
-        for child in reversed(range(len(found))):
+        """The variables that each clique and the cliques below it hold."""
+        held = [frozenset(clique) for clique in self.cliques]
+        for child in reversed(range(len(held))):
             if self.parents[child] >= 0:
-                found[self.parents[child]] |= found[child]
-        return tuple(found)
+                held[self.parents[child]] |= held[child]
+        return tuple(held)
 
     def separator(self, clique: int) -> Clique:
-        """Return what a clique shares with its parent, in its own order."""
+        """Return the variables that a clique shares with its parent, in the clique's order."""
         if self.parents[clique] < 0:
             return ()
         above = self.cliques[self.parents[clique]]
@@ -97,7 +97,7 @@ class JunctionTree:
 
 
 def _eliminated(neighbours: dict[str, set[str]], states: Mapping[str, int]) -> list[set[str]]:
-    """Return the cliques that elimination makes, in its order; `neighbours` is used up."""
+    """Return the cliques in the order of elimination, which empties `neighbours`."""
     cliques = []
     while neighbours:
         node = min(
@@ -111,13 +111,13 @@ def _eliminated(neighbours: dict[str, set[str]], states: Mapping[str, int]) -> l
     return cliques
 
 
-def _forest(found: list[set[str]]) -> tuple[tuple[Clique, ...], tuple[int, ...]]:
-    """Join the maximal cliques where they share most: a spanning forest, roots first."""
-    maximal = [c for i, c in enumerate(found) if not any(c < d or c == d for d in found[:i])]
+def _forest(sets: list[set[str]]) -> tuple[tuple[Clique, ...], tuple[int, ...]]:
+    """Join the maximal cliques that share the most variables to a forest, roots first."""
+    maximal = [c for i, c in enumerate(sets) if not any(c < d or c == d for d in sets[:i])]
     maximal = [c for c in maximal if not any(c < d for d in maximal)]
     cliques: list[Clique] = []
     parents: list[int] = []
-    best = dict.fromkeys(range(len(maximal)), (0, -1))  # what each shares, and with which clique
+    best = dict.fromkeys(range(len(maximal)), (0, -1))  # how many variables shared, with which one
     while best:
         nearest = max(best, key=lambda i: (best[i][0], -i))
         shared, parent = best.pop(nearest)

@@ -1,4 +1,4 @@
-"""Prediction of one variable from what is known of the others, and the records' likelihoods."""
+"""Prediction of one variable from the known values of the others, and likelihoods of records."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ from vertibayes.inference.relevance import parts
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import has_missing_state
 
-FEW_RECORDS = 20  # with one part of the network that matters
-MANY_PARTS = 50  # with few records each: a junction tree computes them together
+FEW_RECORDS = 20  # for which the same part of the network matters
+MANY_PARTS = 50  # with few records each: a junction tree computes these records together
 SMALL_TREE = 20_000  # states of all cliques
-MIXED = 1e-9  # the share of the uniform distribution by which impossible records are predicted
+MIXED = 1e-9  # share of the uniform distribution in the CPTs that predict impossible records
 
 
 def posterior(network: Network, codes: Mapping[str, NDArray[np.integer]], target: str) -> Array:
-    """Return the distribution of a target given what is known of each record.
+    """Return the distribution of a target given the known values of each record.
 
     Parameters
     ----------
     network : Network
+        The network.
     codes : mapping of str to ndarray of shape (n,), dtype int
-        Of any of the variables, codes in the order of their states; ``len(states)`` where missing.
-        The target's own codes are not looked at.
+        The codes of any of the variables; ``len(states)`` where the value is missing. The codes of
+        the target are ignored.
     target : str
+        The variable that is predicted.
 
     Returns
     -------
     probabilities : ndarray of shape (n, states of the target)
-        Columns in the order of the target's states; zeros where what is known has probability zero.
-        One row if there are no codes.
+        Columns in the order of the target's states; zeros where the known values have probability
+        zero. One row if there are no codes.
 
     Raises
     ------
     ValueError
-        If the target or a variable is none of the network's, or the network's cliques are too
-        large.
+        If the network does not have the target or a variable, or its cliques are too large.
     TypeError
-        If codes are no integers.
+        If codes are not integers.
     """
     check_codes(network.cardinalities, codes)
     if target not in network.variables:
@@ -57,15 +58,15 @@ def posterior(network: Network, codes: Mapping[str, NDArray[np.integer]], target
     states = network.cardinalities
     unknown = np.zeros(records, np.bool_)
     known = {n: codes[n] < states[n] if n in codes else unknown for n in network.variables}
-    found = np.zeros((records, states[target]))
+    result = np.zeros((records, states[target]))
     groups = list(parts(network.structure, known, target))
     few = [part for part in groups if len(part.records) < FEW_RECORDS and len(part.open) > 1]
     if len(few) >= MANY_PARTS:
-        _propagate(network, np.concatenate([part.records for part in few]), codes, target, found)
+        _propagate(network, np.concatenate([part.records for part in few]), codes, target, result)
     for part in groups:
-        if not found[part.records].any(axis=1).all():
-            found[part.records] = eliminated(network, part, codes, target)
-    return found
+        if not result[part.records].any(axis=1).all():
+            result[part.records] = eliminated(network, part, codes, target)
+    return result
 
 
 def _propagate(
@@ -73,11 +74,11 @@ def _propagate(
     records: NDArray[np.intp],
     codes: Mapping[str, NDArray[np.integer]],
     target: str,
-    found: Array,
+    result: Array,
 ) -> None:
-    """Fill in the records' distributions by a junction tree, if it is small.
+    """Fill in the records' distributions with a junction tree, if it is small.
 
-    Records that differ in what is missing share most of its computations.
+    Records that miss different values share most of its computations.
     """
     states = network.cardinalities
     try:
@@ -87,17 +88,18 @@ def _propagate(
     own = {name: column[records] for name, column in codes.items()}
     own[target] = np.full(len(records), states[target])
     each = [b.propagate(network).marginal((target,)) for b in batches(tree, states, own)]
-    found[records] = np.concatenate(each)
+    result[records] = np.concatenate(each)
 
 
 def log_likelihoods(network: Network, data: SiteData) -> Array:
-    """Return the log-likelihood of each record, in nats; its missing cells are summed over.
+    """Return the log-likelihood of each record, in nats, summed over missing values.
 
     Parameters
     ----------
     network : Network
+        The network.
     data : SiteData
-        Columns of the network's variables, and maybe others.
+        Columns of the network's variables; other columns are ignored.
 
     Returns
     -------
@@ -107,7 +109,7 @@ def log_likelihoods(network: Network, data: SiteData) -> Array:
     Raises
     ------
     ValueError
-        If a variable's states are not the network's: it names the variable.
+        If a variable has other states in the data than in the network.
     """
     tree = JunctionTree.of(network.structure, network.cardinalities)
     parts = batches(tree, network.cardinalities, known_codes(network, data))
@@ -122,8 +124,8 @@ class Prediction(NamedTuple):
     probabilities : ndarray of shape (n, states of the target)
         Columns in the order of ``network.variables[target].states``; each row sums to 1.
     impossible : ndarray of shape (n,), dtype bool
-        The records that have a combination of values with probability zero under the network,
-        among the values that matter for the target. `predicted` says what they are predicted by.
+        Whether the values of a record that matter for the target have probability zero under the
+        network. `predicted` says how such records are predicted.
     """
 
     probabilities: Array
@@ -133,37 +135,37 @@ class Prediction(NamedTuple):
 def predicted(network: Network, data: SiteData, target: str) -> Prediction:
     """Return the distribution of a target for each record, and which records are impossible.
 
-    An impossible record is predicted by a network whose CPTs are each mixed with a share of 1e-9 of
-    the uniform distribution: the states of the target that need the fewest impossible values
-    remain, in the proportions that the possible values give them. If the target's parents are all
-    known, and a child's value is impossible whatever the target, that is P(target | parents).
+    An impossible record is predicted with a network whose CPTs are mixed with a share of 1e-9 of
+    the uniform distribution. Only the states of the target that need the fewest impossible values
+    then keep probability, in the proportions that the possible values give them. If all parents of
+    the target are known, and the value of a child is impossible for every state of the target, the
+    result is P(target | parents).
 
     Parameters
     ----------
     network : Network
+        The network.
     data : SiteData
-        Columns of any of the network's variables; the target's own is not looked at.
+        Columns of any of the network's variables; the target's column is ignored.
     target : str
-
-    Returns
-    -------
-    prediction : Prediction
+        The variable that is predicted.
 
     Raises
     ------
     ValueError
-        If the target is none of the network's, a variable's states are not the network's, or a
-        record lacks so many values that the sums over them are too large.
+        If the network does not have the target, a variable has other states in the data, or a
+        record misses so many values that the sums over them are too large.
     """
     codes = known_codes(network, data)
-    found = posterior(network, codes, target)
-    impossible = np.asarray(~found.any(axis=1))
+    probabilities = posterior(network, codes, target)
+    impossible = np.asarray(~probabilities.any(axis=1))
     if impossible.any():
         own = {name: column[impossible] for name, column in codes.items()}
-        found[impossible] = posterior(_mixed(network), own, target)
-    if not codes:  # one row for all
-        return Prediction(found.repeat(data.records, axis=0), impossible.repeat(data.records))
-    return Prediction(found, impossible)
+        probabilities[impossible] = posterior(_mixed(network), own, target)
+    if not codes:  # one row for all records
+        probabilities = probabilities.repeat(data.records, axis=0)
+        impossible = impossible.repeat(data.records)
+    return Prediction(probabilities, impossible)
 
 
 def _mixed(network: Network) -> Network:
@@ -178,7 +180,7 @@ def predict_proba(network: Network, data: SiteData, target: str) -> Array:
     Parameters
     ----------
     network, data, target
-        As `predicted`, which also tells which records the network calls impossible.
+        As `predicted`, which also returns the records that are impossible under the network.
 
     Returns
     -------
@@ -189,6 +191,21 @@ def predict_proba(network: Network, data: SiteData, target: str) -> Array:
     ------
     ValueError
         As `predicted`.
+
+    Examples
+    --------
+    >>> from vertibayes.bif import read_bif
+    >>> network = read_bif('''
+    ... variable rain { type discrete [ 2 ] { no, yes }; }
+    ... variable wet { type discrete [ 2 ] { no, yes }; }
+    ... probability ( rain ) { table 0.75, 0.25; }
+    ... probability ( wet | rain ) { (no) 1.0, 0.0; (yes) 0.5, 0.5; }''')
+    >>> data = SiteData({"wet": network.variables["wet"]}, {"wet": np.array([0, 1], np.uint8)})
+    >>> predict_proba(network, data, "rain").round(3)
+    array([[0.857, 0.143],
+           [0.   , 1.   ]])
+    >>> predict(network, data, "rain").tolist()
+    ['no', 'yes']
     """
     return predicted(network, data, target).probabilities
 
@@ -196,14 +213,7 @@ def predict_proba(network: Network, data: SiteData, target: str) -> Array:
 def predict(network: Network, data: SiteData, target: str) -> NDArray[np.str_]:
     """Return the most probable state of a target, the first of equals, for each record.
 
-    Returns
-    -------
-    states : ndarray of shape (n,), dtype str
-
-    Raises
-    ------
-    ValueError
-        As `predicted`.
+    Parameters, errors and an example are those of `predict_proba`.
     """
     best = predict_proba(network, data, target).argmax(axis=1)
     names: NDArray[np.str_] = np.array(network.variables[target].states)[best]
@@ -211,20 +221,21 @@ def predict(network: Network, data: SiteData, target: str) -> NDArray[np.str_]:
 
 
 def known_codes(network: Network, data: SiteData) -> dict[str, NDArray[np.integer]]:
-    """Return the codes of those columns that are variables of a network.
+    """Return the codes of the columns that are variables of a network.
 
-    A network that has the missing cell as its last state takes it for that.
+    If the last state of a variable of the network is that of missing values, a missing value of the
+    data has this state.
 
     Raises
     ------
     ValueError
-        If a variable's states are not the network's: it names the variable.
+        If a variable has other states in the data than in the network.
     """
     names = [name for name in data.variables if name in network.variables]
     for name in names:
-        states, wanted = data.variables[name].states, network.variables[name]
-        appended = has_missing_state(wanted) and states == wanted.states[:-1]
-        if states != wanted.states and not appended:
+        states, expected = data.variables[name].states, network.variables[name]
+        appended = has_missing_state(expected) and states == expected.states[:-1]
+        if states != expected.states and not appended:
             raise ValueError(
                 f"{name} has other states in the data than in the network, or in another order"
             )

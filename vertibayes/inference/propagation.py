@@ -1,15 +1,16 @@
-"""Exact inference for many records at once, each distinct computation done once.
+"""Exact inference for many records at once; equal computations are done only once.
 
-A record's cells are known or missing. Where a separator of the junction tree is known in full, the
-two sides of it have nothing to tell each other; so what a clique must be computed for is named by
+Each value of a record is known or missing. If all variables of a separator of the junction tree are
+known, the cliques on its two sides do not affect each other. The computations for a clique
+therefore depend only on the record's *case* in this clique:
 
-    upward      the cells of its variables, and the upward case of each child across a separator
-                with a missing cell
+    upward      the values of its variables, and the upward case of each child across a separator
+                with a missing value
     downward    its upward case, and the downward case of its parent across such a separator
 
-Records share most of these cases: 10,000 records of ALARM with a tenth of the cells missing have
-a few hundred in a clique. They depend on the cells alone, so that a `Batch` finds them once and is
-propagated again and again, under one network after another (EM).
+Records share most cases: 10,000 records of ALARM with a tenth of the values missing have a few
+hundred cases per clique. Cases depend on the records and not on the CPTs. EM therefore finds them
+once in a `Batch`, which it propagates under one network after another.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from vertibayes.network import Network
 
 Places: TypeAlias = NDArray[np.intp]
 
-APART = -1  # the case of a neighbour that has nothing to tell
+APART = -1  # the case of a neighbour that has no effect
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,9 @@ class _Cases:
     of_record : ndarray of shape (n,)
         The case of each record.
     first : ndarray of shape (cases,)
-        A record of each case.
+        The first record of each case.
     weight : ndarray of shape (cases,)
-        The weight of its records together.
+        The sum of the weights of each case's records.
     """
 
     of_record: Places
@@ -51,7 +52,7 @@ class _Cases:
 
     @classmethod
     def of(cls, keys: list[Places], weight: Array) -> _Cases:
-        """Find the cases that keys, one integer a record each, tell apart."""
+        """Return the cases of records; records of one case have equal integers in all `keys`."""
         key = np.zeros(len(weight), np.intp)
         for part in keys:
             shifted = part - part.min(initial=0)
@@ -68,20 +69,18 @@ class Batch:
     Parameters
     ----------
     tree : JunctionTree
+        The junction tree.
     states : mapping of str to int
         The number of states of each variable.
     codes : mapping of str to ndarray of shape (n,), dtype int
-        Of each variable of which something is known, the code of its state; ``states[name]`` where
-        it is missing.
+        The codes of each variable with known values; ``states[name]`` where the value is missing.
     weight : ndarray of shape (n,), optional
-        How often each record counts; once if None.
+        The weights of the records; 1 for each record if None.
 
     Raises
     ------
-    ValueError
-        If a variable is unknown, codes are of different lengths, or beyond their variable's.
-    TypeError
-        If codes are no integers.
+    ValueError, TypeError
+        As `check_codes`.
     """
 
     def __init__(
@@ -102,58 +101,48 @@ class Batch:
         self._down = self._downward_cases()
 
     def _is_joined(self, clique: int) -> NDArray[np.bool_]:
-        """Tell of each record whether a clique and its parent have something to tell each other."""
+        """Return whether a separator has a missing value, for each record."""
         joined = np.zeros(self.records, np.bool_)
         for name in self.tree.separator(clique):
             joined |= self._codes[name] == self.states[name]
         return joined
 
     def _upward_cases(self) -> list[_Cases]:
-        found: dict[int, _Cases] = {}
+        cases: dict[int, _Cases] = {}
         for clique in reversed(range(len(self.tree.cliques))):
             keys = [self._codes[name] for name in self.tree.cliques[clique]]
             for child in self.tree.children[clique]:
-                keys.append(np.where(self._joined[child], found[child].of_record, APART))
-            found[clique] = _Cases.of(keys, self.weight)
-        return [found[clique] for clique in range(len(self.tree.cliques))]
+                keys.append(np.where(self._joined[child], cases[child].of_record, APART))
+            cases[clique] = _Cases.of(keys, self.weight)
+        return [cases[clique] for clique in range(len(self.tree.cliques))]
 
     def _downward_cases(self) -> list[_Cases]:
-        found: list[_Cases] = []
+        cases: list[_Cases] = []
         for clique, parent in enumerate(self.tree.parents):
             keys = [self._up[clique].of_record]
             if parent >= 0:
-                keys.append(np.where(self._joined[clique], found[parent].of_record, APART))
-            found.append(_Cases.of(keys, self.weight))
-        return found
+                keys.append(np.where(self._joined[clique], cases[parent].of_record, APART))
+            cases.append(_Cases.of(keys, self.weight))
+        return cases
 
     @property
     def cases(self) -> int:
-        """How many distributions of cliques are computed, upward and downward."""
+        """The number of distributions of cliques that are computed, upward and downward."""
         return sum(len(cases.first) for cases in (*self._up, *self._down))
 
     @property
     def numbers(self) -> int:
-        """How many numbers these are: what a propagation holds at once, several times over."""
+        """The number of floating-point numbers in these distributions."""
         sizes = [prod(self.states[name] for name in clique) for clique in self.tree.cliques]
         pairs = zip(sizes, self._up, self._down, strict=True)
         return sum(size * (len(up.first) + len(down.first)) for size, up, down in pairs)
 
     def propagate(self, network: Network) -> Beliefs:
-        """Compute all distributions under a network.
-
-        Parameters
-        ----------
-        network : Network
-            Over the variables of the batch, with the structure of its tree.
-
-        Returns
-        -------
-        beliefs : Beliefs
-        """
+        """Compute all distributions under a network that has the structure of the tree."""
         try:
             with np.errstate(under="raise", over="raise"):
                 return self._propagate(network, PLAIN)
-        except FloatingPointError:  # states that differ by more than floating point holds
+        except FloatingPointError:  # the probabilities of states differ too much for floating point
             return self._propagate(network, LOGARITHMS)
 
     def _propagate(self, network: Network, algebra: Algebra) -> Beliefs:
@@ -163,28 +152,23 @@ class Batch:
         return Beliefs(self, [algebra.probabilities(joint) for joint in joints], logs)
 
     def _upward(self, products: list[Array], algebra: Algebra) -> tuple[list[Array], list[Array]]:
-        """Return each clique's distribution given what lies below it, and what scales it.
-
-        For its upward cases.
-        """
-        found, scales = [np.empty(0)] * len(products), [np.empty(0)] * len(products)
+        """Return, by upward case, each clique's distribution given the values below; its scale."""
+        upward, scales = [np.empty(0)] * len(products), [np.empty(0)] * len(products)
         for clique in reversed(range(len(products))):
             potential = algebra.times(algebra.of(self._known(clique)), products[clique])
             for child in self.tree.children[clique]:
                 names = self.tree.separator(child)
-                message = _summed(found[child], self.tree.cliques[child], names, algebra)
+                summed = _summed(upward[child], self.tree.cliques[child], names, algebra)
                 at = self._neighbour(self._up[clique], child, self._up[child])
-                told = _with_ones(message, algebra)[at]
-                potential = algebra.times(
-                    potential, axes_as(told, names, self.tree.cliques[clique])
-                )
+                message = axes_as(_with_ones(summed, algebra)[at], names, self.tree.cliques[clique])
+                potential = algebra.times(potential, message)
             scale = algebra.total(potential, tuple(range(1, potential.ndim)))
             whole = scale.reshape(-1, *(1,) * (potential.ndim - 1))
-            found[clique], scales[clique] = algebra.over(potential, whole), scale
-        return found, scales
+            upward[clique], scales[clique] = algebra.over(potential, whole), scale
+        return upward, scales
 
     def _downward(self, potentials: list[Array], algebra: Algebra) -> list[Array]:
-        """Return each clique's distribution given all that is known, for its downward cases."""
+        """Return each clique's distribution given all known values, by downward case."""
         joints: list[Array] = []
         for clique, parent in enumerate(self.tree.parents):
             cases, held = self._down[clique], self.tree.cliques[clique]
@@ -195,31 +179,31 @@ class Batch:
                 at = self._neighbour(cases, clique, self._down[parent])
                 below = _summed(own, held, names, algebra)
                 apart = _column(at == APART, below.ndim)
-                told = np.where(apart, below, _with_ones(above, algebra)[at])
-                own = algebra.times(own, axes_as(algebra.over(told, below), names, held))
+                message = np.where(apart, below, _with_ones(above, algebra)[at])
+                own = algebra.times(own, axes_as(algebra.over(message, below), names, held))
             joints.append(own)
         return joints
 
     def _neighbour(self, cases: _Cases, clique: int, other: _Cases) -> Places:
-        """Return, for each case, the other's case across the separator of a clique, or APART."""
+        """Return, for each case, the neighbour's case across a clique's separator, or APART."""
         return np.where(self._joined[clique][cases.first], other.of_record[cases.first], APART)
 
     def _known(self, clique: int) -> Array:
-        """Return 1 for the states that a clique's variables may have, for its upward cases."""
+        """Return, by upward case, 1 for the joint states of a clique that the values allow."""
         names, first = self.tree.cliques[clique], self._up[clique].first
-        found = np.ones((len(first), *(self.states[name] for name in names)))
+        allowed = np.ones((len(first), *(self.states[name] for name in names)))
         for name in names:
             vectors = np.vstack([np.eye(self.states[name]), np.ones(self.states[name])])
-            found *= axes_as(vectors[self._codes[name][first]], (name,), names)
-        return found
+            allowed *= axes_as(vectors[self._codes[name][first]], (name,), names)
+        return allowed
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """The joint distribution of each clique, given what is known of each record.
+    """The joint distribution of each clique given the known values of each record.
 
-    Where that has probability zero, the log-likelihood is minus infinity and marginals are 0;
-    expected counts are then meaningless.
+    Where the known values have probability zero, the log-likelihood is minus infinity, and
+    marginals are 0. Expected counts are then meaningless.
     """
 
     batch: Batch
@@ -236,16 +220,17 @@ class Beliefs:
 
     @property
     def log_likelihood(self) -> float:
-        """That of all records, by their weights."""
+        """The log-likelihood of all records with their weights, in nats."""
         cases = self.batch._up
         return sum(float(c.weight @ logs) for logs, c in zip(self._logs, cases, strict=True))
 
     def marginal(self, members: Clique) -> Array:
-        """Return the distribution of variables that one clique holds.
+        """Return the distribution of variables that one clique holds, for each record.
 
         Returns
         -------
         marginal : ndarray of shape (n, states of `members`, in order)
+            The distributions.
 
         Raises
         ------
@@ -263,6 +248,7 @@ class Beliefs:
         Returns
         -------
         counts : ndarray of shape (states of `members`, in order)
+            The expected counts.
 
         Raises
         ------
@@ -282,29 +268,29 @@ class Beliefs:
 
 
 def check_codes(states: Mapping[str, int], codes: Mapping[str, NDArray[np.integer]]) -> None:
-    """Refuse codes that are not those of variables.
+    """Refuse invalid codes.
 
     Raises
     ------
     ValueError
-        If a variable is unknown, codes are of different lengths, or beyond their variable's.
+        If a variable is unknown, columns differ in length, or a code is out of range.
     TypeError
-        If codes are no integers.
+        If codes are not integers.
     """
     if len({len(column) for column in codes.values()}) > 1:
-        raise ValueError("the columns of codes must have one length, got several")
+        raise ValueError("the columns of codes must have the same length")
     for name, column in codes.items():
         if name not in states:
-            raise ValueError(f"no variable {name!r}")
+            raise ValueError(f"the network has no variable {name!r}")
         if not np.issubdtype(column.dtype, np.integer):
             raise TypeError(f"{name}: codes must be integers, got the type {column.dtype}")
         if len(column) and not 0 <= column.min() <= column.max() <= states[name]:
-            raise ValueError(f"{name}: a code that it does not have")
+            raise ValueError(f"{name}: codes must be between 0 and {states[name]}")
 
 
 def _products(tree: JunctionTree, network: Network, algebra: Algebra) -> list[Array]:
-    """Return the product of the CPTs at home in each clique."""
-    found = [
+    """Return the product of the CPTs that are assigned to each clique."""
+    products = [
         algebra.of(np.ones([len(network.variables[name].states) for name in clique]))
         for clique in tree.cliques
     ]
@@ -312,12 +298,22 @@ def _products(tree: JunctionTree, network: Network, algebra: Algebra) -> list[Ar
         home = tree.homes[family.child]
         cpt = algebra.of(network.cpts[family.child])[None]
         (factor,) = axes_as(cpt, family.members, tree.cliques[home])
-        found[home] = algebra.times(found[home], factor)
-    return found
+        products[home] = algebra.times(products[home], factor)
+    return products
 
 
 def axes_as(array: Array, names: Clique, clique: Clique) -> Array:
-    """Bring the axes of (n, names) into a clique's order, with an axis of 1 for the others."""
+    """Bring the axes of an array into the order of a clique.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n, states of `names`, in order)
+        The array.
+    names : tuple of str
+        Variables of the clique.
+    clique : tuple of str
+        The clique; the axes of its other variables have length 1.
+    """
     order = sorted(range(len(names)), key=lambda i: clique.index(names[i]))
     moved = array.transpose(0, *(1 + i for i in order))
     lengths = {names[i]: array.shape[1 + i] for i in order}
@@ -325,7 +321,7 @@ def axes_as(array: Array, names: Clique, clique: Clique) -> Array:
 
 
 def _summed(array: Array, clique: Clique, names: Clique, algebra: Algebra = PLAIN) -> Array:
-    """Sum (n, clique) over all but some of its variables, which become the axes, in their order."""
+    """Sum (n, clique) over all variables except `names`, which become the axes, in their order."""
     others = tuple(1 + i for i, name in enumerate(clique) if name not in names)
     kept = [name for name in clique if name in names]
     summed = algebra.total(array, others)
@@ -333,7 +329,7 @@ def _summed(array: Array, clique: Clique, names: Clique, algebra: Algebra = PLAI
 
 
 def _with_ones(messages: Array, algebra: Algebra) -> Array:
-    """Append a message of ones, which APART finds."""
+    """Append a message of ones, which the index APART selects."""
     return np.concatenate([messages, algebra.of(np.ones((1, *messages.shape[1:])))])
 
 

@@ -1,13 +1,14 @@
-"""Which part of a network matters for a target, given which variables of a record are known.
+"""Find the part of a network that matters for a target, given which variables are known.
 
 Two rules leave out the rest (Koller and Friedman 2009, sections 3.3 and 9.5):
 
-    barren     a variable that is not known, nor the target, nor an ancestor of either, sums to 1
-    separated  what known variables cut off from the target in the moral graph of the others is a
-               constant factor
+    barren     an unknown variable that is neither the target nor an ancestor of the target or of a
+               known variable sums to 1
+    separated  variables that known variables separate from the target in the moral graph of the
+               remaining variables are a constant factor
 
-What remains are the families with at least one member that is *open*: the target, or a variable
-that is not known and is connected with it. Their known members are all of a record that matters.
+The families that remain have at least one *open* member: the target, or an unknown variable that is
+connected with it. Of the known values of a record, only those in these families matter.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ class Part(NamedTuple):
     Parameters
     ----------
     records : ndarray of shape (k,), dtype int
-        Their places.
+        The places of the records.
     children : tuple of str
         The nodes whose CPTs matter.
     open : frozenset of str
-        The target, and the variables to be summed out.
+        The target, and the variables that are summed out.
     """
 
     records: NDArray[np.intp]
@@ -47,26 +48,26 @@ def parts(structure: Structure, known: Mapping[str, Flags], target: str) -> Iter
     Parameters
     ----------
     structure : Structure
+        The structure of the network.
     known : mapping of str to ndarray of shape (n,), dtype bool
-        Of each node, which records have a value of it.
+        Whether the value of each node is known, for each record.
     target : str
-        Taken as not known.
+        The target; its values count as unknown.
 
     Yields
     ------
     part : Part
-        Each record is in one.
+        A part; each record is in exactly one.
     """
     nodes = list(structure.nodes)
     table = np.array([known[name] for name in nodes]).reshape(len(nodes), -1)
     table[nodes.index(target)] = False
     patterns, pattern_of = _distinct(table)
-    opened, active = _marked(structure, patterns, target)
-    found, part_of = _distinct(np.concatenate([opened, active]))
+    marked, part_of = _distinct(np.concatenate(_marked(structure, patterns, target)))
     of_record = part_of[pattern_of]
     order = np.argsort(of_record, kind="stable")
-    ends = np.cumsum(np.bincount(of_record, minlength=found.shape[1]))
-    for records, marks in zip(np.split(order, ends[:-1]), found.T, strict=True):
+    ends = np.cumsum(np.bincount(of_record, minlength=marked.shape[1]))
+    for records, marks in zip(np.split(order, ends[:-1]), marked.T, strict=True):
         is_open, is_active = marks[: len(nodes)], marks[len(nodes) :]
         children = tuple(name for name, yes in zip(nodes, is_active, strict=True) if yes)
         names = frozenset(name for name, yes in zip(nodes, is_open, strict=True) if yes)
@@ -74,7 +75,7 @@ def parts(structure: Structure, known: Mapping[str, Flags], target: str) -> Iter
 
 
 def _distinct(table: Flags) -> tuple[Flags, NDArray[np.intp]]:
-    """Return the distinct columns of a table of flags, and which of them each column is."""
+    """Return the distinct columns of a table of flags, and the place of each column among them."""
     packed = np.ascontiguousarray(np.packbits(table, axis=0).T)
     rows = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first, place = np.unique(rows, return_index=True, return_inverse=True)
@@ -82,7 +83,7 @@ def _distinct(table: Flags) -> tuple[Flags, NDArray[np.intp]]:
 
 
 def _marked(structure: Structure, known: Flags, target: str) -> tuple[Flags, Flags]:
-    """Return, for each node and pattern, whether it is open, and whether its CPT matters."""
+    """Return, by node and pattern, whether the node is open, and whether its CPT matters."""
     place = {name: row for row, name in enumerate(structure.nodes)}
     families = [[place[name] for name in family.members] for family in structure.families]
     order = [place[name] for name in structure.order()]
@@ -90,13 +91,13 @@ def _marked(structure: Structure, known: Flags, target: str) -> tuple[Flags, Fla
     needed[place[target]] = True
     for child in reversed(order):
         needed[families[child][1:]] |= needed[child]
-    opened, active = np.zeros_like(known), np.zeros_like(known)
-    opened[place[target]] = True
-    while True:  # open variables open their families' other members, until no more are opened
-        before = int(opened.sum())
+    is_open, active = np.zeros_like(known), np.zeros_like(known)
+    is_open[place[target]] = True
+    while True:  # an open variable makes the unknown members of its families open
+        before = int(is_open.sum())
         for child in (*order, *reversed(order)):
             members = families[child]
-            active[child] = needed[child] & opened[members].any(axis=0)
-            opened[members] |= active[child] & ~known[members]
-        if int(opened.sum()) == before:
-            return opened, active
+            active[child] = needed[child] & is_open[members].any(axis=0)
+            is_open[members] |= active[child] & ~known[members]
+        if int(is_open.sum()) == before:
+            return is_open, active

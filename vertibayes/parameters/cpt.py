@@ -1,10 +1,10 @@
 """Conditional probability tables from counts, and the scores of a network.
 
-A CPT's column is its counts, each with the pseudo-count added, divided by their sum. With none (0)
-that is maximum likelihood: a combination that no record has gets probability zero, and a new record
-that has it is impossible. The default is a half: Jeffreys' prior of each column, which predicts
-records that were left out best (docs/missing.md has the measurements; a weight that is spread over
-the cells of a CPT, as BDeu's, is too small where there are many).
+The pseudo-count is added to each count of a CPT's column, and the column is divided by its sum.
+With pseudo-count 0, this is maximum likelihood: a combination that no record has gets probability
+zero, and a new record with this combination is impossible. The default of one half is Jeffreys'
+prior for each column, which predicts held-out records best (docs/missing.md has the measurements).
+A weight that is spread over the cells of a CPT, as in BDeu, is too small if the CPT has many cells.
 
 References
 ----------
@@ -27,7 +27,7 @@ from vertibayes.structure.scores import free_parameters, k2_scores, log_likeliho
 
 MISSING_STATE = "missing"
 
-PSEUDO_COUNT = 0.5  # added to each cell of a CPT by default
+PSEUDO_COUNT = 0.5  # default number that is added to each cell of a CPT
 
 
 def fit_cpts(
@@ -43,19 +43,22 @@ def fit_cpts(
     Parameters
     ----------
     counter : Counter
+        The source of all counts.
     structure : Structure
+        The structure.
     pseudo_count : float, default=0.5
-        Added to each cell; 0 for maximum likelihood. The counts themselves stay exact.
+        The number that is added to each cell; 0 for maximum likelihood.
     missing : bool, default=False
-        Whether missing is a state, named "missing"; else a family counts the records that are
-        complete in it.
+        Whether a missing value is a state, named "missing"; otherwise each family counts the
+        records that are complete in it.
     rows : Rows
         The records to learn from; all by default.
 
     Returns
     -------
     network : Network
-        Parent configurations without a record are uniform; `Network.unseen` counts them.
+        Distributions given parent states that no record has are uniform; `Network.unseen` counts
+        them.
 
     Raises
     ------
@@ -64,11 +67,11 @@ def fit_cpts(
     """
     check_pseudo_count(pseudo_count)
     tables = counter.tables(structure.families, missing=missing, rows=rows)
-    named = with_missing_state if missing else without_gaps
+    named = with_missing_state if missing else without_missing
     variables = {node: named(counter.variables[node]) for node in structure.nodes}
     network = network_from(structure, variables, tables, pseudo_count)
-    gaps = {node for node in structure.nodes if missing and counter.variables[node].missing}
-    return replace(network, missing_states=frozenset(gaps))
+    nodes = {node for node in structure.nodes if missing and counter.variables[node].missing}
+    return replace(network, missing_states=frozenset(nodes))
 
 
 def check_pseudo_count(pseudo_count: float) -> None:
@@ -77,7 +80,7 @@ def check_pseudo_count(pseudo_count: float) -> None:
     Raises
     ------
     ValueError
-        It names the number.
+        If the pseudo-count is negative or not finite.
     """
     if not 0 <= pseudo_count < np.inf:
         raise ValueError(
@@ -91,16 +94,18 @@ def network_from(
     counts: Sequence[NDArray[Any]],
     pseudo_count: float = 0.0,
 ) -> Network:
-    """Return the network whose CPTs are counts, observed or expected, divided by their sums.
+    """Return the network whose CPTs are observed or expected counts, divided by their sums.
 
     Parameters
     ----------
     structure : Structure
+        The structure.
     variables : mapping of str to Variable
+        The variable of each node.
     counts : sequence of ndarray
-        Of each node's family, in the order of the structure's nodes; axis 0 the node.
+        The counts of each node's family, in the order of the structure's nodes; axis 0 the node.
     pseudo_count : float, default=0
-        Added to each cell.
+        The number that is added to each cell.
     """
     cpts: dict[str, NDArray[np.float64]] = {}
     unseen: dict[str, int] = {}
@@ -111,20 +116,27 @@ def network_from(
 
 
 def conditional(table: NDArray[Any], pseudo_count: float) -> NDArray[np.float64]:
-    """Return P(child | parents) from counts; columns of zeros become uniform."""
+    """Return P(child | parents) from counts; columns of zeros become uniform.
+
+    Examples
+    --------
+    >>> conditional(np.array([[3, 0], [1, 0]]), pseudo_count=0.0)
+    array([[0.75, 0.5 ],
+           [0.25, 0.5 ]])
+    """
     counts = table + float(pseudo_count)
     totals = counts.sum(axis=0, keepdims=True)
     uniform = np.full_like(counts, 1 / counts.shape[0])
     return np.asarray(np.divide(counts, totals, out=uniform, where=totals > 0))
 
 
-def without_gaps(variable: Variable) -> Variable:
-    """Return a variable all of whose cells are known."""
+def without_missing(variable: Variable) -> Variable:
+    """Return a variable without missing values."""
     return Variable(variable.name, variable.states)
 
 
 def with_missing_state(variable: Variable) -> Variable:
-    """Return a variable whose missing cells are a state of their own."""
+    """Return a variable whose missing values are its last state."""
     if not variable.missing:
         return variable
     name = MISSING_STATE
@@ -134,15 +146,15 @@ def with_missing_state(variable: Variable) -> Variable:
 
 
 def has_missing_state(variable: Variable) -> bool:
-    """Whether a variable's last state looks like that of its missing cells."""
+    """Whether the name of a variable's last state is that of missing values."""
     return variable.states[-1].rstrip("_") == MISSING_STATE
 
 
 class Scores(NamedTuple):
     """Scores of a structure with its maximum-likelihood CPTs, in nats; higher is better.
 
-    AIC and BIC are on the scale of the log-likelihood: less the number of free parameters, and
-    less half of it times ln n.
+    AIC is the log-likelihood minus the number k of free parameters, and BIC the log-likelihood
+    minus k / 2 times ln n.
     """
 
     log_likelihood: float
@@ -159,9 +171,14 @@ class Scores(NamedTuple):
 def scores(
     counter: Counter, structure: Structure, *, missing: bool = False, rows: Rows = Rows()
 ) -> Scores:
-    """Score a structure from the tables of its families, which CPTs need anyway.
+    """Score a structure from the tables of its families, which the CPTs also need.
 
-    With missing cells each family is scored over the records that are complete in it.
+    Each family is scored over the records that are complete in it.
+
+    Parameters
+    ----------
+    counter, structure, missing, rows
+        As `fit_cpts`.
     """
     tables = counter.tables(structure.families, missing=missing, rows=rows)
     likelihood = sum(map(log_likelihood, tables))

@@ -1,13 +1,14 @@
-"""Exact EM for records with missing cells (Dempster, Laird and Rubin 1977; Lauritzen 1995).
+"""Exact EM for records with missing values (Dempster, Laird and Rubin 1977; Lauritzen 1995).
 
-It needs the records: those of one site, pooled ones, or synthetic ones. Over a federation,
-`fit_em_from_tables` needs tables only.
+Exact EM needs the records: those of one site, pooled records, or synthetic records. In a
+federation, use `fit_em_from_tables`, which needs tables only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -17,24 +18,30 @@ from vertibayes.counting import PlainCounter
 from vertibayes.inference.blocks import batches, expectation
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.climbing import Climbed, Counts, NoValueError, climb
-from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from, without_gaps
+from vertibayes.parameters.cpt import (
+    PSEUDO_COUNT,
+    check_pseudo_count,
+    network_from,
+    without_missing,
+)
+from vertibayes.parameters.em_steps import Counts, EmSteps, NoValueError, em_steps
 
 
 @dataclass(frozen=True)
 class EmFit:
-    """A network fitted to records with missing cells.
+    """A network fitted to records with missing values.
 
     Attributes
     ----------
     network : Network
+        The network.
     trace : tuple of float
-        What EM maximizes, before each iteration, in nats: the log-likelihood of the records, and
-        with pseudo-counts their weight times the logarithms of all probabilities.
+        The objective of EM before each step, in nats: the log-likelihood of the records plus the
+        pseudo-count times the sum of the logarithms of all probabilities.
     converged : bool
-        Whether its relative change fell below the tolerance.
+        Whether the relative change of the trace fell below the tolerance.
     traces : tuple of tuple of float
-        Those of all starts.
+        The traces of all starts.
     """
 
     network: Network = field(repr=False)
@@ -55,29 +62,28 @@ def fit_em(
     most_iterations: int = 500,
     progress: Callable[[int, int], None] | None = None,
 ) -> EmFit:
-    """Fit the CPTs of a structure to records with missing cells.
+    """Fit the CPTs of a structure to records with missing values.
 
     Parameters
     ----------
     data : SiteData
+        The records.
     structure : Structure
+        The structure.
     pseudo_count : float, default=0.5
-        Added to each expected count; 0 for maximum likelihood.
+        The number that is added to each expected count; 0 for maximum likelihood.
     restarts : int, default=0
-        Further starts, from random CPTs; the fit of the highest trace is returned.
+        The number of further starts from random CPTs; the fit with the highest trace is returned.
     seed : int, default=0
-        Of these.
+        The seed of the random CPTs.
     start : Network, optional
-        The first start; that of available cases, each cell one count more, if None.
+        The first start; if None, the CPTs of the available cases with pseudo-count 1.
     tolerance : float, default=1e-7
-        Stop when the trace changes by less, relatively.
+        EM stops when the relative change of the trace is at most this number.
     most_iterations : int, default=500
+        The largest number of steps from each start.
     progress : callable, optional
-        Called with (iterations, most_iterations times the starts) before each.
-
-    Returns
-    -------
-    fit : EmFit
+        Called with (steps done, steps at most) before each step.
 
     Raises
     ------
@@ -89,11 +95,14 @@ def fit_em(
     """
     check_pseudo_count(pseudo_count)
     if not tolerance > 0 or most_iterations < 1 or restarts < 0:
-        raise ValueError("a tolerance above 0, iterations from 1 and restarts from 0 are wanted")
+        raise ValueError(
+            "tolerance must be above 0, most_iterations at least 1 and restarts at least 0, got "
+            f"{tolerance}, {most_iterations} and {restarts}"
+        )
     _check_values(data, structure)
-    variables = {node: without_gaps(data.variables[node]) for node in structure.nodes}
+    variables = {node: without_missing(data.variables[node]) for node in structure.nodes}
     if start is not None and (start.structure, start.variables) != (structure, variables):
-        raise ValueError("a start of the same structure and states is wanted")
+        raise ValueError("the start must have the same structure and states as the fit")
     states = {node: len(variable.states) for node, variable in variables.items()}
     codes = {node: data.codes[node] for node in structure.nodes}
     records = batches(JunctionTree.of(structure, states), states, codes)
@@ -106,31 +115,23 @@ def fit_em(
         del moved
         return len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tolerance * abs(trace[-2])
 
-    def told(iteration: int) -> None:
+    def step(iteration: int) -> None:
         if progress is not None:
             progress(len(fits) * most_iterations + iteration, (1 + restarts) * most_iterations)
 
     generator = np.random.default_rng(seed)
     starts = [start or _available(data, structure)]
     starts += [_random(structure, variables, generator) for _ in range(restarts)]
-    fits: list[Climbed] = []
+    run = partial(em_steps, pseudo_count=pseudo_count, settled=settled, progress=step)
+    fits: list[EmSteps] = []
     for first in starts:
-        fits.append(
-            climb(
-                expect,
-                first,
-                pseudo_count=pseudo_count,
-                settled=settled,
-                most_iterations=most_iterations,
-                told=told,
-            )
-        )
+        fits.append(run(expect, first, most_iterations=most_iterations))
     best = max(fits, key=lambda fit: fit.trace[-1])
     return EmFit(*best, tuple(fit.trace for fit in fits))
 
 
 def _prior(network: Network, pseudo_count: float) -> float:
-    """Return the logarithm of the Dirichlet prior that pseudo-counts are, up to a constant."""
+    """Return the logarithm of the Dirichlet prior of the pseudo-count, up to a constant."""
     if not pseudo_count:
         return 0.0
     with np.errstate(divide="ignore"):
@@ -140,7 +141,7 @@ def _prior(network: Network, pseudo_count: float) -> float:
 
 def _check_values(data: SiteData, structure: Structure) -> None:
     if not data.records:
-        raise ValueError("no records: one at least is wanted")
+        raise ValueError("there are no records; expected at least one")
     for node in structure.nodes:
         if node not in data.variables:
             raise ValueError(f"the data have no variable {node!r}")
@@ -149,16 +150,16 @@ def _check_values(data: SiteData, structure: Structure) -> None:
 
 
 def _available(data: SiteData, structure: Structure) -> Network:
-    """Return the network of available cases, each cell one count more."""
+    """Return the network of the available cases, with pseudo-count 1."""
     tables = PlainCounter(data).tables(structure.families)
-    variables = {node: without_gaps(data.variables[node]) for node in structure.nodes}
+    variables = {node: without_missing(data.variables[node]) for node in structure.nodes}
     return network_from(structure, variables, tables, 1.0)
 
 
 def _random(
     structure: Structure, variables: Mapping[str, Variable], generator: np.random.Generator
 ) -> Network:
-    """Return a network of CPTs drawn uniformly."""
+    """Return a network whose CPTs are drawn uniformly."""
     shapes = [[len(variables[name].states) for name in f.members] for f in structure.families]
     counts = [generator.exponential(size=shape) for shape in shapes]
     return network_from(structure, variables, counts)

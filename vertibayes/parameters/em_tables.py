@@ -1,13 +1,13 @@
-"""CPTs from tables with missing cells: EM on a composite likelihood, without any record.
+"""CPTs from tables with missing values: EM on a composite likelihood, without records.
 
-The tables of the families, missing as a last state, are all that is opened: what a fit that treats
-missing as a state opens too. A cell whose record misses some members of the family is spread over
-their states by the family's distribution under the current network, and the CPTs are those of the
-filled tables. What a record says of variables outside the family is not used: where cells are
-missing completely at random that costs little precision. Where they are missing depending on other
-variables, a node's CPT is right only if the tables of its family, and those that give the
-distribution of its parents, show these. Tables widened by neighbours of the family (`widening`)
-use more of what a record says, for more opened cells.
+Only the tables of the families are revealed, with missing values as a last state, as in a fit that
+treats missing values as a state. Each EM step distributes the counts of incomplete cells over the
+states of the missing members, by the family's distribution under the current network. The new CPTs
+are those of the completed tables. The values of variables outside the family are not used. If
+values are missing completely at random, this costs little precision. If a missing value depends on
+other variables, a node's CPT is correct only if these are in the table of its family, or in the
+tables that determine the distribution of its parents. Tables that also have neighbours of the
+family (`widening`) use more of each record, and reveal more cells.
 """
 
 from __future__ import annotations
@@ -25,26 +25,32 @@ from vertibayes.inference.algebra import PLAIN, Array
 from vertibayes.inference.junction_tree import JunctionTree
 from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.climbing import Counts, NoValueError, climb
-from vertibayes.parameters.cpt import PSEUDO_COUNT, check_pseudo_count, network_from, without_gaps
+from vertibayes.parameters.cpt import (
+    PSEUDO_COUNT,
+    check_pseudo_count,
+    network_from,
+    without_missing,
+)
+from vertibayes.parameters.em_steps import Counts, NoValueError, em_steps
 from vertibayes.parameters.widening import Widening, widen
 
 
 @dataclass(frozen=True)
 class TableFit:
-    """A network fitted to tables with missing cells.
+    """A network fitted to tables with missing values.
 
     Attributes
     ----------
     network : Network
+        The network.
     trace : tuple of float
-        The composite log-likelihood before each iteration, in nats: the sum over tables of that
-        of their known cells. With wider tables, of the iterations over these. It may fall a
-        little: each CPT is fitted to its own table.
+        The composite log-likelihood before each step, in nats: the sum of the log-likelihoods of
+        the known values in each table. With wider tables, only the steps on these. The trace may
+        decrease slightly, because each CPT is fitted to its own table.
     converged : bool
-        Whether the filled tables came to rest.
+        Whether the completed tables stopped changing.
     widenings : tuple of Widening
-        By which neighbours tables were widened, in the order of their choice.
+        The neighbours by which tables were widened, in the order of their choice.
     """
 
     network: Network = field(repr=False)
@@ -64,46 +70,52 @@ def fit_em_from_tables(
     most_iterations: int = 200,
     progress: Callable[[int, int], None] | None = None,
 ) -> TableFit:
-    """Fit the CPTs of a structure to records with missing cells: one call, two if wider.
+    """Fit the CPTs of a structure to records with missing values: one call, two with wider tables.
 
     Parameters
     ----------
     counter : Counter
+        The source of all counts.
     structure : Structure
+        The structure.
     pseudo_count : float, default=0.5
-        Added to each cell of the filled tables; 0 for maximum likelihood.
+        The number that is added to each cell of the completed tables; 0 for maximum likelihood.
     wider_cells : int, default=0
-        How many cells may be opened beyond those of the families' tables, in tables wider by the
-        neighbours that tell most (`widen`); none if 0.
+        The number of cells that may be revealed in addition to the families' tables, in tables
+        widened by the most informative neighbours (`widen`); no wider tables if 0.
     rows : Rows
         The records to learn from; all by default.
     tolerance : float, default=1e-6
-        Stop when no cell of a filled table changes by more than this share of the records.
+        EM stops when no cell of a completed table changes by more than this share of the records.
     most_iterations : int, default=200
+        The largest number of steps.
     progress : callable, optional
-        Called with (iteration, most_iterations).
+        Called with (steps done, steps at most) before each step.
 
     Returns
     -------
     fit : TableFit
-        Without missing cells, the network of `fit_cpts`, after one iteration.
+        The fit; without missing values, the network of `fit_cpts` after one step.
 
     Raises
     ------
     ValueError
-        If a number is out of range, a node is unknown, or the structure's cliques are too large:
-        then nothing is opened.
+        If a number is out of range, a node is unknown, or the structure's cliques are too large.
+        No table is then revealed.
     NoValueError
         If a variable has no value in any record.
     """
     check_pseudo_count(pseudo_count)
     if not tolerance > 0 or most_iterations < 1 or wider_cells < 0:
-        raise ValueError("a tolerance above 0, iterations from 1, wider cells from 0 are wanted")
-    variables = {node: without_gaps(counter.variables[node]) for node in structure.nodes}
+        raise ValueError(
+            "tolerance must be above 0, most_iterations at least 1 and wider_cells at least 0, got "
+            f"{tolerance}, {most_iterations} and {wider_cells}"
+        )
+    variables = {node: without_missing(counter.variables[node]) for node in structure.nodes}
     states = {node: len(variable.states) for node, variable in variables.items()}
-    tree = JunctionTree.of(structure, states)  # before anything is opened
+    tree = JunctionTree.of(structure, states)  # before any table is revealed
 
-    def told(iteration: int) -> None:
+    def step(iteration: int) -> None:
         if progress is not None:
             progress(iteration, most_iterations)
 
@@ -111,43 +123,40 @@ def fit_em_from_tables(
         complete = all(len(table.patterns) == 1 for table in tables)
         most_moved = tolerance * rows.count(counter.records)
         return TableFit(
-            *climb(
+            *em_steps(
                 lambda network: _expected(tables, Marginals.of(network, tree)),
                 start,
                 pseudo_count=pseudo_count,
                 settled=lambda _, moved: complete or moved <= most_moved,
                 most_iterations=most_iterations,
-                told=told,
+                progress=step,
             )
         )
 
-    tables = _opened(counter, structure, {}, rows)
-    first = [table.complete + 1.0 for table in tables]  # no state without a chance
-    found = fit(tables, network_from(structure, variables, first))
+    tables = _revealed(counter, structure, {}, rows)
+    first = [table.complete + 1.0 for table in tables]  # each state has positive probability
+    narrow = fit(tables, network_from(structure, variables, first))
     if not wider_cells:
-        return found
-    missing = {family.child: table.missing for family, table in _pairs(structure, tables)}
-    steps = widen(found.network, counter.variables, missing, wider_cells, counter.most_variables)
-    tables = _opened(counter, structure, _neighbours(steps), rows) if steps else tables
-    return replace(fit(tables, found.network), widenings=steps)
-
-
-def _pairs(structure: Structure, tables: Sequence[_Table]) -> Sequence[tuple[Family, _Table]]:
-    return list(zip(structure.families, tables, strict=True))
+        return narrow
+    pairs = zip(structure.families, tables, strict=True)
+    missing = {family.child: table.missing for family, table in pairs}
+    steps = widen(narrow.network, counter.variables, missing, wider_cells, counter.most_variables)
+    tables = _revealed(counter, structure, _neighbours(steps), rows) if steps else tables
+    return replace(fit(tables, narrow.network), widenings=steps)
 
 
 def _neighbours(steps: Sequence[Widening]) -> dict[str, tuple[str, ...]]:
-    """Return, of each child, the neighbours that its table is widened by."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return the neighbours by which the table of each child is widened."""
+    wider: dict[str, tuple[str, ...]] = {}
     for step in steps:
-        found[step.child] = (*found.get(step.child, ()), step.neighbour)
-    return found
+        wider[step.child] = (*wider.get(step.child, ()), step.neighbour)
+    return wider
 
 
-def _opened(
+def _revealed(
     counter: Counter, structure: Structure, wider: Mapping[str, tuple[str, ...]], rows: Rows
 ) -> list[_Table]:
-    """Open the families' tables, some wider."""
+    """Reveal the families' tables, some of them wider."""
     asked = [Family(f.child, (*f.parents, *wider.get(f.child, ()))) for f in structure.families]
     counts = counter.tables(asked, missing=True, rows=rows)
     return [
@@ -157,24 +166,24 @@ def _opened(
 
 
 def _expected(tables: Sequence[_Table], marginals: Marginals) -> tuple[float, Counts]:
-    """Fill all tables; return the composite log-likelihood and the families' counts."""
+    """Complete all tables; return the composite log-likelihood and the families' counts."""
     filled = [table.filled(marginals.joint(table.members)) for table in tables]
     return sum(likelihood for likelihood, _ in filled), [counts for _, counts in filled]
 
 
 class _Table:
-    """A table of a family and neighbours, taken apart by which of them are missing."""
+    """A table of a family and its neighbours, divided by which of them are missing."""
 
     def __init__(
         self, variables: Mapping[str, Variable], asked: Family, own: int, counts: Table
     ) -> None:
         self.members, self._own = asked.members, own
-        gaps = [variables[name].missing for name in self.members]
+        missing = [variables[name].missing for name in self.members]
         self.patterns: list[tuple[tuple[int, ...], Array]] = []
-        for lost in product(*((False, True) if gap else (False,) for gap in gaps)):
+        for lost in product(*((False, True) if may else (False,) for may in missing)):
             index = tuple(
-                slice(-1, None) if is_lost else slice(-1 if gap else None)
-                for is_lost, gap in zip(lost, gaps, strict=True)
+                slice(-1, None) if is_lost else slice(-1 if may else None)
+                for is_lost, may in zip(lost, missing, strict=True)
             )
             axes = tuple(axis for axis, is_lost in enumerate(lost) if is_lost)
             if not axes or counts[index].any():
@@ -186,14 +195,14 @@ class _Table:
         self.missing = 1 - float(known / counts.sum())
 
     def filled(self, joint: Array) -> tuple[float, NDArray[np.float64]]:
-        """Spread the cells with missing members over their states, by their distribution.
+        """Distribute the counts of incomplete cells over the states of the missing members.
 
         Returns
         -------
         log_likelihood : float
-            Of the known members of all records, in nats.
+            The log-likelihood of the known members of all records, in nats.
         counts : ndarray
-            The family's.
+            The counts of the family.
         """
         log_likelihood, total = 0.0, np.zeros_like(joint)
         for axes, counts in self.patterns:
@@ -206,7 +215,7 @@ class _Table:
 
 
 def _share(joint: Array, known: Array, axes: tuple[int, ...]) -> Array:
-    """Return the distribution along some axes, given the others; even where it has none."""
+    """Return the distribution along axes given the others; uniform where it is not defined."""
     share = PLAIN.over(joint, known)
     nowhere = known == 0
     if nowhere.any():

@@ -15,14 +15,16 @@ def sample(network: Network, records: int, seed: int) -> SiteData:
     Parameters
     ----------
     network : Network
+        The network.
     records : int
+        The number of records.
     seed : int
-        Equal seeds give equal records.
+        The seed; equal seeds give equal records.
 
     Returns
     -------
     data : SiteData
-        Columns in the order of the structure's nodes, no cell missing.
+        Columns in the order of the structure's nodes, without missing values.
 
     Raises
     ------
@@ -30,7 +32,7 @@ def sample(network: Network, records: int, seed: int) -> SiteData:
         If `records` is negative.
     """
     if records < 0:
-        raise ValueError(f"{records} records: a number from 0 on is wanted")
+        raise ValueError(f"the number of records must be at least 0, got {records}")
     generator = np.random.default_rng(seed)
     drawn: dict[str, NDArray[np.unsignedinteger]] = {}
     for node in network.structure.order():

@@ -1,13 +1,13 @@
 """The three steps of VertiBayes, as the paper has them (van Daalen et al. 2024, fig. 1).
 
-1. An intermediate network: CPTs by maximum likelihood, missing being a state.
-2. Synthetic records drawn from it, missing cells included.
-3. The final CPTs by EM on these.
+1. Fit an intermediate network by maximum likelihood; a missing value is a state.
+2. Draw synthetic records with missing values from the intermediate network.
+3. Fit the final CPTs to the synthetic records by EM.
 
-Exact EM is used in step 3, where the published code imputed the mode. The steps themselves lose
-information: where a parent is missing, the intermediate network makes its child independent of its
-grandparents, and the synthetic records carry that on. `fit_em_from_tables` opens the same tables
-and is closer to the truth (docs/results.md).
+Step 3 uses exact EM, where the published code imputes the mode. The steps lose information: where a
+parent is missing, the intermediate network makes the child independent of its grandparents, and so
+are the synthetic records. `fit_em_from_tables` reveals the same tables and is closer to the truth
+(docs/results.md).
 """
 
 from __future__ import annotations
@@ -41,25 +41,28 @@ def fit_three_steps(
     Parameters
     ----------
     counter : Counter
+        The source of all counts.
     structure : Structure
+        The structure.
     pseudo_count : float, default=0.5
-        Added in the third step; 0 for maximum likelihood.
+        The number that step 3 adds to each expected count; 0 for maximum likelihood.
     records : int, optional
-        How many to draw; as many as there are if None.
+        The number of synthetic records; as many as the counted records if None.
     restarts : int, default=0
-        Further random starts of EM.
+        The number of further random starts of EM.
     seed : int, default=0
-        Of the synthetic records and the starts.
+        The seed of the synthetic records and of the starts.
     rows : Rows
         The records to learn from; all by default.
     progress : callable, optional
-        Of the third step, as `fit_em`.
+        Called in step 3, as in `fit_em`.
 
     Returns
     -------
     fit : EmFit
+        The fit.
     synthetic : SiteData
-        The synthetic records, with missing cells.
+        The synthetic records, with missing values.
 
     Raises
     ------
@@ -86,38 +89,31 @@ def draw_synthetic(
     seed: int = 0,
     rows: Rows = Rows(),
 ) -> SiteData:
-    """Draw records, missing cells included, from the intermediate network: steps 1 and 2.
+    """Draw records with missing values from the intermediate network: steps 1 and 2.
 
-    Where no record has a parent configuration, the child has its distribution over all records.
+    Given parent states that no record has, a child has its distribution over all records.
 
     Parameters
     ----------
-    counter : Counter
-    structure : Structure
-    records : int, optional
-        How many; as many as there are in the rows if None.
+    counter, structure, records, rows
+        As `fit_three_steps`.
     seed : int, default=0
-    rows : Rows
-        The records that the intermediate network has; all by default.
-
-    Returns
-    -------
-    synthetic : SiteData
+        The seed of the synthetic records.
 
     Raises
     ------
     ValueError
-        If a node is unknown, or `records` negative.
+        If a node is unknown, or `records` is negative.
     """
     tables = counter.tables(structure.families, missing=True, rows=rows)
     named = {node: with_missing_state(counter.variables[node]) for node in structure.nodes}
     intermediate = network_from(structure, named, [_seen_or_all(table) for table in tables])
     drawn = sample(intermediate, rows.count(counter.records) if records is None else records, seed)
     variables = {name: counter.variables[name] for name in drawn.codes}
-    return SiteData(variables, drawn.codes)  # the code of the state "missing" is that of a gap
+    return SiteData(variables, drawn.codes)  # the state "missing" has the code of a missing value
 
 
 def _seen_or_all(table: Table) -> Table:
-    """Fill the columns of a family's table that have no record with the child's counts."""
+    """Return a family's table with the child's counts in the columns without records."""
     child = table.sum(axis=tuple(range(1, table.ndim)))
     return np.where(table.any(axis=0), table, child.reshape(-1, *(1,) * (table.ndim - 1)))

@@ -1,14 +1,15 @@
-"""Which tables are worth being opened one variable wider, where cells are missing.
+"""Choose the tables that should be revealed with more variables, where values are missing.
 
-A record that misses a member of a family says little of the family's CPT; a neighbour of the family
-that it does not miss says more. What a neighbour w adds to a table is the share of the missing
-information that it brings, times the number of free parameters that it is missing for:
+A record that misses a member of a family contributes little to the family's CPT. A neighbour of the
+family whose value is known contributes more. The gain of a neighbour w for a table is the expected
+share of the missing information that w provides, times the number of the CPT's free parameters:
 
-    gain = (r - 1) q  sum_S P(just S is missing) P(w is known) I(S; w | rest) / H(S | rest)
+    gain = (r - 1) q  sum_S P(exactly S is missing) P(w is known) I(S; w | rest) / H(S | rest)
 
-over the sets S of missing members with one of the family, r the child's states and q the parents'
-configurations. All of it follows from the network and the shares of missing cells that the tables
-of the families have shown: choosing opens nothing.
+The sum is over the sets S of missing members with at least one member of the family; r is the
+number of the child's states and q the number of joint states of the parents. The gain follows from
+the network and from the shares of missing values in the families' tables: the choice reveals no
+table.
 """
 
 from __future__ import annotations
@@ -31,17 +32,18 @@ LEAST_GAIN = 1e-3  # in parameters
 
 
 class Widening(NamedTuple):
-    """One step: a family's table with one neighbour more.
+    """One step: a neighbour is added to the table of a family.
 
     Parameters
     ----------
     child : str
-        Of the family.
+        The child of the family.
     neighbour : str
-        What its table is widened by.
+        The variable that is added to the table.
     cells : int
-        How many cells more are opened than without this step: those of the wider table, less those
-        of the narrower if that is not wanted any more; none if another table has the same members.
+        The number of cells that this step reveals in addition: those of the wider table, minus
+        those of the narrower table if it is no longer needed; 0 if another table has the same
+        members.
     """
 
     child: str
@@ -56,25 +58,25 @@ def widen(
     cells: int,
     most_variables: int | None = None,
 ) -> tuple[Widening, ...]:
-    """Choose the neighbours that bring most for each cell that they open, one after the other.
+    """Choose neighbours one after the other, each with the highest gain per revealed cell.
 
     Parameters
     ----------
     network : Network
-        Fitted to the families' tables, which are open.
+        A network fitted to the families' tables, which are revealed already.
     variables : mapping of str to Variable
-        As they are counted: with a further code where cells may be missing.
+        The variables as they are counted, with an additional code where values may be missing.
     missing : mapping of str to float
-        Of each variable, the share of its cells that are missing.
+        The share of missing values of each variable.
     cells : int
-        How many may be opened in all.
+        The number of cells that may be revealed in all.
     most_variables : int, optional
-        How many variables a table may have; not limited if None.
+        The largest number of variables in a table; not limited if None.
 
     Returns
     -------
     steps : tuple of Widening
-        In the order of their choice; the sum of their cells is that of the tables to be opened.
+        The steps in the order of their choice; their cells add up to those of the wider tables.
     """
     choice = _Choice(network, variables, missing, cells, most_variables)
     steps: list[Widening] = []
@@ -89,7 +91,7 @@ def widen(
 
 
 class _Choice:
-    """The tables as they grow, and what each neighbour would bring."""
+    """The tables as they become wider, and the gain of each neighbour."""
 
     def __init__(
         self,
@@ -107,72 +109,74 @@ class _Choice:
         families = network.structure.families
         self._own = {family.child: len(family.members) for family in families}
         self._tables = {family.child: family.members for family in families}
-        self._open = {frozenset(family.members) for family in families}
+        self._revealed = {frozenset(family.members) for family in families}
         self._planned: Multiset[frozenset[str]] = Multiset()
-        self._gains = {child: self._looked_at(child) for child in self._tables}
+        self._gains = {child: self._gains_of(child) for child in self._tables}
 
     def options(self) -> Iterator[tuple[float, Widening]]:
-        """Return all steps that can be taken, each with its gain."""
+        """Yield all possible steps, each with its gain."""
         for child, gains in self._gains.items():
             for neighbour, gain in gains.items():
                 yield gain, Widening(child, neighbour, self._more(child, neighbour))
 
     def take(self, step: Widening) -> None:
-        """Widen a table."""
+        """Widen a table by a step."""
         before = frozenset(self._tables[step.child])
-        if before not in self._open:
+        if before not in self._revealed:
             self._planned[before] -= 1
         self._tables[step.child] += (step.neighbour,)
         self._planned[before | {step.neighbour}] += 1
-        self._gains[step.child] = self._looked_at(step.child)
+        self._gains[step.child] = self._gains_of(step.child)
 
     def _more(self, child: str, neighbour: str) -> int:
-        """Return how many cells more a step opens."""
+        """Return the number of cells that a step reveals in addition."""
         before = frozenset(self._tables[child])
         after = before | {neighbour}
-        opened = 0 if after in self._open or self._planned[after] else self._size(after)
-        is_spared = before not in self._open and self._planned[before] == 1
-        return opened - (self._size(before) if is_spared else 0)
+        added = 0 if after in self._revealed or self._planned[after] else self._size(after)
+        is_spared = before not in self._revealed and self._planned[before] == 1
+        return added - (self._size(before) if is_spared else 0)
 
     def _size(self, members: frozenset[str]) -> int:
         return prod(self._codes[name] for name in members)
 
-    def _looked_at(self, child: str) -> dict[str, float]:
-        """Return what each neighbour of a table that can be opened would bring."""
+    def _gains_of(self, child: str) -> dict[str, float]:
+        """Return the gain of each neighbour by which a table can be widened."""
         table = self._tables[child]
         if self._most is not None and len(table) >= self._most:
             return {}
-        found = {}
+        gains = {}
         near = set().union(*(self._neighbours[name] for name in table)).difference(table)
         for neighbour in sorted(near):
             after = frozenset((*table, neighbour))
             more = self._size(after) - self._size(frozenset(table))
-            if after in self._open or more <= self._most_cells:
+            if after in self._revealed or more <= self._most_cells:
                 joint = self._marginals.joint((*table, neighbour))
-                told = gain(joint, [self._missing[n] for n in table], self._own[child])
-                found[neighbour] = told * (1 - self._missing[neighbour])
-        return {neighbour: value for neighbour, value in found.items() if value > LEAST_GAIN}
+                if_known = gain(joint, [self._missing[n] for n in table], self._own[child])
+                gains[neighbour] = if_known * (1 - self._missing[neighbour])
+        return {neighbour: value for neighbour, value in gains.items() if value > LEAST_GAIN}
 
 
 def gain(joint: Array, missing: list[float], own: int) -> float:
-    """Return what a neighbour that is known in all records adds to a table: in parameters.
+    """Return the gain of a neighbour that is known in all records, in parameters.
 
     Parameters
     ----------
     joint : ndarray
-        The distribution of the table's members, the family's first, and of the neighbour, last.
+        The distribution of the table's members (those of the family first) and, last, the
+        neighbour.
     missing : list of float
-        Of each member, the share of its cells that are missing.
+        The share of missing values of each member.
     own : int
-        How many members are the family's.
+        The number of members of the family.
     """
     parameters: int = (joint.shape[0] - 1) * prod(joint.shape[1:own])
-    gaps = [axis for axis, share in enumerate(missing) if share > 0]
+    incomplete = [axis for axis, share in enumerate(missing) if share > 0]
     alone = joint.sum(axis=-1)
     of_all, of_alone = _entropy(joint), _entropy(alone)
     total = 0.0
-    for lost in (s for k in range(1, len(gaps) + 1) for s in combinations(gaps, k)):
-        if lost[0] < own:  # else the family is complete
+    sizes = range(1, len(incomplete) + 1)
+    for lost in (s for k in sizes for s in combinations(incomplete, k)):
+        if lost[0] < own:  # otherwise the family is complete
             unknown = of_alone - _entropy(alone.sum(axis=lost))
             left = of_all - _entropy(joint.sum(axis=lost))
             chance = prod(q if axis in lost else 1 - q for axis, q in enumerate(missing))

@@ -22,7 +22,7 @@ MOST_PARENTS = 20
 
 @dataclass
 class _Search:
-    """One node's search: its parents so far, and who may become one."""
+    """The search for the parents of one node: its parents so far, and the candidates."""
 
     child: str
     parents: list[str]
@@ -30,13 +30,13 @@ class _Search:
     done: bool = field(default=False)
 
     def families(self, lengths: Mapping[str, int]) -> list[Family]:
-        """Return the families of the parents with each candidate, of those that can be counted."""
+        """Return the families of the parents and each candidate whose table can be counted."""
         cells = cells_of(lengths, Family(self.child, tuple(self.parents)))
         self.candidates = [c for c in self.candidates if cells * lengths[c] <= MOST_CELLS]
         return [Family(self.child, (*self.parents, candidate)) for candidate in self.candidates]
 
     def choose(self, gains: Sequence[float]) -> None:
-        """Add the candidate with the highest gain, the earliest of equals, if it is positive."""
+        """Add the candidate with the highest gain (the first of equals) if it is positive."""
         best = max(range(len(gains)), key=gains.__getitem__)  # max takes the first
         if gains[best] > 0:
             self.parents.append(self.candidates.pop(best))
@@ -58,42 +58,56 @@ def k2(
 ) -> Structure:
     """Learn a structure.
 
-    For each node, starting from the parents given, the predecessor with the highest gain in K2
-    score is added while the gain is strictly positive and there are fewer than `max_parents`. A
-    candidate's gain is the score of the table of child, parents and candidate less that of the same
-    table summed over the candidate: on complete data the difference of K2 scores, and with missing
-    cells a comparison over the same records. Given an ordering the nodes are independent: each step
-    asks for the tables of all candidates of all nodes in one call. A candidate whose table would
-    have more than `counting.counter.MOST_CELLS` cells is none.
+    For each node, K2 adds the predecessor with the highest gain in K2 score, as long as the gain is
+    positive and the node has fewer than `max_parents` parents. The gain of a candidate is the score
+    of the table of child, parents and candidate minus the score of the same table summed over the
+    candidate: on complete data the difference of K2 scores, and with missing values a comparison
+    over the same records. Given an ordering the nodes are independent: each step asks for the
+    tables of all candidates of all nodes in one call. A predecessor whose table would have more
+    than `counting.counter.MOST_CELLS` cells is not a candidate.
 
     Parameters
     ----------
     counter : Counter
+        The source of all counts.
     ordering : sequence of str, optional
-        All variables, each before those that it may be a parent of; the study's order if None.
+        All variables, each before those of which it may be a parent; the study's order if None.
     max_parents : int, default=3
+        The largest number of parents of a node.
     required : collection of (parent, child)
-        Edges that the structure has in any case.
+        Edges that the structure must have.
     forbidden : collection of (parent, child)
-        Edges that it has in no case.
+        Edges that the structure must not have.
     start : Structure, optional
-        Where the search starts: its edges are kept.
+        The structure from which the search starts; its edges are kept.
     missing : bool, default=False
-        Whether missing is a state.
+        Whether a missing value is a state.
     rows : Rows
         The records to learn from; all by default.
     progress : callable, optional
-        Called with (step, steps).
+        Called with (steps done, steps at most).
 
     Returns
     -------
     structure : Structure
-        Parents in the order in which they were added.
+        The structure, with parents in the order in which they were added.
 
     Raises
     ------
     ValueError
-        If the ordering or an edge does not fit: it names the variables.
+        If the ordering or an edge does not fit; the message names the variables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from protocols.site.data import SiteData
+    >>> from protocols.variables import Variable
+    >>> from vertibayes.counting import PlainCounter
+    >>> x, z = np.array([[0, 1] * 20, [0, 0, 1, 1] * 10], np.uint8)
+    >>> codes = {"x": x, "z": z, "y": x ^ z}
+    >>> data = SiteData({name: Variable(name, ("no", "yes")) for name in codes}, codes)
+    >>> k2(PlainCounter(data), required=[("x", "y")]).edges
+    (('x', 'y'), ('z', 'y'))
     """
     order = check_ordering(counter, ordering)
     check_max_parents(counter, max_parents)
@@ -121,9 +135,16 @@ def k2(
 def widest_families(
     counter: Counter, order: Sequence[str], max_parents: int, *, missing: bool = False
 ) -> list[Family]:
-    """Return the widest families that a search may ask for: of each step, node and candidate.
+    """Return the widest families that a search may ask for, for each step, node and candidate.
 
-    What they cost bounds what the search costs, whichever parents it adds.
+    The cost of their tables is an upper bound for the cost of the search.
+
+    Parameters
+    ----------
+    counter, max_parents, missing
+        As `k2`.
+    order : sequence of str
+        The ordering.
     """
     lengths, families = axis_lengths(counter.variables, missing), []
     for place, child in enumerate(order):
@@ -135,7 +156,7 @@ def widest_families(
 
 
 def _gains(tables: Sequence[Table]) -> list[float]:
-    """Return what the last parent of each table adds to the score, over the table's records."""
+    """Return the gain of the last parent of each table, over the table's records."""
     scores = k2_scores([*tables, *(table.sum(axis=-1) for table in tables)])
     return [a - b for a, b in zip(scores, scores[len(tables) :], strict=False)]
 
@@ -155,7 +176,7 @@ def check_ordering(counter: Counter, ordering: Sequence[str] | None) -> list[str
     twice = sorted({name for name in ordering if list(ordering).count(name) > 1})
     faults = (
         ("has unknown variables", unknown),
-        ("is without the variables", absent),
+        ("does not have the variables", absent),
         ("has variables twice", twice),
     )
     for fault, names in faults:
@@ -167,12 +188,12 @@ def check_ordering(counter: Counter, ordering: Sequence[str] | None) -> list[str
 
 
 def check_max_parents(counter: Counter, max_parents: int) -> None:
-    """Refuse a number of parents out of range, or whose tables are wider than the sites allow.
+    """Refuse a number of parents that is out of range, or too large for the sites' policies.
 
     Raises
     ------
     ValueError
-        It says the range.
+        If the number is out of range; the message has the range.
     """
     most, why, widest = MOST_PARENTS, "", counter.most_variables
     if widest is not None and widest <= MOST_PARENTS:
@@ -196,7 +217,7 @@ def _searches(
             raise ValueError(f"the edge {parent} -> {child} has an unknown variable")
     for parent, child in given:
         if place[parent] >= place[child]:
-            raise ValueError(f"the given edge {parent} -> {child} runs against the ordering")
+            raise ValueError(f"the given edge {parent} -> {child} contradicts the ordering")
         if (parent, child) in forbidden:
             raise ValueError(f"the edge {parent} -> {child} is both given and forbidden")
     searches = []
@@ -204,7 +225,7 @@ def _searches(
         parents = list(dict.fromkeys(p for p, c in given if c == child))
         if len(parents) > max_parents:
             raise ValueError(
-                f"{child} has {len(parents)} given parents, at most {max_parents} allowed"
+                f"{child} has {len(parents)} given parents, at most {max_parents} are allowed"
             )
         may = [p for p in order[: place[child]] if p not in parents and (p, child) not in forbidden]
         searches.append(_Search(child, parents, may))

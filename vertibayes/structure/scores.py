@@ -15,19 +15,25 @@ Table = NDArray[np.int64]
 def k2_scores(tables: Sequence[Table]) -> list[float]:
     """Return the K2 score of each table.
 
-    The sum over parent configurations j of ln G(r) - ln G(N_j + r) + sum_k ln G(a_jk + 1), r the
-    states of the child; an absent configuration adds zero (Cooper and Herskovits 1992, eq. 8).
+    The score is the sum over the joint states j of the parents of
+    ln G(r) - ln G(N_j + r) + sum_k ln G(a_jk + 1), where r is the number of states of the child
+    (Cooper and Herskovits 1992, eq. 8). Joint states that no record has add zero.
 
     Parameters
     ----------
     tables : sequence of ndarray, dtype int64
-        Axis 0 the child.
+        The tables; axis 0 is the child.
 
     Returns
     -------
     scores : list of float
-        In nats. Each is the exact sum of its terms, rounded once, so that tables that differ in the
-        order of their cells alone have equal scores.
+        The scores, in nats. Each score is the exact sum of its terms, rounded once, so that tables
+        that differ only in the order of their cells have equal scores.
+
+    Examples
+    --------
+    >>> k2_scores([np.array([[2], [1]])])  # ln 1! - ln 4! + ln 2! + ln 1!
+    [-2.4849066497880004]
     """
     if not tables:
         return []
@@ -40,7 +46,7 @@ def k2_scores(tables: Sequence[Table]) -> list[float]:
     cell_ends = np.cumsum([table.size for table in flat])[:-1]
     ends = np.cumsum([table.shape[1] for table in flat])[:-1]
     parts = zip(np.split(cells, cell_ends), np.split(configurations, ends), strict=True)
-    return [fsum([*found.tolist(), *config.tolist()]) for found, config in parts]
+    return [fsum([*cell.tolist(), *config.tolist()]) for cell, config in parts]
 
 
 def log_likelihood(table: Table) -> float:
@@ -51,5 +57,5 @@ def log_likelihood(table: Table) -> float:
 
 
 def free_parameters(shape: Sequence[int]) -> int:
-    """Return the free parameters of a family: configurations times (states - 1)."""
+    """Return the number of free parameters of a family's CPT."""
     return (shape[0] - 1) * int(np.prod(shape[1:], dtype=np.int64))

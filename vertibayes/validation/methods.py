@@ -23,8 +23,8 @@ from vertibayes.counting import Counter, PlainCounter
 from vertibayes.counting.counter import Without
 from vertibayes.inference.prediction import predicted
 from vertibayes.network import Network, Structure
-from vertibayes.parameters.climbing import NoValueError
 from vertibayes.parameters.em import fit_em
+from vertibayes.parameters.em_steps import NoValueError
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic
 from vertibayes.validation.auc import Auc, auc, interval_of, mean_of

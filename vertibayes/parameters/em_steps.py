@@ -1,4 +1,4 @@
-"""The loop that EM on records and EM on tables have in common."""
+"""The loop of EM steps that EM on records and EM on tables share."""
 
 from __future__ import annotations
 
@@ -17,57 +17,58 @@ Settled: TypeAlias = Callable[[Sequence[float], float], bool]
 
 
 class NoValueError(ValueError):
-    """A variable has no value in any of the records that are to be learned from."""
+    """A variable has no value in any of the records."""
 
 
-class Climbed(NamedTuple):
-    """Where a start led."""
+class EmSteps(NamedTuple):
+    """The result of EM steps from one start."""
 
     network: Network
     trace: tuple[float, ...]
     converged: bool
 
 
-def climb(
+def em_steps(
     expect: Expect,
     network: Network,
     *,
     pseudo_count: float,
     settled: Settled,
     most_iterations: int,
-    told: Callable[[int], None],
-) -> Climbed:
-    """Iterate from one start.
+    progress: Callable[[int], None],
+) -> EmSteps:
+    """Repeat EM steps from one start.
 
     Parameters
     ----------
     expect : callable
-        network -> (what the trace has, the expected counts of each family).
+        Takes a network; returns (value for the trace, expected counts of each family).
     network : Network
         The start.
     pseudo_count : float
-        Added to each expected count.
+        The number that is added to each expected count.
     settled : callable
-        (trace, the largest change of an expected count) -> whether to stop.
+        Takes (trace, the largest change of an expected count); returns whether to stop.
     most_iterations : int
-    told : callable
-        Called with the iteration before each.
+        The largest number of steps.
+    progress : callable
+        Called with the number of the step before each step.
     """
     trace: list[float] = []
     last: Counts | None = None
     for iteration in range(most_iterations):
-        told(iteration)
+        progress(iteration)
         value, counts = expect(network)
         trace.append(value)
         network = network_from(network.structure, network.variables, counts, pseudo_count)
         if settled(trace, _moved(last, counts)):
-            return Climbed(network, tuple(trace), True)
+            return EmSteps(network, tuple(trace), True)
         last = counts
-    return Climbed(network, tuple(trace), False)
+    return EmSteps(network, tuple(trace), False)
 
 
 def _moved(last: Counts | None, counts: Counts) -> float:
-    """Return the largest change of an expected count; infinite at first."""
+    """Return the largest change of an expected count; infinity in the first step."""
     if last is None:
         return np.inf
     return max(float(np.abs(a - b).max()) for a, b in zip(last, counts, strict=True))
