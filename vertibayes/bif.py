@@ -1,13 +1,12 @@
-"""BIF files that pgmpy and pyAgrum read back to the same model, whatever the names.
+"""BIF files that pgmpy and pyAgrum read as the same model, whatever its names.
 
-Names stay as they are wherever both readers take them: letters, digits, ``_``, ``.``, ``-``, ``?``
-and ``%``, from a letter, ``_``, or digits followed by a letter other than ``e``; integers too, as
-states. `vertibayes.name_escapes` says how other names are written; `read_bif` reverses it. Names of
-nodes that differ only in case, which pgmpy's reader would take for one, have their capitals
-escaped. Probabilities are written with all their digits.
+A name is unchanged if both readers accept it: it has letters, digits, ``_``, ``.``, ``-``, ``?``
+and ``%``, and begins with a letter, with ``_``, or with digits before a letter other than ``e``; a
+state may also be an integer. Other names are escaped (`vertibayes.name_escapes`), and `read_bif`
+reverses the escapes. Capitals are escaped too in names of nodes that differ only in case, because
+pgmpy's reader does not distinguish them. Probabilities are written with all digits.
 
-bnlearn's ``read.bif`` takes states as they are here, but in names of nodes letters, digits and
-``_`` alone.
+bnlearn's ``read.bif`` accepts these states, but only letters, digits and ``_`` in names of nodes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,13 @@ _LOWER_CASE_NODES = Escapes(rf"[^a-z0-9_.?%-]|{_IN_NODES}", _TAKEN)
 
 
 def encode_nodes(names: Iterable[str]) -> dict[str, str]:
-    """Write the names of nodes, so that no two differ in case alone."""
+    """Return the escaped names of nodes, no two of which differ only in case.
+
+    Examples
+    --------
+    >>> encode_nodes(["age", "age (years)", "Age"])
+    {'age': 'age', 'age (years)': 'age_x0020__x0028_years_x0029_', 'Age': '_x0041_ge'}
+    """
     codes = {name: NODES.encode(name) for name in names}
     alike = Counter(code.lower() for code in codes.values())
     return {
@@ -47,7 +52,24 @@ def encode_nodes(names: Iterable[str]) -> dict[str, str]:
 
 
 def write_bif(network: Network) -> str:
-    """Return a network as the text of a BIF file."""
+    """Return a network as the text of a BIF file.
+
+    Examples
+    --------
+    >>> rain = Variable("rain", ("no", "yes"))
+    >>> network = Network(Structure({"rain": ()}), {"rain": rain}, {"rain": np.array([0.75, 0.25])})
+    >>> print(write_bif(network), end="")
+    network vertibayes {
+    }
+    variable rain {
+      type discrete [ 2 ] { no, yes };
+    }
+    probability ( rain ) {
+      table 0.75, 0.25;
+    }
+    >>> read_bif(write_bif(network)).variables == network.variables
+    True
+    """
     return "\n".join([*_lines(network), ""])
 
 
@@ -62,20 +84,15 @@ def _lines(network: Network) -> Iterator[str]:
     for node, parents in network.structure.parents.items():
         given = " | " + ", ".join(codes[parent] for parent in parents) if parents else ""
         yield f"probability ( {codes[node]}{given} ) {{"
-        yield from _rows(network, parents, network.cpts[node])
+        escaped = [map(STATES.encode, network.variables[parent].states) for parent in parents]
+        for combination, row in zip(product(*escaped), network.rows(node), strict=True):
+            values = ", ".join(map(repr, row))
+            yield f"  ({', '.join(combination)}) {values};" if parents else f"  table {values};"
         yield "}"
 
 
-def _rows(network: Network, parents: tuple[str, ...], cpt: NDArray[np.float64]) -> Iterator[str]:
-    columns = cpt.reshape(cpt.shape[0], -1).T.tolist()
-    states = product(*(map(STATES.encode, network.variables[parent].states) for parent in parents))
-    for given, column in zip(states, columns, strict=True):
-        values = ", ".join(map(repr, column))
-        yield f"  ({', '.join(given)}) {values};" if parents else f"  table {values};"
-
-
 def read_bif(text: str) -> Network:
-    """Read a BIF file that `write_bif` wrote, or one as plain.
+    """Read a BIF file that `write_bif` wrote, or another file with the same elements.
 
     Raises
     ------
@@ -103,7 +120,7 @@ def read_bif(text: str) -> Network:
 def _declarations(
     text: str,
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], dict[str, list[list[str]]]]:
-    """Return, of each node, its states, its parents and the rows of its CPT."""
+    """Return the states of each node, its parents and the rows of its CPT."""
     states: dict[str, tuple[str, ...]] = {}
     parents: dict[str, tuple[str, ...]] = {}
     rows: dict[str, list[list[str]]] = {}
@@ -118,12 +135,12 @@ def _declarations(
 
 
 def read_bif_file(path: str | Path) -> Network:
-    """Read a BIF file; see `read_bif`."""
+    """Read a BIF file, as `read_bif` does."""
     return read_bif(Path(path).read_text(encoding="utf-8"))
 
 
 def _blocks(tokens: list[str]) -> Iterator[list[str]]:
-    """Cut tokens into blocks at the closing braces of depth 0; separators are left out."""
+    """Divide tokens into blocks, which end at a closing brace of depth 0; omit separators."""
     block: list[str] = []
     depth = 0
     for token in tokens:
@@ -142,7 +159,7 @@ def _states(block: list[str]) -> tuple[str, ...]:
     start = block.index("discrete") + 1
     states = tuple(block[start + 2 : block.index("}")])
     if int(block[start]) != len(states):
-        raise ValueError(f"{block[1]} has {len(states)} states, it declares {block[start]}")
+        raise ValueError(f"{block[1]} has {len(states)} states, but it declares {block[start]}")
     return states
 
 

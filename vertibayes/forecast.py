@@ -1,9 +1,9 @@
-"""What a run will cost, before anything is asked: from public sizes alone."""
+"""Forecast the cost of a run from public sizes, before any table is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from protocols.queries.costs import Cost, Costs
 from protocols.queries.ways import Group, Load, batches, choose_ways, grouped
@@ -16,21 +16,20 @@ QUERY_ROUNDS = 3  # ask, answer, go
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run costs, about: which tables a learner asks for depends on what it finds.
+    """The approximate cost of a run: the tables that a learner asks for depend on its results.
 
     Attributes
     ----------
-    tables : int
-    shuffled : int
-        How many of them are counted by shuffle.
-    queries : int
-    rounds : int
+    tables, shuffled : int
+        The number of tables, and the number of those that are counted by shuffle.
+    queries, rounds : int
+        The numbers of queries and of rounds.
     bytes : int
-        Sent, on all links.
+        The bytes sent on all links.
     seconds : float
-        Of all parties' work, on one core of a machine like the one of `docs/results.md`.
+        The work of all parties, on one core of a machine like the one in `docs/results.md`.
     memory : int
-        Bytes that the largest query takes at one party.
+        The memory, in bytes, that the largest query takes at one party.
     """
 
     tables: int = 0
@@ -42,19 +41,12 @@ class Forecast:
     memory: int = 0
 
     def plus(self, other: Forecast) -> Forecast:
-        """Return both, one after the other."""
-        return Forecast(
-            self.tables + other.tables,
-            self.shuffled + other.shuffled,
-            self.queries + other.queries,
-            self.rounds + other.rounds,
-            self.bytes + other.bytes,
-            self.seconds + other.seconds,
-            max(self.memory, other.memory),
-        )
+        """Return the cost of two runs, one after the other."""
+        sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self)[:-1])
+        return Forecast(*sums, max(self.memory, other.memory))
 
     def sentence(self) -> str:
-        """Return what `learn` prints."""
+        """Return the sentence that `learn` prints."""
         return (
             f"about {counted(self.tables, 'table')}, {size(self.bytes)}, "
             f"{counted(self.rounds, 'round')}, {self.seconds:.1f} s of work for the tables, "
@@ -63,13 +55,14 @@ class Forecast:
 
 
 def forecast(study: Study, families: Sequence[Family], *, missing: bool = False) -> Forecast:
-    """Forecast what a study's commitment, and tables over all its records, cost.
+    """Forecast the cost of a study's commitment, and of tables over all its records.
 
     Parameters
     ----------
     study : Study
+        The study.
     families : sequence of Family
-        The widest that a learner may ask for (`structure.k2.widest_families`).
+        The widest families that a learner may ask for (`structure.k2.widest_families`).
     missing : bool
         Whether a missing value is a state.
 
@@ -87,7 +80,7 @@ def forecast(study: Study, families: Sequence[Family], *, missing: bool = False)
 
 
 def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:
-    """Forecast one query."""
+    """Forecast the cost of one query."""
     cost, taken, shuffled, extended, chain = Cost(), Load(), 0, 0, 0
     for group in groups:
         (ways, own), sizes = choose_ways(costs, group), costs.sizes(*group)

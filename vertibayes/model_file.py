@@ -1,4 +1,4 @@
-"""Models as files: ``model.json``, which has names and numbers as they are, BIF and XMLBIF.
+"""Models as files: ``model.json``, which has names and numbers unchanged, BIF and XMLBIF.
 
 ``model.json`` has one object per node::
 
@@ -8,7 +8,7 @@
 
 Each row of ``probabilities`` is the distribution of the node given one combination of its parents'
 states; the last parent's state changes fastest. ``missing_state`` says whether the last state is
-that of missing values, ``unseen`` how many of the combinations no record had.
+that of missing values, and ``unseen`` is the number of combinations that no record had.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ def _nodes(network: Network) -> Iterator[str]:
             "parents": parents,
             "unseen": network.unseen.get(node, 0),
         }
-        cpt = network.cpts[node]
-        rows = map(json.dumps, cpt.reshape(cpt.shape[0], -1).T.tolist())
+        rows = map(json.dumps, network.rows(node))
         text = json.dumps(about, ensure_ascii=False)[:-1]
         yield f' {text},\n  "probabilities": [\n   ' + ",\n   ".join(rows) + "]}"
 
@@ -57,7 +56,7 @@ def read_json(text: str) -> Network:
     Raises
     ------
     ValueError
-        If it is not one, or of a version to come.
+        If the text is not a valid ``model.json``, or has a later version.
     """
     try:
         model = json.loads(text)
@@ -122,15 +121,12 @@ def read_model(path: str | Path) -> Network:
     Parameters
     ----------
     path : str or Path
-
-    Returns
-    -------
-    network : Network
+        The file.
 
     Raises
     ------
     ValueError
-        If there is no such file, or it is not a valid model: it names the path.
+        If the file is not found or is not a valid model.
     """
     path = Path(path)
     try:
@@ -149,12 +145,12 @@ def read_model(path: str | Path) -> Network:
 def save_model(network: Network, path: str | Path) -> None:
     """Write a model to a file: ``.json``, ``.bif``, ``.bifxml`` or ``.xmlbif``.
 
-    A file that exists is replaced once the new one is whole.
+    An existing file is replaced when the new file is complete.
 
     Raises
     ------
     ValueError
-        If the file cannot be written: it names the path.
+        If the file cannot be written.
     """
     path = Path(path)
     try:

@@ -1,10 +1,10 @@
-"""Names of nodes and states in files whose readers do not take every character.
+"""Names of nodes and states in files whose readers do not accept every character.
 
-A character that a reader does not take becomes ``_xHHHH_``, its code point in at least four
+A character that a reader does not accept becomes ``_xHHHH_``, its code point in at least four
 hexadecimal digits, as in names in SQL/XML (ISO/IEC 9075-14, 9.1): ``age (years)`` becomes
-``age_x0020__x0028_years_x0029_``. A name whose characters are all taken, yet not the name as a
-whole, gets a leading ``_``: ``1.5`` becomes ``_1.5``. All other names stay as they are. The mapping
-is injective, and `Escapes.decode` reverses it.
+``age_x0020__x0028_years_x0029_``. If a reader accepts all characters of a name but not the whole
+name, the name gets a leading ``_``: ``1.5`` becomes ``_1.5``. All other names are unchanged. The
+mapping is injective, and `Escapes.decode` reverses it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,24 @@ _LAST_CODE_POINT = 0x10FFFF
 
 @dataclass(frozen=True)
 class Escapes:
-    """What the readers of a format take as a name.
+    """The names that the readers of a format accept.
 
     Parameters
     ----------
     refused : str
-        A regular expression that matches each single character that a reader does not take.
+        A regular expression that matches each character that a reader does not accept.
     taken : re.Pattern
-        Matches the whole of each name that the readers take, among names without such characters.
+        A pattern that, among names without such characters, matches those that readers accept.
     exempt : re.Pattern
-        Matches the whole of names that stay as they are, whatever their characters.
+        A pattern of names that are unchanged, whatever their characters.
+
+    Examples
+    --------
+    >>> letters = Escapes("[^A-Za-z0-9_.]", re.compile("[A-Za-z_].*"))
+    >>> [letters.encode(name) for name in ("blood.pressure", "1.5", "a-b")]
+    ['blood.pressure', '_1.5', 'a_x002D_b']
+    >>> letters.decode("a_x002D_b")
+    'a-b'
     """
 
     refused: str
@@ -36,20 +44,20 @@ class Escapes:
     exempt: re.Pattern[str] = re.compile(r"(?!)")
 
     def encode(self, name: str) -> str:
-        """Return a name as the readers take it."""
+        """Return a name in the form that readers accept."""
         if self.exempt.fullmatch(name):
             return name
         text = re.sub(f"{_LIKE_ESCAPED}|{self.refused}", _escape, name)
         return "_" + text if self._needs_mark(text) else text
 
     def decode(self, text: str) -> str:
-        """Reverse `encode`."""
+        """Return the name that `encode` escaped."""
         if text.startswith("_") and self._needs_mark(text[1:]):
             text = text[1:]
         return _ESCAPED.sub(_unescape, text)
 
     def _needs_mark(self, text: str) -> bool:
-        """Whether a name needs a leading ``_``; one that looks as if it had got it needs it too."""
+        """Whether a name needs a leading ``_``; a name that looks as if it had one needs it too."""
         if self.exempt.fullmatch(text):
             return False
         if not self.taken.fullmatch(text):
@@ -57,10 +65,10 @@ class Escapes:
         return text.startswith("_") and self._needs_mark(text[1:])
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"_x{ord(found[0]):04X}_"
+def _escape(match: re.Match[str]) -> str:
+    return f"_x{ord(match[0]):04X}_"
 
 
-def _unescape(found: re.Match[str]) -> str:
-    code = int(found[1], 16)
-    return chr(code) if code <= _LAST_CODE_POINT else found[0]
+def _unescape(match: re.Match[str]) -> str:
+    code = int(match[1], 16)
+    return chr(code) if code <= _LAST_CODE_POINT else match[0]

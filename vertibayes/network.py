@@ -1,4 +1,4 @@
-"""Structures and networks: a graph, its CPTs, and their ways to other libraries."""
+"""Structures and networks: a graph with its CPTs, and conversions to other libraries."""
 
 from __future__ import annotations
 
@@ -31,12 +31,20 @@ class Structure:
     Parameters
     ----------
     parents : mapping of str to tuple of str
-        Of each node, in order.
+        The parents of each node, in order.
 
     Raises
     ------
     ValueError
-        If a parent is no node or stands twice, or there is a cycle: it names the nodes.
+        If a parent is not a node, a parent appears twice, or the graph has a cycle.
+
+    Examples
+    --------
+    >>> structure = Structure.of(["rain", "hose", "wet"], [("rain", "wet"), ("hose", "wet")])
+    >>> structure.parents["wet"]
+    ('rain', 'hose')
+    >>> structure.hamming_distance(Structure({"wet": ("rain",), "rain": (), "hose": ()}))
+    1
     """
 
     parents: Mapping[str, tuple[str, ...]]
@@ -47,11 +55,12 @@ class Structure:
                 if parent not in self.parents:
                     raise ValueError(f"the edge {parent} -> {child} has an unknown node")
             if len(set(parents)) < len(parents):
-                raise ValueError(f"{child} has a parent twice")
+                raise ValueError(f"a parent of {child} appears twice: {', '.join(parents)}")
         try:
             TopologicalSorter(self.parents).prepare()
         except CycleError as error:
-            raise ValueError(f"a cycle: {' -> '.join(error.args[1][::-1])}") from None
+            cycle = " -> ".join(error.args[1][::-1])
+            raise ValueError(f"the structure must not have a cycle: {cycle}") from None
 
     @classmethod
     def of(cls, nodes: Sequence[str], edges: Iterable[Sequence[str]]) -> Structure:
@@ -60,10 +69,10 @@ class Structure:
         Raises
         ------
         ValueError
-            As the class; also if a node stands twice.
+            As the class; also if a node appears twice.
         """
         if len(set(nodes)) < len(nodes):
-            raise ValueError("a node stands twice")
+            raise ValueError("a node appears twice; name each node once")
         parents: dict[str, tuple[str, ...]] = dict.fromkeys(nodes, ())
         for parent, child in edges:
             if child not in parents:
@@ -78,7 +87,7 @@ class Structure:
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """The edges, (parent, child), child after child."""
+        """The edges as (parent, child), sorted by child."""
         return tuple((p, child) for child, parents in self.parents.items() for p in parents)
 
     @property
@@ -96,7 +105,7 @@ class Structure:
         return graph
 
     def _repr_svg_(self) -> str:
-        """Return a drawing: notebooks show it."""
+        """Return a drawing, which notebooks show."""
         from vertibayes.report.drawing import draw
 
         return draw(self)
@@ -106,15 +115,15 @@ class Structure:
         return list(TopologicalSorter(self.parents).static_order())
 
     def moral_neighbours(self) -> dict[str, set[str]]:
-        """Return, of each node, the others of all families that it is in: its Markov blanket."""
-        found: dict[str, set[str]] = {node: set() for node in self.nodes}
+        """Return the Markov blanket of each node: the other members of all its families."""
+        neighbours: dict[str, set[str]] = {node: set() for node in self.nodes}
         for family in self.families:
             for name in family.members:
-                found[name].update(set(family.members) - {name})
-        return found
+                neighbours[name].update(set(family.members) - {name})
+        return neighbours
 
     def hamming_distance(self, other: Structure) -> int:
-        """Return the structural Hamming distance: edges lacking, too many or turned round.
+        """Return the structural Hamming distance: the missing, additional and reversed edges.
 
         Raises
         ------
@@ -123,7 +132,7 @@ class Structure:
         """
         if set(self.nodes) != set(other.nodes):
             differing = ", ".join(sorted(set(self.nodes) ^ set(other.nodes)))
-            raise ValueError(f"structures over different nodes: {differing}")
+            raise ValueError(f"the structures must have the same nodes; they differ in {differing}")
         ours, theirs = set(self.edges), set(other.edges)
         return len({frozenset(edge) for edge in ours ^ theirs})
 
@@ -135,18 +144,22 @@ class Network:
     Parameters
     ----------
     structure : Structure
+        The structure.
     variables : mapping of str to Variable
+        The variable of each node.
     cpts : mapping of str to ndarray
-        Of each node: axis 0 its states, then its parents' in order; axis 0 sums to 1.
+        The CPT of each node: axis 0 has the states of the node and sums to 1; the other axes have
+        the states of the parents, in order.
     unseen : mapping of str to int
-        Of each node, the parent configurations without a record, which are uniform.
+        The number of joint states of each node's parents that no record has; their distributions
+        are uniform.
     missing_states : frozenset of str
         The nodes whose last state is that of missing values.
 
     Raises
     ------
     ValueError
-        If a CPT has a wrong shape or its columns do not sum to 1: it names the node.
+        If a CPT has a wrong shape, or its columns do not sum to 1.
     """
 
     structure: Structure
@@ -161,14 +174,22 @@ class Network:
             shape = tuple(len(self.variables[name].states) for name in family)
             cpt = self.cpts[node]
             if cpt.shape != shape:
-                raise ValueError(f"the CPT of {node} has the shape {cpt.shape}, {shape} is wanted")
+                raise ValueError(f"the CPT of {node} must have the shape {shape}, got {cpt.shape}")
             if not (cpt >= 0).all() or not np.allclose(cpt.sum(axis=0), 1, atol=1e-9):
-                raise ValueError(f"a column of the CPT of {node} is no distribution")
+                raise ValueError(f"a column of the CPT of {node} is not a distribution")
 
     @property
     def cardinalities(self) -> dict[str, int]:
         """The number of states of each variable."""
         return {name: len(variable.states) for name, variable in self.variables.items()}
+
+    def rows(self, node: str) -> list[list[float]]:
+        """Return the CPT of a node as rows: its distribution given each joint state of its parents.
+
+        The state of the last parent changes fastest.
+        """
+        cpt = self.cpts[node]
+        return cpt.reshape(cpt.shape[0], -1).T.tolist()
 
     @classmethod
     def load(cls, path: str | Path) -> Network:
@@ -190,13 +211,15 @@ class Network:
         ----------
         data : DataFrame or SiteData
             Columns of any of the network's variables; other columns and the target's are ignored.
-            Of a data frame, a value that is none of its variable's states is a warning and missing.
+            In a data frame, a value that is not one of its variable's states causes a warning and
+            is a missing value.
         target : str
+            The variable that is predicted.
 
         Returns
         -------
         probabilities : DataFrame
-            A row per record, indexed as `data`; a column per state of the target.
+            One row per record, with the index of `data`; one column per state of the target.
 
         Raises
         ------
@@ -216,33 +239,33 @@ class Network:
             return DataFrame(predict_proba(self, data, target), columns=columns)
         records = read_frame(data, self, target)
         if records.unseen:
-            warnings.warn(records.doubt_of_values("the data frame"), stacklevel=2)
+            warnings.warn(records.warning_of_values("the data frame"), stacklevel=2)
         return DataFrame(predict_proba(self, records.data, target), data.index, columns)
 
     def predict(self, data: DataFrame | SiteData, target: str) -> Series[str]:
         """Return the most probable state of a variable for each record, given the others.
 
-        Parameters and errors are those of `predict_proba`; the result is indexed as `data`.
+        Parameters and errors are those of `predict_proba`; the result has the index of `data`.
         """
         from pandas import Series
 
-        found = self.predict_proba(data, target)
-        best = found.to_numpy().argmax(axis=1)
-        return Series(found.columns.to_numpy()[best], found.index, name=target)
+        frame = self.predict_proba(data, target)
+        best = frame.to_numpy().argmax(axis=1)
+        return Series(frame.columns.to_numpy()[best], frame.index, name=target)
 
     def to_networkx(self) -> DiGraph[str]:
-        """Return the structure as networkx's `DiGraph`; its nodes have ``states`` and ``cpt``."""
+        """Return a `DiGraph` of networkx; its nodes have the attributes ``states`` and ``cpt``."""
         graph = self.structure.to_networkx()
         for node in graph.nodes:
             graph.nodes[node].update(states=self.variables[node].states, cpt=self.cpts[node])
         return graph
 
     def _repr_svg_(self) -> str:
-        """Return a drawing of the structure: notebooks show it."""
+        """Return a drawing of the structure, which notebooks show."""
         return self.structure._repr_svg_()
 
     def to_pgmpy(self) -> DiscreteBayesianNetwork:
-        """Return the network as pgmpy's object, checked by its `check_model`."""
+        """Return the network as an object of pgmpy, checked by pgmpy's `check_model`."""
         from pgmpy.factors.discrete import TabularCPD
         from pgmpy.models import DiscreteBayesianNetwork
 
@@ -266,7 +289,7 @@ class Network:
 
 
 def from_pgmpy(model: DiscreteBayesianNetwork) -> Network:
-    """Return a pgmpy network as ours."""
+    """Return a network of pgmpy as a `Network`."""
     cpds = {cpd.variable: cpd for cpd in model.get_cpds()}
     parents = {node: tuple(cpds[node].variables[1:]) for node in model.nodes()}
     variables = {

@@ -1,7 +1,7 @@
-"""Records in the states of variables that are known already: to predict and to validate.
+"""Records in the states of known variables, for prediction and validation.
 
-A file coded by itself finds other states, or the same ones in another order; its codes would mean
-other things to a network.
+If a file were encoded by itself, it could have other states, or the same states in another order,
+and its codes would have another meaning in a network.
 """
 
 from __future__ import annotations
@@ -21,55 +21,56 @@ from vertibayes.parameters.cpt import has_missing_state
 from vertibayes.report.words import counted
 
 MOST_LISTED = 10  # names in a message
-MOST_VALUES = 3  # of a column in a message
-MEND = " (codes for missing: name them with --missing-codes)"
+MOST_VALUES = 3  # values of a column in a message
+REMEDY = " (specify codes for missing values with --missing-codes)"
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 class Records(NamedTuple):
-    """What a file has of some variables.
+    """The records of a file, in the states of known variables.
 
     Parameters
     ----------
     data : SiteData
-    lacking : tuple of str
-        The variables that the file has no column of.
+        The records.
+    absent : tuple of str
+        The variables for which the file has no column.
     unknown : tuple of str
-        The columns that are none of the variables.
+        The columns that are not variables.
     unseen : tuple of Unseen
-        The values that are none of their variable's states; they are missing in `data`.
+        The values that are not one of their variable's states; they are missing in `data`.
     ids : TextColumn, optional
-        The identifiers, if a column of them was named.
+        The identifiers, if the caller named their column.
     unused : str, optional
-        The target, if the file has a column of it.
+        The target, if the file has a column with its name.
     """
 
     data: SiteData
-    lacking: tuple[str, ...]
+    absent: tuple[str, ...]
     unknown: tuple[str, ...]
     unseen: tuple[Unseen, ...] = ()
     ids: TextColumn | None = None
     unused: str | None = None
 
-    def doubts(self, source: object) -> list[str]:
-        """Return warnings: a column of the target, missing ones (maybe typos), unseen values."""
-        found = []
+    def warnings(self, source: object) -> list[str]:
+        """Return warnings about a column of the target, absent columns and unseen values."""
+        warnings = []
         if self.unused is not None:
-            found.append(f"{source} has a column of the target, {self.unused}: it is not used")
-        if self.lacking:
-            doubt = (
-                f"{source} has no column {_listed(self.lacking)}: taken as missing in all records"
+            warnings.append(f"{source} has a column of the target, {self.unused}: it is not used")
+        if self.absent:
+            absent = (
+                f"{source} has no column {_listed(self.absent)}: taken as missing in all records"
             )
             other = f"; it has {_listed(self.unknown)}, which the model does not know"
-            found.append(doubt + (other if self.unknown else ""))
+            warnings.append(absent + (other if self.unknown else ""))
         if self.unseen:
-            found.append(self.doubt_of_values(source) + MEND)
-        return found
+            warnings.append(self.warning_of_values(source) + REMEDY)
+        return warnings
 
-    def doubt_of_values(self, source: object) -> str:
-        """Return a warning of unseen values, a column after the other."""
+    def warning_of_values(self, source: object) -> str:
+        """Return a warning about unseen values, by column."""
         columns = dict.fromkeys(value.column for value in self.unseen)
         return (
             f"{source} has values that the model does not know, taken as missing: "
@@ -77,7 +78,7 @@ class Records(NamedTuple):
         )
 
     def _unseen_of(self, name: str) -> str:
-        """Return a column's unseen values in words, the most frequent first."""
+        """Return a column's unseen values as text, the most frequent first."""
         values = sorted((v for v in self.unseen if v.column == name), key=lambda v: -v.records)
         shown = [f"{v.text!r} ({counted(v.records, 'record')})" for v in values[:MOST_VALUES]]
         rest = values[MOST_VALUES:]
@@ -101,39 +102,35 @@ def read_records(
 ) -> Records:
     """Read a file's columns in the states of variables.
 
-    A value that is none of its variable's states is missing, and `Records.unseen` has it.
+    A value that is not one of its variable's states is missing, and is listed in `Records.unseen`.
 
     Parameters
     ----------
     path : Path
-        A CSV file, maybe compressed; columns that are no variable are not looked at.
+        A CSV file, which may be compressed; columns that are not variables are ignored.
     variables : mapping of str to Variable
-        ``network.variables``, for a network.
+        The variables, by name.
     missing_codes : collection of str
-        What says that a value is missing, beside the empty field.
+        The texts that stand for a missing value, beside the empty field.
     missing_state : bool, default=False
-        Whether the variables' last state "missing", where they have one, is that of the missing
-        cells, as networks learned with ``missing="state"`` have it.
+        Whether a last state "missing" is that of missing values, as in networks learned with
+        ``missing="state"``.
     target : str, optional
-        A variable that is not looked at.
+        A variable whose column is ignored.
     id_column : str, optional
-        A column of identifiers, to be kept as they are.
-
-    Returns
-    -------
-    records : Records
+        The column of identifiers, which are kept unchanged.
 
     Raises
     ------
     DataError
-        If the file cannot be read, has no column of identifiers, none of the variables, or no value
-        of any variable that is one of its states: it names the file.
+        If the file cannot be read, or has no column of identifiers, no column of a variable, or no
+        value that is one of its variable's states.
     """
     columns = read_columns(path, keep_spaces=_have_spaces(variables))
     ids = _taken(path, columns, variables, id_column)
     appended = {name for name in variables if missing_state and has_missing_state(variables[name])}
-    found = _encode(str(path), columns, variables, missing_codes, appended, target)
-    return found._replace(ids=ids)
+    records = _encode(str(path), columns, variables, missing_codes, appended, target)
+    return records._replace(ids=ids)
 
 
 def read_frame(frame: DataFrame, network: Network, target: str | None = None) -> Records:
@@ -142,11 +139,11 @@ def read_frame(frame: DataFrame, network: Network, target: str | None = None) ->
     Parameters
     ----------
     frame : DataFrame
-        Columns that are no variable are ignored.
+        The records; columns that are not variables are ignored.
     network : Network
-        The last states of its ``missing_states`` are those of missing values.
+        The network; the last states of its ``missing_states`` are those of missing values.
     target : str, optional
-        A variable that is ignored.
+        A variable whose column is ignored.
 
     Raises
     ------
@@ -186,7 +183,7 @@ def _encode(
     known = {name: Variable(name, states[name], missing=True) for name in names}
     return Records(
         SiteData(known, codes),
-        lacking=tuple(name for name in others if name not in columns),
+        absent=tuple(name for name in others if name not in columns),
         unknown=tuple(name for name in columns if name not in variables),
         unseen=tuple(unseen),
         unused=target if target in columns else None,
@@ -203,9 +200,9 @@ def _taken(
     if id_column is None:
         return None
     if id_column in variables:
-        raise DataError(f"--id-column {id_column}: a variable of the model, not an identifier")
+        raise DataError(f"--id-column {id_column}: it is a variable of the model")
     if id_column not in columns:
-        raise DataError(f"--id-column {id_column}: {path} has {_listed(columns)}")
+        raise DataError(f"--id-column {id_column}: not found; {path} has {_listed(columns)}")
     return columns.pop(id_column)
 
 
@@ -220,13 +217,13 @@ def _none_of_the_variables(
 
 
 def _have_spaces(variables: Mapping[str, Variable]) -> bool:
-    """Whether names or states have outer spaces, so that those of a file are not trimmed."""
+    """Whether names or states have outer spaces, which must then be kept in the file too."""
     texts = (text for name, v in variables.items() for text in (name, *v.states))
     return any(text != text.strip() for text in texts)
 
 
 def _listed(names: Iterable[str], separator: str = ", ") -> str:
-    """Return names, the first few of many."""
+    """Return a list of names; of many names, the first few."""
     names = list(names)
     more = f"{separator}and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     return separator.join(names[:MOST_LISTED]) + more

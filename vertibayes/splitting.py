@@ -1,4 +1,4 @@
-"""Pooled data as if its columns lay at several sites: for trying, testing and measuring."""
+"""Split pooled data into columns at several sites, for experiments, tests and measurements."""
 
 from __future__ import annotations
 
@@ -14,24 +14,31 @@ if TYPE_CHECKING:
 
 
 def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, list[str]]:
-    """Deal columns to sites at random, each site as many as another or one more.
+    """Deal columns to sites at random; the numbers of columns differ by at most one.
 
     Parameters
     ----------
     names : sequence of str
+        The names of the columns.
     sites : int
+        The number of sites.
     seed : int, default=0
-        Equal seeds give equal splits.
+        The seed; equal seeds give equal splits.
 
     Returns
     -------
     parts : dict of str to list of str
-        ``site-1`` and so on, each with its columns in the order of `names`.
+        The columns of ``site-1``, ``site-2`` and so on, in the order of `names`.
 
     Raises
     ------
     ValueError
-        If there are more sites than columns, or none, or the seed is negative.
+        If there are more sites than columns, no sites, or the seed is negative.
+
+    Examples
+    --------
+    >>> deal_columns(["age", "smoker", "cancer"], sites=2)
+    {'site-1': ['smoker', 'cancer'], 'site-2': ['age']}
     """
     if not 1 <= sites <= len(names):
         raise ValueError(
@@ -46,7 +53,15 @@ def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, l
 
 
 def split_columns(data: SiteData | DataFrame, sites: int, seed: int = 0) -> dict[str, SiteData]:
-    """Deal the columns of pooled data to sites; see `deal_columns` and `SiteData.from_frame`."""
+    """Deal the columns of pooled data to sites.
+
+    Parameters
+    ----------
+    data : SiteData or DataFrame
+        The pooled data; a data frame is encoded by `SiteData.from_frame`.
+    sites, seed
+        As `deal_columns`.
+    """
     pooled = data if isinstance(data, SiteData) else SiteData.from_frame(data)
     parts = deal_columns(list(pooled.variables), sites, seed)
     return {site: pooled.take(names) for site, names in parts.items()}

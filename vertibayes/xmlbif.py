@@ -1,8 +1,8 @@
-"""XMLBIF 0.3 files (Cozman 1998), which pgmpy and pyAgrum read back to the same model.
+"""XMLBIF 0.3 files (Cozman 1998), which pgmpy and pyAgrum read as the same model.
 
-Unlike BIF it takes almost any name as it is. Escaped (`vertibayes.name_escapes`) are control
-characters and those that XML forbids, spaces at either end, and a space after another: pyAgrum's
-reader would drop them. pyAgrum reads the format from files named ``*.bifxml``.
+Almost any name is unchanged in XMLBIF. Control characters, characters that XML forbids, spaces at
+either end and repeated spaces are escaped (`vertibayes.name_escapes`), because pyAgrum's reader
+would drop them. pyAgrum reads the format from files named ``*.bifxml``.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ def _lines(network: Network) -> Iterator[str]:
         yield "<DEFINITION>"
         yield _element("FOR", node)
         yield from (_element("GIVEN", parent) for parent in parents)
-        cpt = network.cpts[node]
-        rows = cpt.reshape(cpt.shape[0], -1).T.tolist()  # the last parent changes fastest
-        yield "<TABLE>" + "\n".join(" ".join(map(repr, row)) for row in rows) + "</TABLE>"
+        rows = (" ".join(map(repr, row)) for row in network.rows(node))
+        yield "<TABLE>" + "\n".join(rows) + "</TABLE>"
         yield "</DEFINITION>"
 
 
@@ -87,10 +86,10 @@ def read_xmlbif(text: str) -> Network:
 
 
 def _texts(element: ElementTree.Element, tag: str) -> list[str]:
-    """Return the names in an element's children of a tag."""
+    """Return the names in the child elements with a tag."""
     texts = [(child.text or "").strip(" \t\r\n") for child in element.findall(tag)]
     if not texts and tag in ("NAME", "FOR"):
-        raise ValueError(f"a {element.tag} without a {tag}")
+        raise ValueError(f"a {element.tag} has no {tag}")
     return [NAMES.decode(text) for text in texts]
 
 

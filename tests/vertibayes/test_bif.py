@@ -265,7 +265,7 @@ def test_files_of_other_writers_are_read(alarm_network, tmp_path):
             "'b'",
         ),
         ("variable a { type discrete [ x ] { x, y };}", "invalid literal"),
-        ("variable a { type discrete [ 3 ] { x, y };}", "a has 2 states, it declares 3"),
+        ("variable a { type discrete [ 3 ] { x, y };}", "a has 2 states, but it declares 3"),
     ],
 )
 def test_a_malformed_bif_file_is_refused(text, reason):
@@ -285,9 +285,9 @@ GOOD = write_xmlbif(asked())
         (GOOD.replace("<GIVEN>age", "<GIVEN>agf"), "no variable 'agf'"),
         (GOOD.replace("0.75 0.25</", "0.75</"), "the table of age has 1 numbers, not 2"),
         (GOOD.replace("0.75 0.25", "0.75 x"), "could not convert"),
-        (GOOD.replace("0.75 0.25", "0.75 0.75"), "no distribution"),
+        (GOOD.replace("0.75 0.25", "0.75 0.75"), "not a distribution"),
         (GOOD.replace("<NAME>sick", "<NAME>age"), "two variables have the name age"),
-        (GOOD.replace("<FOR>age</FOR>", ""), "a DEFINITION without a FOR"),
+        (GOOD.replace("<FOR>age</FOR>", ""), "a DEFINITION has no FOR"),
         ('<!DOCTYPE BIF [<!ENTITY a "b">]>' + GOOD, "declares entities"),
     ],
 )

@@ -100,7 +100,7 @@ def test_one_class_or_none_has_no_curve_and_no_nan(classes):
     assert not any(np.isnan(values).any() for c in found.calibration.values() for values in c)
     validation = validated(np.array(classes, int), np.full((len(classes), 2), 0.5), "ab")
     ElementTree.fromstring(draw_curves(validation, "one class"))
-    with pytest.raises(ValueError, match="records of the class and others"):
+    with pytest.raises(ValueError, match="records of the class and records of other classes"):
         roc(np.ones(3, bool), np.ones(3))
 
 

@@ -125,7 +125,7 @@ def test_statistics_by_hand():
     counts, (moments,) = apart(wanted, data.variables, values)
     assert counts[0].tolist() == [1, 2]
     assert moments.tolist() == [[1, 1], [3, 1 << 20], [9, 1 << 40]]
-    with pytest.raises(ValueError, match="values of shape"):
+    with pytest.raises(ValueError, match="the values must have the shape"):
         apart(wanted, data.variables, values[:-1])
 
 
@@ -135,8 +135,11 @@ def test_statistics_by_hand():
         (lambda: Schema(Variable("y", ("a",)), {}), "fewer than two classes"),
         (lambda: Schema(Variable("y", BITS), {"y": Variable("y", BITS)}), "a feature too"),
         (lambda: NaiveBayes(Schema(Variable("y", BITS), {}), alpha=-1), "alpha = -1"),
-        (lambda: LocalData({"y": Variable("y", BITS)}, {"y": np.array([3])}), "beyond its 2"),
-        (lambda: LocalData({"y": Variable("y", BITS)}, {}), "each variable"),
+        (
+            lambda: LocalData({"y": Variable("y", BITS)}, {"y": np.array([3])}),
+            "codes must be between 0 and 2",
+        ),
+        (lambda: LocalData({"y": Variable("y", BITS)}, {}), "one column per variable"),
         (lambda: numbers(Numeric("z", 1, 1)), "bounds must be finite and ascend, got 1 to 1"),
         (lambda: numbers(Numeric("z", 0, 1), [np.inf]), "numbers must be finite"),
     ],

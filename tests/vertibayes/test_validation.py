@@ -48,7 +48,7 @@ def test_a_class_absent_gives_no_wrong_number():
 
 
 def test_probabilities_of_a_wrong_shape():
-    with pytest.raises(ValueError, match=r"\(2, 2\) is wanted"):
+    with pytest.raises(ValueError, match=r"must have the shape \(2, 2\)"):
         auc(np.array([0, 1]), np.ones((2, 3)), "ab")
 
 
@@ -101,7 +101,7 @@ def test_what_cannot_be_validated(alarm_network, records):
     counter, structure = PlainCounter(records), alarm_network.structure
     with pytest.raises(ValueError, match="no node 'x'"):
         scv(counter, structure, "x")
-    with pytest.raises(ValueError, match="1 folds: from 2"):
+    with pytest.raises(ValueError, match="folds must be between 2"):
         svdg(counter, structure, TARGET, folds=1)
     other = SiteData({TARGET: Variable(TARGET, ("a", "b"))}, {TARGET: np.zeros(3, np.uint8)})
     with pytest.raises(ValueError, match="other states"):
@@ -120,7 +120,7 @@ def test_divergence_by_hand():
     assert divergence(one, one) == 0
     sure = Network(Structure({"a": ()}), variables, {"a": np.array([1.0, 0.0])})
     assert divergence(one, sure) == np.inf
-    with pytest.raises(ValueError, match="one structure"):
+    with pytest.raises(ValueError, match="the same structure"):
         divergence(one, Network(Structure({"b": ()}), {"b": variables["a"]}, {"b": np.ones(2) / 2}))
 
 

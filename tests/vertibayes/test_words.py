@@ -21,7 +21,7 @@ def test_one_of_all():
         Disclosure(1, 1, 1, 1 / 5000)
         .sentence()
         .startswith(
-            "1 cell of 1 opened table counts a single record: at least 1 record (under 0.1%) is"
+            "1 cell of 1 revealed table counts a single record: at least 1 record (under 0.1%) is"
         )
     )
-    assert "3 cells of 2 opened tables count" in Disclosure(2, 3, 2, 0.5).sentence()
+    assert "3 cells of 2 revealed tables count" in Disclosure(2, 3, 2, 0.5).sentence()

@@ -76,7 +76,7 @@ def run_predict(
 
 
 def _doubts(records: Records, path: Path, prediction: Prediction) -> Iterator[str]:
-    yield from records.doubts(path)
+    yield from records.warnings(path)
     impossible = int(prediction.impossible.sum())
     if impossible:
         have = "record has" if impossible == 1 else "records have"

@@ -72,7 +72,7 @@ class Validations:
         if self.public is None:
             return self
         records_read = read_records(self.public, variables, missing_codes=self.missing_codes)
-        if self.target in records_read.lacking:
+        if self.target in records_read.absent:
             raise ValueError(f"`public` {self.public}: no column {self.target!r}, the target")
         return replace(self, public_records=records_read)
 
@@ -80,7 +80,7 @@ class Validations:
         """Return warnings about the public records."""
         if self.public is None or self.public_records is None:
             return []
-        return self.public_records.doubts(self.public)
+        return self.public_records.warnings(self.public)
 
     def run(
         self, counter: Counter, learned: Learned, options: Options, progress: Progress

@@ -126,13 +126,8 @@ class Batch:
         return cases
 
     @property
-    def cases(self) -> int:
-        """The number of distributions of cliques that are computed, upward and downward."""
-        return sum(len(cases.first) for cases in (*self._up, *self._down))
-
-    @property
     def numbers(self) -> int:
-        """The number of floating-point numbers in these distributions."""
+        """The number of floating-point numbers in all distributions of cliques."""
         sizes = [prod(self.states[name] for name in clique) for clique in self.tree.cliques]
         pairs = zip(sizes, self._up, self._down, strict=True)
         return sum(size * (len(up.first) + len(down.first)) for size, up, down in pairs)

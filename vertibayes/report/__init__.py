@@ -1,1 +1,1 @@
-"""What a person or a program reads of a run: drawing, summary, disclosure."""
+"""Drawings and texts about the results of a run."""

@@ -1,4 +1,4 @@
-"""ROC curves, calibration and confusion of a validation as one SVG picture, by matplotlib."""
+"""Draw the ROC curves, calibration and confusion of a validation as an SVG picture."""
 
 from __future__ import annotations
 
@@ -14,39 +14,42 @@ if TYPE_CHECKING:
 
     from vertibayes.validation.methods import Validation
 
-MOST_NAMED = 12  # classes that a legend or the sides of a matrix have room for
-LONGEST = 24  # letters of a name
+MOST_NAMED = 12  # classes for which a legend or the sides of a matrix have room
+LONGEST = 24  # characters of a name
 
 
-def draw_curves(found: Validation, title: str) -> str:
+def draw_curves(validation: Validation, title: str) -> str:
     """Return a picture of three panels.
 
-    Of two classes, ROC and calibration are those of the last: the other's are their mirror images.
+    Of two classes, only the ROC curve and calibration of the last are drawn: those of the other are
+    their mirror images.
 
     Parameters
     ----------
-    found : Validation
+    validation : Validation
+        The validation.
     title : str
+        The title of the picture.
 
     Returns
     -------
     svg : str
-        The text of an SVG file: the same for the same validation.
+        The text of an SVG file; equal validations give equal texts.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    states = found.curves.calibration
+    states = validation.curves.calibration
     names = {state: _plain(state, place) for place, state in enumerate(states)}
-    labels = {state: _label(found, state, name) for state, name in names.items()}
+    labels = {state: _label(validation, state, name) for state, name in names.items()}
     shown = list(labels)[-1:] if len(labels) == 2 else list(labels)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 9}):
         figure = Figure(figsize=(12, 4.8), layout="constrained")
         roc, calibration, confusion = figure.subplots(1, 3)
         figure.suptitle(title, parse_math=False)
-        _draw_roc(roc, found, shown)
-        _draw_calibration(calibration, found, {state: labels[state] for state in shown})
-        _draw_confusion(confusion, found, names)
+        _draw_roc(roc, validation, shown)
+        _draw_calibration(calibration, validation, {state: labels[state] for state in shown})
+        _draw_confusion(confusion, validation, names)
         if len(names) <= MOST_NAMED:
             figure.legend(
                 *calibration.get_legend_handles_labels(),
@@ -55,55 +58,55 @@ def draw_curves(found: Validation, title: str) -> str:
                 fontsize=8,
             )
         text = StringIO()
-        with warnings.catch_warnings():  # letters that the measuring font lacks: readers have them
+        with warnings.catch_warnings():  # characters that only the measuring font does not have
             warnings.simplefilter("ignore", UserWarning)
             figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 
 
-def _label(found: Validation, state: str, name: str) -> str:
-    area = found.overall.by_class.get(state)
-    shown = f"{_literal(_printable(found.target))} = {name}"
+def _label(validation: Validation, state: str, name: str) -> str:
+    area = validation.overall.by_class.get(state)
+    shown = f"{_literal(_printable(validation.target))} = {name}"
     return shown if area is None else f"{shown}: AUC {area:.3f}"
 
 
-def _draw_roc(axes: Axes, found: Validation, shown: Sequence[str]) -> None:
+def _draw_roc(axes: Axes, validation: Validation, shown: Sequence[str]) -> None:
     title = "ROC" if len(shown) == 1 else "ROC, one class against the rest"
-    if found.bands:
+    if validation.bands:
         title += "\nmean of the folds, and its 95 % interval"
     axes.set(title=title, xlabel="false positive rate")
     axes.set(ylabel="true positive rate", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect=1)
     axes.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
     for place, state in enumerate(shown):
-        if state in found.bands:
-            rate, mean, low, high = found.bands[state]
+        if state in validation.bands:
+            rate, mean, low, high = validation.bands[state]
             axes.fill_between(rate, low, high, color=_colour(place), alpha=0.2, linewidth=0)
             axes.plot(rate, mean, linewidth=1.4, color=_colour(place))
-        elif state in found.curves.roc:
-            axes.plot(*found.curves.roc[state], linewidth=1.4, color=_colour(place))
+        elif state in validation.curves.roc:
+            axes.plot(*validation.curves.roc[state], linewidth=1.4, color=_colour(place))
 
 
-def _draw_calibration(axes: Axes, found: Validation, labels: Mapping[str, str]) -> None:
-    axes.set(title=f"Calibration, point sizes by {_records(found)}")
+def _draw_calibration(axes: Axes, validation: Validation, labels: Mapping[str, str]) -> None:
+    axes.set(title=f"Calibration, point sizes by {_records(validation)}")
     axes.set(xlabel="predicted probability")
     axes.set(ylabel="share observed", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect=1)
     axes.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=1)
     for place, (state, label) in enumerate(labels.items()):
-        predicted, observed, records = found.curves.calibration[state]
+        predicted, observed, records = validation.curves.calibration[state]
         colour, sizes = _colour(place), 2 + 150 * records / max(int(records.sum()), 1)
         axes.plot(predicted, observed, linewidth=1, label=label, color=colour)
         axes.scatter(predicted, observed, s=sizes, color=colour, clip_on=False)
 
 
-def _records(found: Validation) -> str:
-    return "synthetic records" if found.synthetic else "records"
+def _records(validation: Validation) -> str:
+    return "synthetic records" if validation.synthetic else "records"
 
 
-def _draw_confusion(axes: Axes, found: Validation, names: Mapping[str, str]) -> None:
-    counts = found.curves.confusion
+def _draw_confusion(axes: Axes, validation: Validation, names: Mapping[str, str]) -> None:
+    counts = validation.curves.confusion
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     axes.imshow(counts / totals, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.set(title=f"Confusion, {_records(found)}", xlabel="predicted", ylabel="true")
+    axes.set(title=f"Confusion, {_records(validation)}", xlabel="predicted", ylabel="true")
     if len(names) > MOST_NAMED:
         axes.set(xlabel=f"predicted, {len(names)} states by their places", ylabel="true, places")
         return
@@ -118,7 +121,7 @@ def _draw_confusion(axes: Axes, found: Validation, names: Mapping[str, str]) -> 
 
 
 def _colour(place: int) -> tuple[float, float, float, float]:
-    """Return one of twenty colours, the strong ones first."""
+    """Return one of twenty colours; the strong colours come first."""
     from matplotlib import colormaps
 
     rgba: tuple[float, float, float, float] = colormaps["tab20"]((place * 2 + place // 10) % 20)
@@ -126,7 +129,7 @@ def _colour(place: int) -> tuple[float, float, float, float]:
 
 
 def _plain(state: str, place: int) -> str:
-    """Return a name that matplotlib and XML show as it is; a long one keeps both ends."""
+    """Return a name that matplotlib and XML show unchanged; a long name loses its middle."""
     shown = _printable(state)
     if len(shown) > LONGEST:
         shown = f"{place + 1}: {shown[: LONGEST // 2]}…{shown[-LONGEST // 3 :]}"
@@ -134,10 +137,10 @@ def _plain(state: str, place: int) -> str:
 
 
 def _printable(name: str) -> str:
-    """Return a name without the letters that XML does not take."""
+    """Return a name without the characters that XML forbids."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
 
 
 def _literal(text: str) -> str:
-    """Return a text that matplotlib does not read as mathematics."""
+    """Return a text that matplotlib does not interpret as a formula."""
     return text.replace("$", r"\$")

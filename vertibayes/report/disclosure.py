@@ -1,4 +1,4 @@
-"""How much the opened tables say about single records."""
+"""How much the revealed tables say about single records."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from vertibayes.report.words import counted, percent
 
 
 class Disclosure(NamedTuple):
-    """Joint cells of 1: each says that one record, and no other, has these values.
+    """Cells that count 1: exactly one record has these values.
 
     Parameters
     ----------
     tables : int
-        Opened tables with such a cell.
+        The number of revealed tables with such a cell.
     cells : int
-        Such cells in all tables.
+        The number of such cells in all tables.
     records : int
-        Records singled out at least: the most such cells in one table, which are of different
-        records, added up over tables of disjoint record sets. How many more there are, and what
-        differences of tables single out, tables alone do not tell.
+        A lower bound for the number of singled-out records: the largest number of such cells in one
+        table (they count different records), added up over tables of disjoint record sets. Records
+        that differences of tables single out are not included.
     share : float
-        `records` of all records.
+        The share of `records` in all records.
     """
 
     tables: int
@@ -39,23 +39,23 @@ class Disclosure(NamedTuple):
         count = "counts" if self.cells == 1 else "count"
         are = "is" if self.records == 1 else "are"
         return (
-            f"{cells} of {counted(self.tables, 'opened table')} {count} a single record: at least "
-            f"{records} ({percent(self.share)}) {are} singled out, not counting what differences "
-            "of tables tell"
+            f"{cells} of {counted(self.tables, 'revealed table')} {count} a single record: at "
+            f"least {records} ({percent(self.share)}) {are} singled out; differences of tables may "
+            "single out more"
         )
 
 
-def disclosure(opened: Iterable[tuple[Rows, Table]], records: int) -> Disclosure:
-    """Count the cells of 1 in opened tables.
+def disclosure(tables: Iterable[tuple[Rows, Table]], records: int) -> Disclosure:
+    """Count the cells of revealed tables that count a single record.
 
     Parameters
     ----------
-    opened : iterable of (Rows, ndarray)
-        Each table, and over which records.
+    tables : iterable of (Rows, ndarray)
+        Each table with the records that it counts.
     records : int
-        Of all sites.
+        The number of all records.
     """
-    ones = [(rows, int((table == 1).sum())) for rows, table in opened]
+    ones = [(rows, int((table == 1).sum())) for rows, table in tables]
     most: dict[Rows, int] = {}
     for rows, count in ones:
         most[rows] = max(most.get(rows, 0), count)

@@ -1,7 +1,7 @@
-"""A drawing of a structure as SVG: parents above children, nodes coloured by site.
+"""Draw a structure as SVG, with parents above children and nodes coloured by site.
 
-Where edges are many they are coloured by parent. A pointer that rests on an edge or a node shows
-its name.
+If there are many edges, they are coloured by parent. The name of an edge or a node appears when the
+pointer rests on it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ EDGE = "#555555"
 EDGES = (
     "#3a3a3a", "#1d6fa5", "#b03a2e", "#2e7d4f", "#7d3c98", "#a8620b", "#117a8b", "#6b6b1e",
 )  # fmt: skip
-DENSE = 1.6  # edges per node from which on they are coloured
+DENSE = 1.6  # edges per node from which edges are coloured
 MARGIN, LEGEND = 16.0, 30.0
 LINE, PADDING = 14.0, 12.0  # of the text in a box
-LONGEST_LINE, MOST_LINES = 26, 3  # letters
+LONGEST_LINE, MOST_LINES = 26, 3  # characters per line, and lines per name
 
 _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" \
 width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="12">
@@ -39,8 +39,9 @@ def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
     Parameters
     ----------
     structure : Structure
+        The structure.
     sites : mapping of str to str, optional
-        Of each node the site that holds it.
+        The site that holds each node.
 
     Returns
     -------
@@ -70,7 +71,7 @@ def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
 
 
 def text_width(text: str) -> float:
-    """Return how wide a text is at most in the usual fonts without serifs, at 12 pixels."""
+    """Return the largest width of a text in the usual sans-serif fonts at 12 pixels."""
     return sum(map(_letter_width, text))
 
 
@@ -83,7 +84,7 @@ def _letter_width(letter: str) -> float:
 
 
 def _wrapped(name: str) -> list[str]:
-    """Break a long name, after a space, ``_``, ``-`` or ``.`` if it has one; omit its middle."""
+    """Break a long name, if possible after a space, ``_``, ``-`` or ``.``; omit its middle."""
     if len(name) > LONGEST_LINE * MOST_LINES:
         half = LONGEST_LINE * MOST_LINES // 2 - 2
         name = f"{name[:half]}…{name[-half:]}"

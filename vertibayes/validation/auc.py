@@ -17,13 +17,13 @@ class Auc:
     Attributes
     ----------
     auc : float or None
-        The mean of the classes' areas, weighted by their records; None if there is none.
+        The mean of the classes' areas, weighted by their records; None without areas.
     by_class : mapping of str to float
-        Of each class that some scored records have, and others have not.
+        The area of each class that some, but not all, scored records have.
     scored : int
-        Records with a known class and a prediction.
+        The number of records with a known class and a prediction.
     left_out : int
-        Records whose class is missing.
+        The number of records whose class is missing.
     """
 
     auc: float | None
@@ -40,14 +40,12 @@ def auc(
     Parameters
     ----------
     classes : ndarray of shape (n,), dtype int
-        The code of each record's class; ``len(states)`` where it is missing: such records are left
+        The code of each record's class; ``len(states)`` where it is missing. Such records are left
         out.
     probabilities : ndarray of shape (n, states)
+        The predicted probability of each class, for each record.
     states : sequence of str
-
-    Returns
-    -------
-    auc : Auc
+        The names of the classes.
 
     Raises
     ------
@@ -56,13 +54,16 @@ def auc(
 
     References
     ----------
-    Hanley and McNeil (1982): the area is the chance that a record of the class has a higher
-    probability of it than one that is not, ties counting a half.
+    Hanley and McNeil (1982): the area is the probability that a record of the class has a higher
+    score than a record of another class; ties count one half.
+
+    Examples
+    --------
+    >>> scores = np.array([0.9, 0.8, 0.3, 0.1])
+    >>> auc(np.array([0, 1, 0, 1]), np.column_stack([scores, 1 - scores]), ["no", "yes"]).auc
+    0.75
     """
-    if probabilities.shape != (len(classes), len(states)):
-        raise ValueError(
-            f"probabilities of shape {probabilities.shape}, {(len(classes), len(states))} is wanted"
-        )
+    check_shape(classes, probabilities, states)
     known = classes < len(states)
     truth, scores = classes[known], probabilities[known]
     by_class: dict[str, float] = {}
@@ -78,8 +79,17 @@ def auc(
     return Auc(mean, by_class, len(truth), int((~known).sum()))
 
 
+def check_shape(
+    classes: NDArray[np.integer], probabilities: NDArray[np.float64], states: Sequence[str]
+) -> None:
+    """Refuse probabilities of another shape than (records, states), as `auc` does."""
+    shape = len(classes), len(states)
+    if probabilities.shape != shape:
+        raise ValueError(f"probabilities must have the shape {shape}, got {probabilities.shape}")
+
+
 def mean_of(folds: Sequence[Auc]) -> Auc:
-    """Return the mean of folds' areas, weighted by the records that each has scored."""
+    """Return the mean of the folds' areas, weighted by their scored records."""
     counted = [fold for fold in folds if fold.auc is not None]
     states = dict.fromkeys(state for fold in counted for state in fold.by_class)
     by_class = {
@@ -96,10 +106,10 @@ def mean_of(folds: Sequence[Auc]) -> Auc:
 
 
 def interval_of(folds: Sequence[Auc]) -> tuple[float, float] | None:
-    """Return a 95 % interval of the mean of folds' areas; None if fewer than two have one.
+    """Return a 95 % interval of the mean of folds' areas; None if fewer than two have an area.
 
-    Student's t over the folds' areas, cut at 0 and 1. The folds' networks share training records,
-    so that it is a little narrow; it says nothing of what all folds have in common.
+    The interval is Student's t over the areas, cut at 0 and 1. It is slightly too narrow, because
+    the folds' networks share training records, and ignores errors that all folds share.
     """
     areas = np.array([fold.auc for fold in folds if fold.auc is not None])
     if len(areas) < 2:
@@ -109,7 +119,7 @@ def interval_of(folds: Sequence[Auc]) -> tuple[float, float] | None:
 
 
 def half_width(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return half the width of the 95 % interval of a mean over axis 0, of two values or more."""
+    """Return half the width of the 95 % interval of the mean over axis 0, of two or more values."""
     count = len(values)
     error = values.std(axis=0, ddof=1) / np.sqrt(count)
     return np.asarray(error * t.ppf(0.975, count - 1))

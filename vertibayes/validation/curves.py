@@ -1,4 +1,4 @@
-"""ROC curves, calibration and confusion of predicted probabilities, as data."""
+"""Compute ROC curves, calibration and confusion of predicted probabilities."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.validation.auc import half_width
+from vertibayes.validation.auc import check_shape, half_width
 
 Floats = NDArray[np.float64]
 
@@ -17,11 +17,12 @@ POINTS = 101  # of a band
 
 
 class Roc(NamedTuple):
-    """A ROC curve: from (0, 0) to (1, 1), corners only.
+    """A ROC curve.
 
     Parameters
     ----------
     false_positive_rate, true_positive_rate : ndarray of shape (points,)
+        The corners of the curve, from (0, 0) to (1, 1).
     """
 
     false_positive_rate: Floats
@@ -29,11 +30,12 @@ class Roc(NamedTuple):
 
 
 class Band(NamedTuple):
-    """The mean of folds' ROC curves at some false positive rates, and a 95 % interval of it.
+    """The mean of the ROC curves of folds.
 
     Parameters
     ----------
     false_positive_rate, true_positive_rate, low, high : ndarray of shape (points,)
+        The points of the mean curve, and the bounds of a 95 % interval of the true positive rate.
     """
 
     false_positive_rate: Floats
@@ -43,15 +45,16 @@ class Band(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """How often a class is found where it is predicted with a probability of about so much.
+    """How often records are of a class, by the predicted probability of the class.
 
     Parameters
     ----------
     predicted : ndarray of shape (bins,)
         The mean predicted probability in each bin that has records.
     observed : ndarray of shape (bins,)
-        The share of its records that are of the class.
+        The share of each bin's records that are of the class.
     records : ndarray of shape (bins,), dtype int64
+        The number of records in each bin.
     """
 
     predicted: Floats
@@ -60,15 +63,15 @@ class Calibration(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """What predictions of a target are worth.
+    """The quality of predictions of a target.
 
     Parameters
     ----------
     roc, calibration : mapping of str to Roc, Calibration
-        Of each class; ROC only where some scored records have it, and others have not, and of two
-        classes that of the last: the other's is its mirror image.
+        The curves of each class. There is a ROC curve only if some, but not all, scored records
+        have the class; of two classes, only the last has one: the other is its mirror image.
     confusion : ndarray of shape (states, states), dtype int64
-        Records of each class (axis 0) that were predicted to be of each (axis 1).
+        The number of records by class (axis 0) and predicted class (axis 1).
     """
 
     roc: Mapping[str, Roc]
@@ -81,24 +84,15 @@ def curves(classes: NDArray[np.integer], probabilities: Floats, states: Sequence
 
     Parameters
     ----------
-    classes : ndarray of shape (n,), dtype int
-        The code of each record's class; ``len(states)`` where it is missing.
-    probabilities : ndarray of shape (n, states)
-    states : sequence of str
-
-    Returns
-    -------
-    curves : Curves
+    classes, probabilities, states
+        As `vertibayes.validation.auc.auc`.
 
     Raises
     ------
     ValueError
         If the shapes do not fit.
     """
-    if probabilities.shape != (len(classes), len(states)):
-        raise ValueError(
-            f"probabilities of shape {probabilities.shape}, {(len(classes), len(states))} is wanted"
-        )
+    check_shape(classes, probabilities, states)
     known = classes < len(states)
     truth, scores = classes[known], probabilities[known]
     rocs, calibrations = {}, {}
@@ -119,11 +113,11 @@ def roc(inside: NDArray[np.bool_], scores: Floats) -> Roc:
     Raises
     ------
     ValueError
-        If all records are of the class, or none.
+        If all records, or no records, are of the class.
     """
     count = int(inside.sum())
     if not 0 < count < len(inside):
-        raise ValueError("records of the class and others are wanted")
+        raise ValueError("there must be records of the class and records of other classes")
     order = np.argsort(-scores, kind="stable")
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
     hits = np.append(0, np.cumsum(inside[order])[last])
@@ -140,7 +134,7 @@ def band_of(folds: Sequence[Roc]) -> Band:
     Parameters
     ----------
     folds : sequence of Roc
-        Two at least.
+        The curves of two or more folds.
 
     References
     ----------
@@ -153,7 +147,17 @@ def band_of(folds: Sequence[Roc]) -> Band:
 
 
 def calibration(inside: NDArray[np.bool_], scores: Floats, bins: int = BINS) -> Calibration:
-    """Return how often records are of a class, by the probability predicted: equal bins of it."""
+    """Return the calibration of a class in bins of equal width.
+
+    Parameters
+    ----------
+    inside : ndarray of shape (n,), dtype bool
+        Whether each record is of the class.
+    scores : ndarray of shape (n,)
+        The predicted probability of the class, for each record.
+    bins : int, default=10
+        The number of bins.
+    """
     place = np.minimum((scores * bins).astype(np.intp), bins - 1)
     records = np.bincount(place, minlength=bins)
     filled = records > 0

@@ -1,4 +1,4 @@
-"""How far a network is from a true one: for studies in which the truth is known."""
+"""The distance of a network from the true network, for studies in which it is known."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from vertibayes.network import Network
 
 
 def divergence(truth: Network, model: Network) -> float:
-    """Return KL(truth || model), in nats, of networks with one structure.
+    """Return KL(truth || model), in nats, of networks with the same structure.
 
-    The sum over families of the expected logarithm of the CPTs' ratio: infinite if the model gives
-    no chance to what the truth does.
+    The divergence is the sum over families of the expected logarithm of the CPTs' ratio. It is
+    infinite if a possible combination of values has probability zero in the model.
 
     Raises
     ------
@@ -20,7 +20,7 @@ def divergence(truth: Network, model: Network) -> float:
         If the networks have different structures or states.
     """
     if truth.structure != model.structure or truth.variables != model.variables:
-        raise ValueError("networks of one structure, and over the same states, are wanted")
+        raise ValueError("the networks must have the same structure and states")
     marginals = Marginals.of(truth)
     total = 0.0
     for family in truth.structure.families:

@@ -1,9 +1,10 @@
-"""Validation on public records, and without any: SCV and SVDG (van Daalen et al. 2024).
+"""Validation on public records, or without public records by SCV and SVDG (van Daalen et al. 2024).
 
-SCV splits synthetic records of the intermediate network into folds: it opens no table more, and is
-optimistic where CPTs have few records a column, since its test records follow their chance patterns
-as its training records do. SVDG splits the private records: in each fold a network is trained on
-the others' tables, and tested on synthetic records of a network that has the fold's tables.
+SCV splits synthetic records of the intermediate network into folds. It reveals no additional
+tables. It is optimistic where the columns of CPTs have few records, because test and training
+records then share random patterns. SVDG splits the private records: in each fold, a network is
+trained on the tables of the other folds, and tested on synthetic records of a network of the fold's
+tables.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ Fit = Callable[[Counter, Structure], Network]
 FoldDone = Callable[[int, int], None]  # folds done, folds
 
 
-DIGITS = 12  # of a probability: what differs beyond is rounding, and no reason to rank
+DIGITS = 12  # of a probability; smaller differences are rounding errors and do not affect ranks
 
 
 class Scored(NamedTuple):
-    """Records that were predicted: their classes, the probabilities, how many are impossible."""
+    """The classes and predicted probabilities of records, and the number of impossible records."""
 
     classes: NDArray[np.integer]
     probabilities: NDArray[np.float64]
@@ -47,23 +48,25 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True)
 class Validation:
-    """What a validation found.
+    """The result of a validation.
 
     Attributes
     ----------
     target : str
+        The variable that was predicted.
     overall : Auc
-        The mean of the folds', weighted by their records: folds have different networks, whose
-        predictions are not ranked together.
+        The mean of the folds' areas, weighted by their records: predictions of different folds come
+        from different networks and are not ranked together.
     curves : Curves
-        Of the predictions of all folds together.
+        The curves of the predictions of all folds together.
     by_fold : tuple of Auc
+        The areas of each fold.
     bands : mapping of str to Band
-        Of each class with a ROC curve in two folds or more, the mean of the folds' curves.
+        The mean of the folds' ROC curves, for each class that has a curve in two or more folds.
     impossible : int
-        The scored records that the model calls impossible (`predicted`).
+        The number of scored records that are impossible under the network (`predicted`).
     synthetic : bool
-        Whether the records that were scored are synthetic.
+        Whether the scored records are synthetic.
     """
 
     target: str
@@ -76,23 +79,27 @@ class Validation:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """A 95 % interval of the AUC, over the folds."""
+        """A 95 % interval of the AUC over the folds."""
         return interval_of(self.by_fold)
 
 
 def public(network: Network, data: SiteData, target: str) -> Validation:
-    """Validate on records that the analyst has.
+    """Validate on records that the analyst has, without folds.
 
-    Returns
-    -------
-    validation : Validation
-        Without folds.
+    Parameters
+    ----------
+    network : Network
+        The network.
+    data : SiteData
+        The records.
+    target : str
+        The variable that is predicted.
 
     Raises
     ------
     ValueError
-        If the data have no target, the network has none, or a variable's states differ from the
-        network's.
+        If the data or the network do not have the target, or a variable's states differ from those
+        of the network.
     """
     if target not in data.variables:
         raise ValueError(f"the data have no variable {target!r}")
@@ -111,31 +118,31 @@ def scv(
 ) -> Validation:
     """Validate by synthetic cross-fold validation.
 
-    Opens the families' tables, missing as a state, and no more.
+    SCV only reveals the families' tables, with missing values as a state. A fold in whose training
+    records a variable has no value has no AUC.
 
     Parameters
     ----------
     counter : Counter
+        The source of all counts.
     structure : Structure
+        The structure.
     target : str
+        The variable that is predicted.
     folds : int, default=10
+        The number of folds.
     seed : int, default=0
-        Of the synthetic records and their folds.
+        The seed of the synthetic records and their folds.
     fit : callable, optional
-        (counter, structure) -> network, of the training records; exact EM with the
+        Takes (counter, structure) of the training records and returns a network; exact EM with the
         default pseudo-count if None.
     progress : callable, optional
         Called with (folds done, folds).
 
-    Returns
-    -------
-    validation : Validation
-        A fold whose training records lack all values of a variable has no AUC.
-
     Raises
     ------
     ValueError
-        If there are fewer than two folds, more than records, or the target is unknown.
+        If there are fewer than two folds, more folds than records, or the target is unknown.
     """
     check_folds(counter.records, folds)
     _check_target(structure, target)
@@ -166,30 +173,25 @@ def svdg(
 ) -> Validation:
     """Validate by synthetic validation data: the sites split their records by their common seed.
 
-    The training tables are all records' less the fold's, so that each fold opens the families'
-    tables once more. The structure is the one given: learned, it has seen the folds.
+    The training tables are the tables of all records minus those of the fold: each fold reveals the
+    families' tables once more. The structure is the same in all folds; a learned structure has used
+    the records of all folds.
 
     Parameters
     ----------
     counter, structure, target, folds, progress
         As `scv`.
     seed : int, default=0
-        Of the folds, with the sites' common one, and of the synthetic records.
+        The seed of the synthetic records and, with the sites' common seed, of the folds.
     fit : callable, optional
-        (counter, structure) -> network, of the training records; EM from tables with the
-        default pseudo-count if None.
-
-    Returns
-    -------
-    validation : Validation
-        As `scv`.
+        As `scv`; EM from tables with the default pseudo-count if None.
 
     Raises
     ------
     ValueError
         As `scv`.
     QueryRefusedError
-        If a site refuses a fold: too few records, or too many record sets.
+        If a site refuses a fold because of too few records or too many record sets.
     """
     check_folds(counter.records, folds)
     _check_target(structure, target)
@@ -209,15 +211,17 @@ def svdg(
 
 
 def check_folds(records: int, folds: int) -> None:
-    """Refuse fewer than two folds, and more than records.
+    """Refuse fewer than two folds, and more folds than records.
 
     Raises
     ------
     ValueError
-        It names the numbers.
+        If the number of folds is out of range.
     """
     if not 2 <= folds <= records:
-        raise ValueError(f"{folds} folds: from 2 to {records}, the records, is wanted")
+        raise ValueError(
+            f"folds must be between 2 and {records} (the number of records), got {folds}"
+        )
 
 
 def _check_target(structure: Structure, target: str) -> None:
@@ -232,49 +236,46 @@ def _parts(records: int, folds: int, seed: int) -> Iterator[Rows]:
 
 
 def _prediction(network: Network, data: SiteData, target: str) -> Scored:
-    """Return the classes of records, and their predicted probabilities.
-
-    That of a missing class, where it is a state, is left out.
-    """
-    found = predicted(network, data, target)
+    """Return the classes of records and their probabilities, without that of a missing class."""
+    prediction = predicted(network, data, target)
     states = len(data.variables[target].states)
     classes = data.codes[target]
-    impossible = int((found.impossible & (classes < states)).sum())
-    return Scored(classes, np.round(found.probabilities[:, :states], DIGITS), impossible)
+    impossible = int((prediction.impossible & (classes < states)).sum())
+    return Scored(classes, np.round(prediction.probabilities[:, :states], DIGITS), impossible)
 
 
 def _folds_run(
     target: Variable, runs: Sequence[Callable[[], Scored]], progress: FoldDone | None
 ) -> Validation:
-    """Run the folds; one that cannot be learned predicts nothing."""
-    found: list[Scored] = []
+    """Run the folds; a fold that cannot be learned has no predictions."""
+    folds: list[Scored] = []
     for done, run in enumerate(runs):
         if progress is not None:
             progress(done, len(runs))
         try:
-            found.append(run())
+            folds.append(run())
         except NoValueError:
-            found.append(Scored(np.empty(0, np.uint8), np.empty((0, len(target.states))), 0))
-    return replace(_validated(target, found), synthetic=True)
+            folds.append(Scored(np.empty(0, np.uint8), np.empty((0, len(target.states))), 0))
+    return replace(_validated(target, folds), synthetic=True)
 
 
-def _validated(target: Variable, found: Sequence[Scored]) -> Validation:
+def _validated(target: Variable, folds: Sequence[Scored]) -> Validation:
     states = target.states
-    classes = np.concatenate([fold.classes for fold in found])
-    probabilities = np.concatenate([fold.probabilities for fold in found])
-    by_fold = tuple(auc(fold.classes, fold.probabilities, states) for fold in found)
+    classes = np.concatenate([fold.classes for fold in folds])
+    probabilities = np.concatenate([fold.probabilities for fold in folds])
+    by_fold = tuple(auc(fold.classes, fold.probabilities, states) for fold in folds)
     return Validation(
         target.name,
         mean_of(by_fold),
         curves(classes, probabilities, states),
-        by_fold if len(found) > 1 else (),
-        _bands([curves(fold.classes, fold.probabilities, states) for fold in found]),
-        sum(fold.impossible for fold in found),
+        by_fold if len(folds) > 1 else (),
+        _bands([curves(fold.classes, fold.probabilities, states) for fold in folds]),
+        sum(fold.impossible for fold in folds),
     )
 
 
 def _bands(folds: Sequence[Curves]) -> dict[str, Band]:
-    """Return the mean of the folds' ROC curves, of each class that two or more have one of."""
+    """Return the mean of the folds' ROC curves, for each class with two or more curves."""
     states = dict.fromkeys(state for fold in folds for state in fold.calibration)
-    rocs = {state: [fold.roc[state] for fold in folds if state in fold.roc] for state in states}
-    return {state: band_of(found) for state, found in rocs.items() if len(found) > 1}
+    by_class = {state: [fold.roc[state] for fold in folds if state in fold.roc] for state in states}
+    return {state: band_of(rocs) for state, rocs in by_class.items() if len(rocs) > 1}

@@ -1,9 +1,9 @@
-"""Where to draw the nodes and edges of a directed acyclic graph, layer by layer.
+"""Lay out the nodes and edges of a directed acyclic graph in layers.
 
-In the steps of Sugiyama, Tagawa and Toda (1981): `layers` puts parents above children with short
-edges, `crossings` orders each layer, `coordinates` places the items of layers side by side, and
-`placement` puts the parts of a graph that are not connected beside each other. Nothing here knows
-what a node or a picture is; equal graphs give equal layouts.
+The steps are those of Sugiyama, Tagawa and Toda (1981): `layers` puts parents above children with
+short edges, `crossings` orders each layer, `coordinates` places the items of layers side by side,
+and `placement` puts the unconnected parts of a graph beside each other. The package depends on
+numbers and sizes of nodes only; equal graphs have equal layouts.
 """
 
 from vertibayes.report.layout.placement import Layout, Size, lay_out

@@ -1,9 +1,9 @@
 """Horizontal places for the items of ordered layers: long edges straight, parents near children.
 
-After U. Brandes and B. Köpf, "Fast and Simple Horizontal Coordinate Assignment" (Graph Drawing
-2001): items are aligned with the median of their neighbours above or below, leftmost or rightmost,
-each alignment is compacted, and the four are averaged. Compaction is that of the dagre library: all
-blocks as far left as they go, then each right as far as its neighbours let it.
+The method is that of U. Brandes and B. Köpf, "Fast and Simple Horizontal Coordinate Assignment"
+(Graph Drawing 2001): items are aligned with the median of their neighbours above or below, leftmost
+or rightmost, each alignment is compacted, and the four results are averaged. Compaction is that of
+the dagre library: all blocks move left as far as possible, and then right.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ def place(
     Parameters
     ----------
     graph : Layered
+        The graph.
     layers : sequence of sequence of int
-        In order.
+        The items of each layer, in order.
     apart : callable
-        How far the centres of two neighbours in a layer must be apart.
+        Takes two neighbours in a layer; returns the least distance of their centres.
     """
     barred = _conflicts(graph, layers)
     layouts = []
-    for flip in (False, True):  # rightmost: in a mirror
+    for flip in (False, True):  # rightmost alignments are leftmost ones of the mirror image
         rows = [layer[::-1] if flip else layer for layer in layers]
         for near, ordered in ((graph.up, rows), (graph.down, rows[::-1])):
             align = _aligned(ordered, near, barred)
@@ -43,7 +44,7 @@ def place(
 
 
 def _conflicts(graph: Layered, layers: Sequence[Sequence[int]]) -> set[Pair]:
-    """Return the segments, of edges beside long ones, that cross a long edge between its bends."""
+    """Return the segments of other edges that cross a long edge between its bends."""
     barred: set[Pair] = set()
     for above, below in pairwise(layers):
         at = {item: place for place, item in enumerate(above)}
@@ -60,7 +61,7 @@ def _conflicts(graph: Layered, layers: Sequence[Sequence[int]]) -> set[Pair]:
 def _aligned(
     layers: Sequence[Sequence[int]], near: list[list[int]], barred: set[Pair]
 ) -> dict[int, int]:
-    """Align items with a median neighbour in the layer before; return the first of each block."""
+    """Align items with a median neighbour in the previous layer; return each item's block."""
     root = {item: item for layer in layers for item in layer}
     taken: set[int] = set()
     for before, layer in pairwise(layers):
@@ -82,7 +83,7 @@ def _aligned(
 def _compacted(
     layers: Sequence[Sequence[int]], root: dict[int, int], apart: Callable[[int, int], float]
 ) -> dict[int, float]:
-    """Place blocks as far left as they go, then each as far right as the next ones let it."""
+    """Place blocks as far left as possible, then each as far right as the next blocks allow."""
     left: dict[int, dict[int, float]] = {block: {} for block in root.values()}
     right: dict[int, dict[int, float]] = {block: {} for block in root.values()}
     for layer in layers:
@@ -101,7 +102,7 @@ def _compacted(
 
 
 def _averaged(layouts: list[dict[int, float]]) -> dict[int, float]:
-    """Shift the layouts into the narrowest one, and return the mean of each item's middle two."""
+    """Align the layouts with the narrowest; return the mean of each item's two middle places."""
     widths = [max(x.values()) - min(x.values()) for x in layouts]
     narrow = layouts[widths.index(min(widths))]
     low, high = min(narrow.values()), max(narrow.values())

@@ -1,4 +1,4 @@
-"""The order of the items of each layer, so that few edges cross."""
+"""Order the items of each layer so that few edges cross."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from vertibayes.report.layout.layers import Layered
 
 MOST_SWEEPS = 24
-PATIENCE = 6  # sweeps without fewer crossings
-STARTS, MOST_VISITS = 16, 1200  # orders to begin with, and items that they visit in a sweep
+PATIENCE = 6  # sweeps without improvement
+STARTS, MOST_VISITS = 16, 1200  # initial orders, and items that they visit per sweep in all
 
 
 def order_layers(graph: Layered) -> list[list[int]]:
-    """Return the layers, ordered; the best of several starts."""
+    """Return the ordered layers: the best result of several initial orders."""
     items = len(graph.up)
     starts = max(1, min(STARTS, MOST_VISITS // items))
     generator = np.random.default_rng(0)
@@ -50,7 +50,7 @@ def _places(layers: Sequence[Sequence[int]]) -> dict[int, int]:
 
 
 def _walk(graph: Layered) -> list[int]:
-    """Return the items' numbers in a walk in depth, which keeps branches together."""
+    """Return the place of each item in a depth-first walk, which keeps branches together."""
     rank = [-1] * len(graph.up)
     stack, count = [item for layer in reversed(graph.layers) for item in layer], 0
     while stack:
@@ -64,7 +64,7 @@ def _walk(graph: Layered) -> list[int]:
 
 
 def _improved(graph: Layered, layers: list[list[int]]) -> tuple[list[list[int]], int]:
-    """Sort each layer by its neighbours, up and down, and swap items, while crossings get fewer."""
+    """Sort each layer by its neighbours, and swap items, until crossings no longer decrease."""
     best, fewest, idle = layers, count_crossings(graph, layers), 0
     for sweep in range(MOST_SWEEPS):
         downwards = sweep % 2 == 0
@@ -84,7 +84,7 @@ def _improved(graph: Layered, layers: list[list[int]]) -> tuple[list[list[int]],
 
 
 def _by_means(layer: list[int], near: list[list[int]], place: dict[int, int]) -> list[int]:
-    """Sort a layer by the mean place of each item's neighbours; items without any stay there."""
+    """Sort a layer by the mean place of each item's neighbours; items without neighbours stay."""
     mean = {
         item: sum(place[other] for other in near[item]) / len(near[item])
         for item in layer
@@ -111,7 +111,7 @@ def _swap(graph: Layered, layers: list[list[int]]) -> None:
 
 
 def _gain(graph: Layered, place: dict[int, int], one: int, other: int) -> int:
-    """Return how many crossings fewer there are if two neighbours are swapped."""
+    """Return the number of crossings that a swap of two neighbours removes."""
     gain = 0
     for near in (graph.up, graph.down):
         for a in near[one]:

@@ -1,4 +1,4 @@
-"""Layers for the nodes of a directed acyclic graph: parents above children, edges short."""
+"""Assign the nodes of a directed acyclic graph to layers: parents above children, edges short."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ Arc: TypeAlias = tuple[int, int]  # parent, child
 
 
 class Layered(NamedTuple):
-    """A graph whose edges lead from each layer to the next: long ones have a bend in each layer.
+    """A graph whose edges lead from each layer to the next; long edges have a bend in each layer.
 
     Parameters
     ----------
     layers : list of list of int
-        The items of each layer, from the top: nodes, and bends, which have higher numbers.
+        The items of each layer from the top: nodes, and bends, which have higher numbers.
     nodes : int
-        How many items are nodes: those below this number.
+        The number of nodes; items below this number are nodes.
     up, down : list of list of int
-        Of each item, its neighbours in the layer above and below.
+        The neighbours of each item in the layers above and below.
     chains : mapping of Arc to list of int
-        Of each edge, its items from parent to child.
+        The items of each edge, from parent to child.
     """
 
     layers: list[list[int]]
@@ -32,16 +32,18 @@ class Layered(NamedTuple):
 
 
 def layer(nodes: int, arcs: Sequence[Arc], width: Callable[[int], float], widest: float) -> Layered:
-    """Put the nodes of a connected graph into layers, none much wider than allowed.
+    """Put the nodes of a connected graph into layers that are not much wider than allowed.
 
     Parameters
     ----------
     nodes : int
+        The number of nodes.
     arcs : sequence of Arc
+        The edges.
     width : callable
-        Of a node.
+        Takes a node; returns its width.
     widest : float
-        A layer whose nodes are wider together is broken into several.
+        The total width of nodes above which a layer is broken into several layers.
     """
     level = _longest_paths(nodes, arcs)
     while _shift_a_part(level, arcs) or _shift_nodes(level, arcs):
@@ -62,9 +64,9 @@ def _longest_paths(nodes: int, arcs: Sequence[Arc]) -> list[int]:
 
 
 def _shift_a_part(level: list[int], arcs: Sequence[Arc]) -> bool:
-    """Shift a part that is joined by edges of length 1, if the edges that leave it become shorter.
+    """Shift a part that edges of length 1 join, if the edges that leave the part become shorter.
 
-    All its outgoing edges are longer than 1; one such part may be a whole branch of the graph.
+    All outgoing edges of the part are longer than 1. A part may be a whole branch of the graph.
     """
     part = _joined(len(level), [arc for arc in arcs if level[arc[1]] - level[arc[0]] == 1])
     pull = [0] * len(level)
@@ -84,7 +86,7 @@ def _shift_a_part(level: list[int], arcs: Sequence[Arc]) -> bool:
 
 
 def _shift_nodes(level: list[int], arcs: Sequence[Arc]) -> bool:
-    """Shift each node as far as it goes, if it has more edges on that side than on the other."""
+    """Shift each node as far as possible to the side on which it has more edges."""
     above: list[list[int]] = [[] for _ in level]
     below: list[list[int]] = [[] for _ in level]
     for parent, child in arcs:
@@ -100,7 +102,7 @@ def _shift_nodes(level: list[int], arcs: Sequence[Arc]) -> bool:
 
 
 def _joined(nodes: int, arcs: Sequence[Arc]) -> list[int]:
-    """Return of each node the lowest node of its connected part."""
+    """Return, for each node, the lowest node of its connected part."""
     part = list(range(nodes))
 
     def root(node: int) -> int:
@@ -118,7 +120,7 @@ def _joined(nodes: int, arcs: Sequence[Arc]) -> list[int]:
 def _broken(
     level: list[int], arcs: Sequence[Arc], width: Callable[[int], float], widest: float
 ) -> list[int]:
-    """Break wide layers into rows: nodes with more parents than children go to the upper ones."""
+    """Break wide layers into rows; nodes with more parents than children go to the upper rows."""
     lean = [0] * len(level)
     for parent, child in arcs:
         lean[parent] += 1
@@ -136,12 +138,8 @@ def _broken(
             for place, node in enumerate(nodes):  # row by row in turn: edges pass between boxes
                 broken[node] = row + first + place % (last - first + 1)
         row = max(broken[node] for node in members) + 1
-    return _without_gaps(broken)
-
-
-def _without_gaps(level: Sequence[int]) -> list[int]:
-    number = {one: place for place, one in enumerate(sorted(set(level)))}
-    return [number[one] for one in level]
+    number = {one: place for place, one in enumerate(sorted(set(broken)))}  # without empty rows
+    return [number[one] for one in broken]
 
 
 def _with_bends(level: list[int], arcs: Sequence[Arc]) -> Layered:
@@ -172,4 +170,4 @@ def connected_parts(nodes: int, arcs: Sequence[Arc]) -> list[list[int]]:
     members: dict[int, list[int]] = {}
     for node in range(nodes):
         members.setdefault(part[node], []).append(node)
-    return sorted(members.values(), key=lambda found: (-len(found), found[0]))
+    return sorted(members.values(), key=lambda nodes: (-len(nodes), nodes[0]))

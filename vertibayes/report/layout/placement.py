@@ -1,4 +1,4 @@
-"""From nodes, their sizes and edges to a layout: boxes, paths and the size of the whole."""
+"""Place the boxes and paths of a graph from the sizes of its nodes."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ GAP, BEND_GAP = 18.0, 9.0  # between boxes, and beside a bend
 LEAST_ROOM, MOST_ROOM = 34.0, 96.0  # between layers
 PORTS = 9.0  # between the ends of edges at a box
 PART_GAP = 34.0  # between parts that are not connected
-ASPECT, LEAST_WIDTH = 1.7, 640.0  # width to height that is aimed at; narrower is good enough
+ASPECT, LEAST_WIDTH = 1.7, 640.0  # target ratio of width to height, and smallest target width
 
 Point: TypeAlias = tuple[float, float]
 
 
 class Size(NamedTuple):
-    """Of a box."""
+    """The size of a box."""
 
     width: float
     height: float
 
 
 class Layout(NamedTuple):
-    """Where nodes and edges lie, in a rectangle that begins at (0, 0).
+    """The places of nodes and edges in a rectangle that begins at (0, 0).
 
     Attributes
     ----------
     centres : list of Point
-        Of each node's box.
+        The centre of each node's box.
     paths : mapping of Arc to list of Point
-        Of each edge: down from the parent's box in straight lines between the points of each pair
-        (1, 2), (3, 4) ..., which pass through layers, and in curves between the pairs.
+        The points of each edge, from the parent's box to the child's: straight lines through layers
+        join points 1 and 2, 3 and 4 and so on; curves join the lines.
     size : Size
+        The size of the rectangle.
     """
 
     centres: list[Point]
@@ -50,9 +51,9 @@ def lay_out(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
     Parameters
     ----------
     sizes : sequence of Size
-        Of each node's box.
+        The size of each node's box.
     arcs : sequence of Arc
-        The edges, each as (parent, child), nodes as numbers from 0 on.
+        The edges, each as (parent, child); nodes are numbered from 0.
     """
     widest = _target_width(sizes)
     parts = []
@@ -64,7 +65,7 @@ def lay_out(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
 
 
 def _target_width(sizes: Sequence[Size]) -> float:
-    """Return a width in which the boxes, spread in layers, have a pleasant shape."""
+    """Return a width at which boxes in layers have about the target ratio."""
     area = sum((size.width + GAP) * (size.height + 1.5 * LEAST_ROOM) for size in sizes)
     widest = max((size.width for size in sizes), default=0.0)
     return max(LEAST_WIDTH, widest, sqrt(ASPECT * area))
@@ -96,7 +97,7 @@ def _lay_out_part(sizes: Sequence[Size], arcs: Sequence[Arc], widest: float) -> 
 def _bands(
     graph: Layered, layers: Sequence[Sequence[int]], sizes: Sequence[Size], x: Mapping[int, float]
 ) -> list[tuple[float, float]]:
-    """Return the top and bottom of each layer: more room for more and longer slanting edges."""
+    """Return the top and bottom of each layer; more and longer slanting edges need more room."""
     bands, top = [], 0.0
     for items in layers:
         height = max(sizes[item].height for item in items if item < graph.nodes)
@@ -111,7 +112,7 @@ def _bands(
 def _ports(
     graph: Layered, sizes: Sequence[Size], x: Mapping[int, float]
 ) -> dict[tuple[int, int], float]:
-    """Return where each segment, from item to neighbour, ends at the item's box."""
+    """Return the place at an item's box where the segment to each neighbour ends."""
     ports = {(one, other): x[one] for one in x for other in (*graph.up[one], *graph.down[one])}
     for near in (graph.up, graph.down):
         for node in range(graph.nodes):
@@ -121,7 +122,7 @@ def _ports(
                 ports[node, other] += (rank - (len(others) - 1) / 2) * step
     for near in (graph.up, graph.down):
         for node in range(graph.nodes):
-            if len(near[node]) == 1:  # a little aside, rather than a little bend in the edge
+            if len(near[node]) == 1:  # a small shift of the end avoids a small bend in the edge
                 (other,) = near[node]
                 if abs(ports[other, node] - x[node]) < sizes[node].width / 4:
                     ports[node, other] = ports[other, node]
@@ -146,7 +147,7 @@ def _path(
 
 
 def _packed(nodes: int, parts: Sequence[tuple[list[int], Layout]], widest: float) -> Layout:
-    """Put parts beside each other in rows, nodes without edges closer together."""
+    """Put parts beside each other in rows, with nodes without edges closer together."""
     centres: list[Point] = [(0.0, 0.0)] * nodes
     paths: dict[Arc, list[Point]] = {}
     right, y, x, row_height = 0.0, 0.0, 0.0, 0.0
