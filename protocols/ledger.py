@@ -10,7 +10,7 @@ from mpc.rounds import Party
 from protocols.variables import Rows
 
 
-class OpenedTable(NamedTuple):
+class RevealedTable(NamedTuple):
     """One table that was revealed.
 
     Parameters
@@ -47,12 +47,12 @@ class Ledger:
     ----------
     facts : list of Fact
         The facts, each once.
-    tables : list of OpenedTable
+    tables : list of RevealedTable
         The tables, in the order of the queries.
     """
 
     facts: list[Fact] = field(default_factory=list)
-    tables: list[OpenedTable] = field(default_factory=list)
+    tables: list[RevealedTable] = field(default_factory=list)
 
     def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:
         """Note a fact, once.
@@ -66,7 +66,7 @@ class Ledger:
         if fact not in self.facts:
             self.facts.append(fact)
 
-    def open(self, tables: Iterable[OpenedTable]) -> None:
+    def open(self, tables: Iterable[RevealedTable]) -> None:
         """Note tables that are about to be revealed."""
         self.tables += tables
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mpc.commitments import BLOCK_ROWS
 from mpc.rounds import Party
-from protocols.ledger import Ledger, OpenedTable
+from protocols.ledger import Ledger, RevealedTable
 from protocols.queries import Commit, Describe, Description, Meet
 from protocols.queries.costs import Costs
 from protocols.queries.tables import ask_tables, note_asked, parties_of
@@ -124,7 +124,7 @@ class OpenStudy:
         """Note in the analyst's ledger the tables that earlier sessions of the study revealed."""
         role = self.session.role
         role.ledger.open(
-            OpenedTable(family.members, table.size, role.party, rows)
+            RevealedTable(family.members, table.size, role.party, rows)
             for family, _, rows, table in tables
         )
         members = {name for family, *_ in tables for name in family.members}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from protocols.queries.costs import Cost, Costs
 from protocols.queries.ways import Group, Load, batches, choose_ways, grouped
@@ -42,8 +42,8 @@ class Forecast:
 
     def plus(self, other: Forecast) -> Forecast:
         """Return the cost of two runs, one after the other."""
-        sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self)[:-1])
-        return Forecast(*sums, max(self.memory, other.memory))
+        sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
+        return replace(Forecast(*sums), memory=max(self.memory, other.memory))
 
     def sentence(self) -> str:
         """Return the sentence that `learn` prints."""

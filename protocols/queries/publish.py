@@ -30,7 +30,7 @@ from mpc.errors import MalformedMessageError
 from mpc.noise import DiscreteLaplace, Noise, no_noise
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import QueryRefusedError
-from protocols.ledger import Ledger, OpenedTable
+from protocols.ledger import Ledger, RevealedTable
 from protocols.queries.scoring import Split, Table, check_features
 from protocols.roles import AnalystRole, SiteRole
 from protocols.schema import Schema
@@ -303,7 +303,7 @@ def _note(ledger: Ledger, query: Publish, split: Split, site: Party, analyst: Pa
     ledger.note(f"counts of {', '.join(held)} by {query.target}, with {noise}", site, (analyst,))
     names = [(name, query.target) for name in held]
     states = {name: len(v.states) for name, v in split.schema.variables.items()}
-    ledger.open(OpenedTable(pair, states[pair[0]] * classes, analyst, Rows()) for pair in names)
+    ledger.open(RevealedTable(pair, states[pair[0]] * classes, analyst, Rows()) for pair in names)
 
 
 # ---- the analyst ---------------------------------------------------------------------------------

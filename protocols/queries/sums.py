@@ -42,7 +42,7 @@ from mpc.rounds import Expect, Party, Program
 from protocols import wire
 from protocols.accounting import Privacy, Promise
 from protocols.errors import DataError, QueryRefusedError
-from protocols.ledger import Ledger, OpenedTable
+from protocols.ledger import Ledger, RevealedTable
 from protocols.queries.aggregations import (
     WAYS,
     Summation,
@@ -424,7 +424,7 @@ def _note(
     ledger.note(what, "all parties together", (analyst,))
     sizes = {name: len(states) for name, states in query.variables}
     ledger.open(
-        OpenedTable(family, prod(sizes[name] for name in family), analyst, Rows())
+        RevealedTable(family, prod(sizes[name] for name in family), analyst, Rows())
         for family in query.families
     )
 

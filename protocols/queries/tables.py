@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mpc.errors import ImpossibleTablesError
 from mpc.rounds import Party, Program
 from protocols.errors import QueryRefusedError
-from protocols.ledger import Ledger, OpenedTable
+from protocols.ledger import Ledger, RevealedTable
 from protocols.policy import Policy
 from protocols.queries.counting import TablePlan, count, deal, open_, plan_tables
 from protocols.queries.ways import Group, grouped
@@ -226,15 +226,15 @@ def _note(ledger: Ledger, study: Study, query: Tables, analyst: Party) -> None:
     ledger.open(list(_revealed(study, query, analyst)))
 
 
-def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[OpenedTable]:
+def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedTable]:
     variables, rows = study.variables.items(), query.rows
     states = {name: v.codes if query.missing else len(v.states) for name, v in variables}
     for prefix, lasts in query.groups:
         cells = prod(states[name] for name in prefix)
         for last in lasts:
-            yield OpenedTable((*prefix, last), cells * states[last], analyst, rows)
+            yield RevealedTable((*prefix, last), cells * states[last], analyst, rows)
         if not lasts:
-            yield OpenedTable(prefix, cells, analyst, rows)
+            yield RevealedTable(prefix, cells, analyst, rows)
 
 
 def _site(site: SiteRole, query: Tables) -> Program[None]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.rounds import Party
-from protocols.ledger import Fact, Ledger, OpenedTable
+from protocols.ledger import Fact, Ledger, RevealedTable
 from protocols.site.whole_file import naming
 from protocols.variables import Rows
 
@@ -52,7 +52,7 @@ class LedgerFile(Ledger):
         self._write({"what": what, "about": about, "to": list(to)})
         super().note(what, about, to)
 
-    def open(self, tables: Iterable[OpenedTable]) -> None:
+    def open(self, tables: Iterable[RevealedTable]) -> None:
         """Note the tables of a query, on disk too."""
         added = list(tables)
         if added:
@@ -90,14 +90,14 @@ class LedgerFile(Ledger):
             self.facts.append(Fact(entry["what"], entry["about"], tuple(entry["to"])))
 
 
-def _as_json(table: OpenedTable) -> dict[str, Any]:
+def _as_json(table: RevealedTable) -> dict[str, Any]:
     rows = {} if table.rows == Rows() else {"rows": list(table.rows)}
     return {"variables": list(table.variables), "cells": table.cells, "to": table.to, **rows}
 
 
-def _table(entry: Mapping[str, Any]) -> OpenedTable:
+def _table(entry: Mapping[str, Any]) -> RevealedTable:
     rows = Rows(*_numbers(entry.get("rows", ())))
-    return OpenedTable(tuple(entry["variables"]), int(entry["cells"]), str(entry["to"]), rows)
+    return RevealedTable(tuple(entry["variables"]), int(entry["cells"]), str(entry["to"]), rows)
 
 
 def _numbers(values: Iterable[Any]) -> Iterator[Any]:

@@ -1,7 +1,7 @@
 import pytest
 
 from mpc.errors import MalformedMessageError
-from protocols.ledger import Fact, OpenedTable
+from protocols.ledger import Fact, RevealedTable
 from protocols.policy import Policy
 from protocols.queries import Describe, Description
 from protocols.variables import Rows
@@ -51,9 +51,9 @@ def test_what_was_revealed_is_noted_by_analyst_and_sites():
     count(federation, study, "xz", "z", rows=Rows(1, 0, 20))
     count(federation, study, "xw")
     names, asked = "record count, names and states of variables", "which tables are asked"
-    xz = OpenedTable(("x", "z"), 9, "analyst", Rows(1, 0, 20))
-    z = OpenedTable(("z",), 3, "analyst", Rows(1, 0, 20))
-    xw = OpenedTable(("x", "w"), 9, "analyst", Rows())
+    xz = RevealedTable(("x", "z"), 9, "analyst", Rows(1, 0, 20))
+    z = RevealedTable(("z",), 3, "analyst", Rows(1, 0, 20))
+    xw = RevealedTable(("x", "w"), 9, "analyst", Rows())
     analyst = federation.session.role.ledger
     ledgers = {site: role.ledger for site, role in federation.roles.items()}
     assert analyst.tables == ledgers["a"].tables == [xz, z, xw] and analyst.cells == 21

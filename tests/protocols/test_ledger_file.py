@@ -4,15 +4,15 @@ from contextlib import closing
 
 import pytest
 
-from protocols.ledger import OpenedTable
+from protocols.ledger import RevealedTable
 from protocols.site.ledger_file import LedgerFile
 from protocols.variables import Rows
 from tests.protocols.small import committed, count, data_of, packets
 
 TABLES = [
-    OpenedTable(("x", "z"), 9, "analyst", Rows()),
-    OpenedTable(("x",), 3, "analyst", Rows(1, 0, 20)),
-    OpenedTable(("x",), 3, "analyst", Rows(1, 20)),
+    RevealedTable(("x", "z"), 9, "analyst", Rows()),
+    RevealedTable(("x",), 3, "analyst", Rows(1, 0, 20)),
+    RevealedTable(("x",), 3, "analyst", Rows(1, 20)),
 ]
 
 

@@ -161,9 +161,7 @@ def test_columns_of_one_length_are_wanted():
     two, three = TextColumn.of("ab"), TextColumn.of("abc")
     assert same_length("s", {"x": two, "y": two}) == 2
     for columns in ({}, {"x": two, "y": three}):
-        with pytest.raises(
-            DataError, match="s: expected at least one column"
-        ):
+        with pytest.raises(DataError, match="s: expected at least one column"):
             same_length("s", columns)
 
 

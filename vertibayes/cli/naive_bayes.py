@@ -193,14 +193,13 @@ def read_tested(
     """
     assert request.test is not None  # it was asked for
     read = read_records(request.test, schema.variables, missing_codes=missing_codes)
-    if request.target in read.lacking:
+    if request.target in read.absent:
         raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
     absent = {
-        name: np.full(read.data.records, len(schema.variables[name].states))
-        for name in read.lacking
+        name: np.full(read.data.records, len(schema.variables[name].states)) for name in read.absent
     }
     tested = LocalData(schema.variables, {**read.data.codes, **absent})
-    return _scorable(tested, request), read.doubts(request.test)
+    return _scorable(tested, request), read.warnings(request.test)
 
 
 def _scorable(tested: LocalData, request: Request) -> LocalData:

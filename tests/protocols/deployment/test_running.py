@@ -11,7 +11,7 @@ import pytest
 from mpc.errors import ProtocolError
 from protocols.deployment import log, running
 from protocols.deployment.files import SiteFile
-from protocols.ledger import OpenedTable
+from protocols.ledger import RevealedTable
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.variables import Rows
@@ -88,7 +88,7 @@ def write_memory(path):
 
 def write_ledger(path):
     with closing(LedgerFile(path)) as ledger:
-        ledger.open([OpenedTable(("x",), 2, "analyst", Rows())])
+        ledger.open([RevealedTable(("x",), 2, "analyst", Rows())])
 
 
 @pytest.mark.parametrize("write", [write_memory, write_ledger])
