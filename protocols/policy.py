@@ -72,9 +72,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, str):
-            raise TypeError(
-                f"a policy's variables must be a collection of names, got {self.variables!r}"
-            )
+            raise TypeError(f"`variables` must be a collection of names, got {self.variables!r}")
         numbers = (
             self.most_variables,
             self.fewest_records,
@@ -100,10 +98,8 @@ class Policy:
         total = 0
         for variables, cells in tables:
             total += cells
-            if variables > self.most_variables:
-                reason = (
-                    f"a table of {variables} variables, at most {self.most_variables} are allowed"
-                )
+            if variables > (most := self.most_variables):
+                reason = f"a table of {variables} variables, at most {most} are allowed"
                 raise QueryRefusedError(site, reason)
         if total > self.most_cells:
             reason = f"tables of {total} cells, at most {self.most_cells} are allowed in a query"
@@ -143,10 +139,8 @@ class Policy:
         ----------
         site : str
             The party that refuses.
-        rows : Rows
-            The records that the tables count.
-        records : int
-            The number of all records.
+        rows, records : Rows, int
+            The records that the tables count, and the number of all records.
         """
         try:
             chosen = rows.count(records)

@@ -1,8 +1,8 @@
 """Public keys as text.
 
-A public key is `vb1:` and 48 characters: 32 bytes of X25519 and four of their SHA-256, so that a
-slip of the pen is an error at once and not a connection that never comes. A colon and 48 characters
-more are the same of Ed25519, with which its owner signs in masked sums.
+A public key is `vb1:` and 48 characters in base64: the 32 bytes of an X25519 key and the first four
+bytes of their SHA-256, which show typing errors when the key is read. A colon and 48 more
+characters are the owner's Ed25519 key, with which masked sums are signed, in the same form.
 """
 
 from __future__ import annotations

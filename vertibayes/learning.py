@@ -84,7 +84,7 @@ class Fitted:
 
 @dataclass(frozen=True, kw_only=True)
 class Learned(Fitted):
-    """What was learned, and how long it took; `synthetic` is None unless it is to be kept.
+    """What was learned, and how long it took; `synthetic` is None unless it is kept.
 
     Attributes
     ----------

@@ -18,10 +18,8 @@ def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, l
 
     Parameters
     ----------
-    names : sequence of str
-        The names of the columns.
-    sites : int
-        The number of sites.
+    names, sites : sequence of str, int
+        The names of the columns, and the number of sites.
     seed : int, default=0
         The seed; equal seeds give equal splits.
 

@@ -183,12 +183,12 @@ def _head_of(study: Study, mark: bytes) -> dict[str, Any]:
     }
 
 
-def _table_head(found: Revealed) -> dict[str, Any]:
+def _table_head(revealed: Revealed) -> dict[str, Any]:
     return {
-        "members": list(found.family.members),
-        "shape": list(found.table.shape),
-        "missing": found.missing,
-        "rows": list(found.rows),
+        "members": list(revealed.family.members),
+        "shape": list(revealed.table.shape),
+        "missing": revealed.missing,
+        "rows": list(revealed.rows),
     }
 
 

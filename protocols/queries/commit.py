@@ -282,12 +282,10 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
 
     Parameters
     ----------
-    study : Study
-        The study.
+    study, seed : Study, bytes
+        The study and its common seed.
     ids : dict of str to list of bytes
-        Of each variable, the ids that its holders drew.
-    seed : bytes
-        The common seed.
+        The ids that the holders of each variable drew.
     """
     operands = [
         Operand(

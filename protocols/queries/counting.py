@@ -64,14 +64,10 @@ def plan_tables(
 
     Parameters
     ----------
-    study : Study
-        The study.
-    commitments : Commitments
-        The study's commitments.
-    groups : sequence of Group
-        The tables that are asked for.
-    selection : Selection
-        The records that are counted.
+    study, commitments : Study, Commitments
+        The study and its commitments.
+    groups, selection : sequence of Group, Selection
+        The tables that are asked for, and the records that they count.
     missing : bool
         Whether a missing value is a state.
     number : int
@@ -110,12 +106,8 @@ def count(site: Holder, plan: TablePlan, analyst: Party) -> Program[None]:
 
     Parameters
     ----------
-    site : Holder
-        The site's columns and keys.
-    plan : TablePlan
-        The plan.
-    analyst : Party
-        The party that learns the tables.
+    site, plan, analyst : Holder, TablePlan, Party
+        The site's columns and keys, the plan, and the party that learns the tables.
     """
     if site.party in plan.products.parties:
         yield from count_tables(site, plan.products, analyst)

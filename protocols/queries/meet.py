@@ -72,10 +72,8 @@ class Meet(Query[None]):
         ----------
         analyst : AnalystRole
             The analyst, who knows the public keys.
-        sites : sequence of Party
-            The sites of the study.
-        dealer : Party
-            The dealer of the study.
+        sites, dealer : sequence of Party, Party
+            The sites and the dealer of the study.
         """
         parties = (*sites, dealer)
         keys = tuple(analyst.public_keys.get(party, b"") for party in parties)

@@ -14,10 +14,8 @@ def check_ids(source: str, named: str, ids: TextColumn) -> None:
 
     Parameters
     ----------
-    source : str
-        The file or site, which errors name.
-    named : str
-        The identifiers' column, as errors name it.
+    source, named : str
+        The file or site, and the column of identifiers, as errors name them.
     ids : TextColumn
         The identifiers.
 

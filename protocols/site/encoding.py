@@ -108,14 +108,10 @@ def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> En
 
     Parameters
     ----------
-    source : str
-        The file or site, which errors name.
-    name : str
-        The name of the column.
-    column : TextColumn
-        The column.
-    encoding : Encoding
-        How to encode it.
+    source, name : str
+        The file or site, which errors name, and the name of the column.
+    column, encoding : TextColumn, Encoding
+        The column, and how to encode it.
 
     Raises
     ------

@@ -60,15 +60,9 @@ def text_column(source: str, name: str, column: Series) -> TextColumn:
 
     Parameters
     ----------
-    source, name : str
-        The data frame and the column, as errors name them.
-    column : Series
-        The column.
-
-    Raises
-    ------
-    DataError
-        As `columns_of`.
+    source, name, column : str, str, Series
+        The names of the data frame and of the column, for errors, and the column. Errors are those
+        of `columns_of`.
     """
     from pandas import factorize
 

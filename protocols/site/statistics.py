@@ -178,10 +178,8 @@ def apart(
 
     Parameters
     ----------
-    statistics : sequence of Statistic
-        The statistics.
-    variables : mapping of str to Variable
-        The variables of the statistics.
+    statistics, variables : sequence of Statistic, mapping of str to Variable
+        The statistics and their variables.
     values : ndarray of shape (length(statistics),), dtype int64
         The flat values.
 

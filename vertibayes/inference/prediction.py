@@ -213,7 +213,10 @@ def predict_proba(network: Network, data: SiteData, target: str) -> Array:
 def predict(network: Network, data: SiteData, target: str) -> NDArray[np.str_]:
     """Return the most probable state of a target, the first of equals, for each record.
 
-    Parameters, errors and an example are those of `predict_proba`.
+    Parameters
+    ----------
+    network, data, target
+        As `predicted`; errors and an example are those of `predict_proba`.
     """
     best = predict_proba(network, data, target).argmax(axis=1)
     names: NDArray[np.str_] = np.array(network.variables[target].states)[best]

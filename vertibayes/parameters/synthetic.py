@@ -14,10 +14,8 @@ def sample(network: Network, records: int, seed: int) -> SiteData:
 
     Parameters
     ----------
-    network : Network
-        The network.
-    records : int
-        The number of records.
+    network, records : Network, int
+        The network and the number of records.
     seed : int
         The seed; equal seeds give equal records.
 

@@ -82,7 +82,13 @@ def auc(
 def check_shape(
     classes: NDArray[np.integer], probabilities: NDArray[np.float64], states: Sequence[str]
 ) -> None:
-    """Refuse probabilities of another shape than (records, states), as `auc` does."""
+    """Refuse probabilities of another shape than (records, states).
+
+    Parameters
+    ----------
+    classes, probabilities, states
+        As `auc`.
+    """
     shape = len(classes), len(states)
     if probabilities.shape != shape:
         raise ValueError(f"probabilities must have the shape {shape}, got {probabilities.shape}")
