@@ -7,7 +7,7 @@ smallest floating-point number, so that the ratios between states are lost. Nump
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,65 +15,37 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 
 
-class Algebra(Protocol):
-    """Operations on numbers that represent probabilities."""
+class Algebra:
+    """Operations on numbers that represent probabilities: here the probabilities themselves."""
 
     def of(self, probabilities: Array) -> Array:
         """Return the numbers that represent probabilities."""
-        ...
-
-    def times(self, a: Array, b: Array) -> Array:
-        """Multiply the probabilities."""
-        ...
-
-    def total(self, a: Array, axes: tuple[int, ...]) -> Array:
-        """Sum the probabilities over axes."""
-        ...
-
-    def over(self, a: Array, b: Array) -> Array:
-        """Divide the probabilities; where b is zero, the result is zero too."""
-        ...
-
-    def probabilities(self, a: Array) -> Array:
-        """Return the probabilities that the numbers represent."""
-        ...
-
-    def logarithms(self, a: Array) -> Array:
-        """Return the logarithms of the probabilities that the numbers represent."""
-        ...
-
-
-class Plain:
-    """Compute with the probabilities themselves."""
-
-    def of(self, probabilities: Array) -> Array:
-        """Return the probabilities."""
         return probabilities
 
     def times(self, a: Array, b: Array) -> Array:
-        """Multiply."""
+        """Multiply the probabilities."""
         return np.asarray(a * b)
 
     def total(self, a: Array, axes: tuple[int, ...]) -> Array:
-        """Sum over axes."""
+        """Sum the probabilities over axes."""
         return np.asarray(a.sum(axis=axes))
 
     def over(self, a: Array, b: Array) -> Array:
-        """Divide; the result is 0 where b is 0."""
+        """Divide the probabilities; where b is zero, the result is zero too."""
         out = np.zeros(np.broadcast_shapes(a.shape, b.shape))
         return np.asarray(np.divide(a, b, out=out, where=b > 0))
 
     def probabilities(self, a: Array) -> Array:
-        """Return the probabilities."""
+        """Return the probabilities that the numbers represent."""
         return a
 
     def logarithms(self, a: Array) -> Array:
-        """Return the logarithms of the probabilities."""
+        """Return the logarithms of the probabilities that the numbers represent."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(a))
 
 
-class Logarithms:
+class Logarithms(Algebra):
     """Compute with logarithms of probabilities; minus infinity represents probability zero."""
 
     def of(self, probabilities: Array) -> Array:
@@ -109,5 +81,5 @@ class Logarithms:
         return a
 
 
-PLAIN: Algebra = Plain()
-LOGARITHMS: Algebra = Logarithms()
+PLAIN = Algebra()
+LOGARITHMS = Logarithms()
