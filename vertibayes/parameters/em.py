@@ -115,7 +115,7 @@ def fit_em(
         del moved
         return len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tolerance * abs(trace[-2])
 
-    def step(iteration: int) -> None:
+    def step(iteration: int, _: int) -> None:
         if progress is not None:
             progress(len(fits) * most_iterations + iteration, (1 + restarts) * most_iterations)
 

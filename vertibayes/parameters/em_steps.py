@@ -35,7 +35,7 @@ def em_steps(
     pseudo_count: float,
     settled: Settled,
     most_iterations: int,
-    progress: Callable[[int], None],
+    progress: Callable[[int, int], None] | None,
 ) -> EmSteps:
     """Repeat EM steps from one start.
 
@@ -51,13 +51,14 @@ def em_steps(
         Takes (trace, the largest change of an expected count); returns whether to stop.
     most_iterations : int
         The largest number of steps.
-    progress : callable
-        Called with the number of the step before each step.
+    progress : callable, optional
+        Called with (steps done, steps at most) before each step.
     """
     trace: list[float] = []
     last: Counts | None = None
     for iteration in range(most_iterations):
-        progress(iteration)
+        if progress is not None:
+            progress(iteration, most_iterations)
         value, counts = expect(network)
         trace.append(value)
         network = network_from(network.structure, network.variables, counts, pseudo_count)

@@ -115,10 +115,6 @@ def fit_em_from_tables(
     states = {node: len(variable.states) for node, variable in variables.items()}
     tree = JunctionTree.of(structure, states)  # before any table is revealed
 
-    def step(iteration: int) -> None:
-        if progress is not None:
-            progress(iteration, most_iterations)
-
     def fit(tables: Sequence[_Table], start: Network) -> TableFit:
         complete = all(len(table.patterns) == 1 for table in tables)
         most_moved = tolerance * rows.count(counter.records)
@@ -129,7 +125,7 @@ def fit_em_from_tables(
                 pseudo_count=pseudo_count,
                 settled=lambda _, moved: complete or moved <= most_moved,
                 most_iterations=most_iterations,
-                progress=step,
+                progress=progress,
             )
         )
 
