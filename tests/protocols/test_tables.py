@@ -71,10 +71,10 @@ def places(*lists):
         ),
         (query_of("xz", prefixes=(np.array(0, np.uint32),)), "places beyond the query's variables"),
         (query_of("xz", lasts=()), "prefixes and of last parents must be equal"),
-        (query_of("xz", lasts=places([0])), "twice"),
+        (query_of("xz", lasts=places([0])), "operand"),
         (query_of("xz", lasts=places([1, 1])), "a variable appears twice"),
         (query_of("xz", prefixes=places([])), "must have a child"),
-        (query_of("xz", prefixes=places([0, 1]), lasts=places([])), "needs a last one"),
+        (query_of("xz", prefixes=places([0, 1]), lasts=places([])), "must have a last one"),
         (
             query_of("xz", parties=("a", "b", "c", "dealer")),
             "other parties than the holders and the dealer",
