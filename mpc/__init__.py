@@ -4,7 +4,7 @@ Each primitive is a module of its own, ``from mpc import masked_sum``, that open
 figure, its adversary, what it leaks and what it costs:
 
 masked_tables     contingency tables over columns of several parties, with a dealer
-scalar_product    the n-party scalar product of the VertiBayes paper, mended
+scalar_product    the n-party scalar product of the VertiBayes paper, corrected
 masked_sum        sums of many parties' vectors, recovered when parties drop out
 additive_scheme   sums of many parties' counts, one message each
 product_scheme    products of many parties' counts, one message each

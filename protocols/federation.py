@@ -78,14 +78,14 @@ def federate(
     Raises
     ------
     ValueError
-        If a site has a name that is taken, there is none, or a memory is nobody's.
+        If a site has a name that is taken, there are no sites, or a memory belongs to no site.
     """
     if not data:
-        raise ValueError("at least one site is wanted")
+        raise ValueError("a federation needs at least one site")
     check_apart(DEALER, ANALYST, tuple(data))
     strangers = set(memories or {}) - set(data)
     if strangers:
-        raise ValueError(f"a memory of {', '.join(sorted(strangers))}, which is no site")
+        raise ValueError(f"a memory of {', '.join(sorted(strangers))}, which is not a site")
     source = randomness or SystemRandomness()
     keys = {party: KeyPair.generate(source) for party in (*data, DEALER)}
     public = {party: pair.public for party, pair in keys.items()}

@@ -32,7 +32,7 @@ next: a lower one is a replay, a higher one means that packets before it are mis
 Masks and seals share static keys and no streams: `KeyPair.agree` has the purpose in HKDF's info.
 
 Leakage: whoever carries a packet sees its header and length. Hellos have no forward secrecy:
-whoever steals a static key reads their text, the session's parties. Cost: 112 bytes a packet.
+whoever steals a static key reads their text, the session's parties. Cost: 112 bytes per packet.
 """
 
 from __future__ import annotations

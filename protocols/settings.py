@@ -122,7 +122,7 @@ class Setting:
 
     @property
     def limits(self) -> str:
-        """The bounds of a number or of a list's length, in words; empty if there are none."""
+        """The bounds of a number or of a list's length, in words; empty without bounds."""
         bounds = [("at least", self.least), ("above", self.above)]
         bounds += [("at most", self.most), ("below", self.below)]
         limits = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)

@@ -27,7 +27,7 @@ survivors x bound, by up to 2n times the bound; beyond it, an error names all su
 follows from the roster: an aggregator can try many rosters, no more.
 Leakage: the sum and whose it is, to the aggregator; who advertised, shared and survived, to all.
 Cost: 5 rounds; a party sends its vector once, 146 (k + 1) bytes of shares, 33 (k + 1) to unmask,
-and reads 208 bytes a party: keys, lists and signatures. It agrees on 2 (k + 1) keys.
+and reads 208 bytes per party: keys, lists and signatures. It agrees on 2 (k + 1) keys.
 
 References
 ----------

@@ -48,7 +48,9 @@ class Parameters:
             raise ValueError(f"bits must be one of {sorted(self.primes)}, got {self.bits}")
         if self.highest < 1 or self.largest > (self.prime - 1) // 2:
             counts = f"{self.most} counts from 1 to {self.highest}"
-            raise ValueError(f"products of {counts} must be from 1 to (p - 1) / 2")
+            raise ValueError(
+                f"products of {counts} must be at most (p - 1) / 2 of {self.bits} bits"
+            )
 
     @property
     def prime(self) -> int:

@@ -36,7 +36,7 @@ CLOCKS = timedelta(minutes=5)  # by which the clock of a party may be slow
 
 
 def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAYS) -> list[Path]:
-    """Make certificates for parties; also a root and the relay's certificate if there are none yet.
+    """Make certificates for parties; also a root and the relay's certificate if they do not exist.
 
     Parameters
     ----------

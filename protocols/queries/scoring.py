@@ -67,7 +67,7 @@ class Split:
     ------
     ValueError
         If a feature is a number, unknown, at two sites or at none; a site has no features, or there
-        are fewer than two; a count is negative, lacking, or fewer than two classes have records;
+        are fewer than two; a count is negative or missing, or fewer than two classes have records;
         `alpha` is not a finite number above 0.
     """
 
@@ -81,19 +81,20 @@ class Split:
             raise ValueError(f"{self.schema.numeric[0]} is a number: bin it at its site first")
         if not 0 < self.alpha < math.inf:
             raise ValueError(
-                f"alpha = {self.alpha}: a finite number above 0 is wanted, as zero counts have no "
-                "logarithm and would show in a product"
+                f"alpha = {self.alpha}: it must be a finite number above 0, as zero counts have "
+                "no logarithm and would show in a product"
             )
         self._check_holders()
         classes = self.schema.target.states
+        name = self.schema.target.name
         if len(self.class_counts) != len(classes) or min(self.class_counts) < 0:
-            raise ValueError(f"a count of each class of {self.schema.target.name} is wanted")
+            raise ValueError(f"class_counts must have a count of each class of {name}")
         if sum(count > 0 for count in self.class_counts) < 2:
-            raise ValueError(f"{self.schema.target.name} has records of one class: two are wanted")
+            raise ValueError(f"{name} has records of one class: it needs two")
 
     def _check_holders(self) -> None:
         if len(self.holders) < 2:
-            raise ValueError(f"{len(self.holders)} sites: two at least are wanted")
+            raise ValueError(f"{len(self.holders)} sites: there must be at least two")
         for site, held in self.holders.items():
             if not held:
                 raise ValueError(f"the site {site} holds no feature")
@@ -202,7 +203,7 @@ class Logarithms:
     def __post_init__(self) -> None:
         if not 1 <= self.fraction_bits <= MOST_FRACTION_BITS:
             raise ValueError(
-                f"{self.fraction_bits} fractional bits: 1 to {MOST_FRACTION_BITS} is wanted"
+                f"{self.fraction_bits} fractional bits: must be 1 to {MOST_FRACTION_BITS}"
             )
         _ = self.parameters  # sums that do not fit are refused here
 
@@ -268,7 +269,7 @@ class Products:
     Raises
     ------
     ValueError
-        If `alpha` is no whole number, totals are lacking or larger than they can be, or products
+        If `alpha` is no whole number, totals are missing or larger than they can be, or products
         could exceed (p - 1) / 2.
     """
 
@@ -283,7 +284,7 @@ class Products:
     def __post_init__(self) -> None:
         check_whole(self.split.alpha)
         if set(self.totals) != set(self.split.schema.features):
-            raise ValueError("totals of each feature are wanted, and no others")
+            raise ValueError("expected the totals of each feature, and no others")
         for name, totals in self.totals.items():
             fits = all(0 < total <= self.split.most_total(name) for total in totals)
             if len(totals) != len(self.split.class_counts) or not fits:

@@ -91,7 +91,7 @@ class Terms:
 
     @cached_property
     def accounting(self) -> Accounting | None:
-        """What the noise is and promises; None if there is none."""
+        """What the noise is and promises; None for exact sums."""
         if self.privacy is None:
             return None
         return Accounting(self.schema, self.privacy, self.most_records)

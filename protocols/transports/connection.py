@@ -196,7 +196,7 @@ class Connection:
             self._outgoing.append((packets, patience))
 
     def to_send(self) -> list[Delivery]:
-        """Take what is to be delivered, in order; `delivered` is to be called after each."""
+        """Take what must be delivered, in order; the caller calls `delivered` after each."""
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
 

@@ -69,7 +69,7 @@ class EnvelopedPackets:
         return Sent(*link, wire.decode(body, sender, expect), depth)
 
     def discard(self, sender: Party, receiver: Party) -> None:
-        """Count the next packet on a link as taken: the link goes on with the packet after it."""
+        """Count the next packet on a link as taken: the packet after it is the next."""
         link = sender, receiver
         self._taken[link] = self._taken.get(link, 0) + 1
 

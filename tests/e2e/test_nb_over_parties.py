@@ -72,7 +72,7 @@ def test_its_model_predicts(folder, tmp_path, capsys):
     ("options", "reason"),
     [
         (["--epsilon", "0"], "must be a number, at least 1e-06 and at most 100, got 0"),
-        ([], "--epsilon E is wanted, or --noise none"),
+        ([], "specify --epsilon E, or --noise none"),
         (["--noise", "none", "--gamma", "0.5"], "--gamma is of the noise, and --noise none"),
         (["--noise", "none", "--protect", "party"], "--protect is of the noise"),
         (["--epsilon", "1", "--noise", "laplace"], "hdpnb has polya or diluted or none"),
@@ -84,8 +84,14 @@ def test_its_model_predicts(folder, tmp_path, capsys):
             ["--epsilon", "101"],
             "--epsilon must be a number, at least 1e-06 and at most 100, got 101",
         ),
-        (["--epsilon", "1", "--parties", "1"], "--parties 1: from 2 to 2000, the records"),
-        (["--epsilon", "1", "--parties", "2001"], "--parties 2001: from 2 to 2000"),
+        (
+            ["--epsilon", "1", "--parties", "1"],
+            "--parties must be between 2 and 2000 (the number of records), got 1",
+        ),
+        (
+            ["--epsilon", "1", "--parties", "2001"],
+            "--parties must be between 2 and 2000 (the number of records), got 2001",
+        ),
     ],
 )
 def test_what_is_refused(folder, tmp_path, capsys, options, reason):

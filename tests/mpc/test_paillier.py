@@ -321,7 +321,7 @@ def test_vectors_that_do_not_match_are_refused():
             a + b
     with pytest.raises(ValueError, match="not that of this vector"):
         a.decrypt(other)
-    with pytest.raises(ValueError, match="above what is said"):
+    with pytest.raises(ValueError, match="a count is above `largest`"):
         EncryptedCounts.encrypt(KEY, [1, 10], 9, SeededRandomness())
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mpc import additive_scheme
 from mpc.additive_scheme import decrypt
-from mpc.errors import MalformedMessageError
+from mpc.errors import UnknownFaultyPartyError
 from mpc.integers import uniform_below
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL, P, Q, encryptors, sums
@@ -178,7 +178,7 @@ def test_without_the_aggregators_key_nobody_opens_the_sum():
     key, who = encryptors(additive_scheme, parameters, "ab")
     received = {party: e.encrypt([1], 1) for party, e in who.items()}
     for wrong in (0, 1, -key, key + 1):
-        with pytest.raises(MalformedMessageError, match="not 1 modulo N"):
+        with pytest.raises(UnknownFaultyPartyError, match="not 1 modulo N"):
             decrypt(parameters, wrong, "ab", received, 1, 1)
 
 

@@ -78,7 +78,7 @@ class Notes:
             masks = block.masks
             for term in terms:
                 masked = block._kind(block.site.party, terms) is Masked
-                name = masks._name("remask" if masked else "extend", term)
+                name = masks._label("remask" if masked else "extend", term)
                 value = (block.masked if masked else block.part)(term)
                 self.note(value, block.site.party, name, block.block)
             return message(block, terms)

@@ -9,7 +9,7 @@ import pytest
 from mpc.errors import MalformedMessageError
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, federate
-from protocols.ledger import OpenedTable
+from protocols.ledger import RevealedTable
 from protocols.queries import Publish
 from protocols.queries.publish import PUBLISH, PublishedTables, RecordNoise
 from protocols.roles import SiteRole
@@ -31,7 +31,7 @@ def sites(data=None, **policy):
 X0, X1, X2 = QUERY.features
 CHANGES = {
     "it holds none of the features": {"features": (X0, (*X1[:2], "site-0"), (*X2[:2], "other"))},
-    "1 sites: two at least": {"features": ((*X0[:2], "site-1"), X1, X2)},
+    "1 sites: there must be at least two": {"features": ((*X0[:2], "site-1"), X1, X2)},
     "each feature once": {"features": (X0, X1, X1)},
     "other counts of classes than the public": {"class_counts": QUERY.class_counts + 1},
     "a count of each class of y": {"class_counts": QUERY.class_counts[:2]},
@@ -115,7 +115,7 @@ def test_the_ledgers_have_what_was_published():
     with sites() as federation:
         federation.session.ask(Publish.of(SPLIT, RecordNoise(300.0)))
         ledgers = federation.session.role.ledger, federation.roles["site-1"].ledger
-    opened = [OpenedTable((f"x{i}", "y"), n, ANALYST, Rows()) for i, n in enumerate((9, 6, 12))]
+    opened = [RevealedTable((f"x{i}", "y"), n, ANALYST, Rows()) for i, n in enumerate((9, 6, 12))]
     assert ledgers[0].tables == opened and ledgers[1].tables == opened[1:]
     ((what, about, to),) = ledgers[1].facts
     assert what == "counts of x1, x2 by y, with discrete Laplace noise, eps = 100 a count"

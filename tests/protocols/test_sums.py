@@ -15,7 +15,7 @@ from mpc.errors import ProtocolError, UnknownFaultyPartyError
 from protocols.accounting import Privacy
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST
-from protocols.ledger import OpenedTable
+from protocols.ledger import RevealedTable
 from protocols.queries import Sums
 from protocols.queries.aggregations import parameters_of, plan_of
 from protocols.queries.members import Members
@@ -240,9 +240,9 @@ def test_the_ledgers_have_what_was_released(via):
     ledgers = [federation.analyst.ledger, *(s.ledger for s in federation.roles.values())]
     for ledger in ledgers:
         assert ledger.tables == [
-            OpenedTable(("y",), 3, ANALYST, Rows()),
-            OpenedTable(("a", "y"), 12, ANALYST, Rows()),
-            OpenedTable(("b", "y"), 6, ANALYST, Rows()),
+            RevealedTable(("y",), 3, ANALYST, Rows()),
+            RevealedTable(("a", "y"), 12, ANALYST, Rows()),
+            RevealedTable(("b", "y"), 6, ANALYST, Rows()),
         ]
         ((what, about, to),) = ledger.facts
         assert "sums of counts over 4 of 4 parties" in what and released.promise.sentence in what

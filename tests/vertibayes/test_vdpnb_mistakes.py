@@ -42,7 +42,7 @@ MODULUS = additive_scheme.parameters.RSA_2048
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: Split(AB, {"s": ("a", "b")}, (1, 1)), "1 sites: two at least"),
+        (lambda: Split(AB, {"s": ("a", "b")}, (1, 1)), "1 sites: there must be at least two"),
         (lambda: Split(AB, {**HELD, "u": ()}, (1, 1)), "the site u holds no feature"),
         (lambda: Split(AB, {"s": ("a",), "t": ("a", "b")}, (1, 1)), "feature a is at two sites"),
         (lambda: Split(AB, {"s": ("a",), "t": ("c",)}, (1, 1)), "c is no feature"),
@@ -50,7 +50,7 @@ MODULUS = additive_scheme.parameters.RSA_2048
         (lambda: Split(Schema(Y, {"a": A, "b": B, "c": Variable("c", ("0", "1"))}), HELD, (1, 1)),
          "at no site: c"),
         (lambda: Split(Schema(Y, {"z": Numeric("z", 0, 1)}), HELD, (1, 1)), "z is a number"),
-        (lambda: Split(AB, HELD, (1, 1), 0.0), "alpha = 0.0: a finite number above 0"),
+        (lambda: Split(AB, HELD, (1, 1), 0.0), "alpha = 0.0: it must be a finite number above 0"),
         (lambda: Split(AB, HELD, (1, 1), math.nan), "alpha = nan"),
         (lambda: Split(AB, HELD, (1,)), "a count of each class of y"),
         (lambda: Split(AB, HELD, (1, -1)), "a count of each class of y"),
@@ -60,13 +60,13 @@ MODULUS = additive_scheme.parameters.RSA_2048
         (lambda: RecordNoise(math.nan), "eps must be .* got nan"),
         (lambda: RecordNoise(1.0, "site"), "accounting site: it must be whole or count"),
         (lambda: Logarithms(Split(AB, HELD, (1, 1)), b"", SMALL), "at least 2048 bits, got 246"),
-        (lambda: Logarithms(Split(AB, HELD, (1, 1)), b"", MODULUS, 0), "0 fractional bits: 1 to"),
+        (lambda: Logarithms(Split(AB, HELD, (1, 1)), b"", MODULUS, 0), "0 fractional bits: must be 1 to"),
         (lambda: Logarithms(wide(40_000), b"", MODULUS, 40), r"must stay below 2\*\*62"),
         (lambda: Products(Split(AB, HELD, (1, 1), 0.5), b"", {}), "products are of whole numbers"),
         (lambda: Products(Split(AB, HELD, (1, 1)), b"", {"a": (3, 3)}), "totals of each feature"),
         (lambda: Products(Split(AB, HELD, (1, 1)), b"", {"a": (3, 3), "b": (3, 9)}),
          "b: no totals of its table"),
-        (lambda: too_large(), r"must be from 1 to \(p - 1\) / 2"),
+        (lambda: too_large(), r"must be at most \(p - 1\) / 2 of 2048 bits"),
     ],
 )  # fmt: skip
 def test_what_cannot_be(make, reason):

@@ -115,7 +115,7 @@ def learn_vertical(
 ) -> Learned:
     """Deal the columns to sites, learn by VDPNB, and predict the tested records over the sites.
 
-    Without noise one site holds the class, and the tables are opened through a counter. With noise
+    Without noise one site holds the class, and a counter reveals the tables. With noise
     all sites know the class, and each publishes its noisy tables.
 
     Raises
@@ -127,8 +127,8 @@ def learn_vertical(
     features = len(schema.features)
     if not 2 <= request.parties <= features:
         raise ValueError(
-            f"--parties {request.parties}: from 2 to {features}, the features, is wanted: each "
-            "site holds one at least"
+            f"--parties must be between 2 and {features} (the number of features), got "
+            f"{request.parties}: each site holds at least one"
         )
     columns = Columns(schema, deal_columns(list(schema.features), request.parties, seed), training)
     counts = np.bincount(training.codes[schema.target.name], minlength=len(schema.target.states))
@@ -237,7 +237,8 @@ def learn_horizontal(
     """
     if not 2 <= request.parties <= training.records:
         raise ValueError(
-            f"--parties {request.parties}: from 2 to {training.records}, the records, is wanted"
+            f"--parties must be between 2 and {training.records} (the number of records), got "
+            f"{request.parties}"
         )
     order = np.random.default_rng(seed).permutation(training.records)
     parts = enumerate(np.array_split(order, request.parties))
