@@ -94,7 +94,7 @@ Y, A = ("y", ("s0", "s1", "s2")), ("a", ("s0", "s1", "s2", "s3"))
         ({"noise": ("whole", "record", "laplace")}, "eps = 0.0"),
         ({"most_records": 3}, "its data has more records than the 3 agreed"),
         ({"variables": (Y, A, ("b", ("s0",)))}, "'b' has the state 's1', not a declared one"),
-        ({"variables": (Y, A, ("q", ("s0",)))}, "no variable 'b'"),
+        ({"variables": (Y, A, ("q", ("s0",)))}, "variable not found: 'b'"),
         ({"variables": (Y, A, ("b", ("s0", "s1")), ("q", ("s0",)))}, "it has no column 'q'"),
         ({"variables": (Y, A, A)}, "a variable is declared twice"),
         ({"families": (("y",), ("a", "a"))}, "a table has a variable twice"),
@@ -103,7 +103,7 @@ Y, A = ("y", ("s0", "s1", "s2")), ("a", ("s0", "s1", "s2", "s3"))
         ({"moments": ((("z",), "y"),)}, "'z' is not a declared column"),
         ({"numerics": ("z",)}, "the columns of numbers and their bounds differ in number"),
         ({"numerics": ("z",), "bounds": np.ones((1, 2))}, "'z' between the declared bounds"),
-        ({"moments": (((), "q"),)}, "no variable 'q'"),
+        ({"moments": (((), "q"),)}, "variable not found: 'q'"),
     ],
 )  # fmt: skip
 @both_ways
