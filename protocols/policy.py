@@ -36,12 +36,19 @@ class Policy:
         The largest number of comparisons with another site's list of people since the lists were
         last equal, in all sessions together: each comparison may have been a guess.
     exact_sums : bool, default=False
-        Whether the party takes part in sums without noise over sites that hold other records.
+        Whether the party takes part in sums without noise over sites that hold other records. Two
+        such sums that differ in one member reveal the counts of this member to the analyst.
     most_epsilon, most_delta : float, default=1.0 and 1e-5
         The privacy budget of the party's records: the largest sum of eps, and of delta, over all
         sums and tables with noise in all sessions.
     most_scores : int, default=0
         The largest number of records whose scores the analyst learns, in all sessions together.
+    dishonest : float, default=0.0
+        The smallest share of the members of a sum that its terms must allow to work with the
+        analyst: the analyst writes the terms, and noise protects against no more than they allow.
+    exact_tables : bool, default=True
+        Whether the party reveals exact tables of its columns (`learn`). These cost no budget: a
+        site that has a budget for sums or tables with noise should not reveal them.
 
     Raises
     ------
@@ -69,10 +76,14 @@ class Policy:
     most_epsilon: float = 1.0
     most_delta: float = 1e-5
     most_scores: int = 0
+    dishonest: float = 0.0
+    exact_tables: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, str):
             raise TypeError(f"`variables` must be a collection of names, got {self.variables!r}")
+        if not 0 <= self.dishonest < 1:
+            raise ValueError(f"`dishonest` must be at least 0 and below 1, got {self.dishonest}")
         numbers = (
             self.most_variables,
             self.fewest_records,
@@ -125,15 +136,24 @@ class Policy:
         """
         names, limits = ("epsilon", "delta"), (self.most_epsilon, self.most_delta)
         for name, limit, before, more in zip(names, limits, spent, cost, strict=True):
-            if before + more > limit * (1 + ROUNDING):
+            if not before + more <= limit * (1 + ROUNDING):  # also where one is not a number
                 reason = (
                     f"the release costs {name} {more:.4g}: {max(limit - before, 0.0):.4g} is left "
                     f"of most_{name} = {limit:g}"
                 )
                 raise QueryRefusedError(site, reason)
 
+    def check_dishonest(self, site: str, dishonest: float) -> None:
+        """Refuse terms under which too few members may work with the analyst."""
+        if dishonest < self.dishonest:
+            reason = (
+                f"the terms allow a share of {dishonest:g} of the members to work with the "
+                f"analyst: its policy expects at least dishonest = {self.dishonest:g}"
+            )
+            raise QueryRefusedError(site, reason)
+
     def check_records(self, site: str, rows: Rows, records: int) -> None:
-        """Refuse tables that count, or leave out, too few records.
+        """Refuse exact tables, and tables that count, or leave out, too few records.
 
         Parameters
         ----------
@@ -142,6 +162,9 @@ class Policy:
         rows, records : Rows, int
             The records that the tables count, and the number of all records.
         """
+        if not self.exact_tables:
+            reason = "exact tables are not allowed: its policy sets exact_tables = false"
+            raise QueryRefusedError(site, reason)
         try:
             chosen = rows.count(records)
         except ValueError as error:

@@ -42,6 +42,10 @@ POLICY = (
             Policy.most_delta, least=0),
     Setting("most_scores", "whole", "Maximum number of records whose scores leave, in all studies.",
             Policy.most_scores, least=0),
+    Setting("dishonest", "number", "Share of the members of a sum that must be allowed to work "
+            "with the analyst, at least.", Policy.dishonest, least=0, below=1),
+    Setting("exact_tables", "flag", "Reveal exact tables (learn); false where noise is to protect.",
+            Policy.exact_tables),
 )  # fmt: skip
 
 

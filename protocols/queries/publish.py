@@ -272,6 +272,8 @@ def check_site(site: SiteRole, split: Split) -> None:
 
 
 def _consider(site: SiteRole, query: Publish) -> None:
+    if not site.policy.shows(query.target):  # first: later reasons tell of its classes
+        raise QueryRefusedError(site.party, f"it does not show {query.target}")
     try:
         split, noise = query.split(), query.noise()
         if (query.first, query.last) != (0, -1):
@@ -280,8 +282,6 @@ def _consider(site: SiteRole, query: Publish) -> None:
         _ = count_tables(split, site.party, records_of(site))
     except ValueError as error:
         raise QueryRefusedError(site.party, str(error)) from None
-    if not site.policy.shows(query.target):
-        raise QueryRefusedError(site.party, f"it does not show {query.target}")
     if find_spec("opendp") is None:
         raise QueryRefusedError(site.party, "the noise needs OpenDP, which is not installed")
     cost = noise.eps * len(split.holders[site.party]), 0.0

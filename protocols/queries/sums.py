@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from math import prod
+from time import time_ns
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -63,6 +64,7 @@ from protocols.site.statistics import Counts, LocalData, Moments, Numeric, Stati
 from protocols.variables import Family, Rows, Variable
 
 PAIRS = "pair keys of a sum"
+CLOCKS = 3_600_000_000  # microseconds: how far clocks may differ
 
 
 class Released(NamedTuple):
@@ -206,6 +208,8 @@ class Sums(Query[Released]):
         if len(self.noise) not in (0, 3):
             raise ValueError("the noise must have an accounting, a neighbour and a kind, or none")
         privacy = None
+        if self.noise and not self.families:
+            raise ValueError("the noise is for counts, and no table is asked for")
         if self.noise:
             accounting, protects, noise = self.noise
             privacy = Privacy(
@@ -245,7 +249,8 @@ class Sums(Query[Released]):
         least = least_block(terms)
         if self.via == "additive" and len(self.blocks) > 1 and min(map(len, self.blocks)) < least:
             raise ValueError(f"a block of the members has fewer than {least} of them")
-        if self.estimates.shape != (len(members),) or (self.estimates > len(members)).any():
+        is_whole = self.estimates.dtype == np.uint32 and self.estimates.shape == (len(members),)
+        if not is_whole or (self.estimates > len(members)).any():
             raise ValueError("an estimate of the number of members is above their number")
         if not set(self.absent) <= set(members) or len(self.absent) > sum_.most_absent:
             raise ValueError(
@@ -272,19 +277,31 @@ class Sums(Query[Released]):
 def _consider(site: SiteRole, query: Sums) -> None:
     try:
         sum_ = query.summation()
-        records = site_records(site, sum_.terms)
-        check_records("its data", sum_.terms, records)
-        if sum_.terms.accounting is not None:
-            _ = sum_.terms.accounting.honest(len(sum_.members))
     except (ValueError, OverflowError) as error:
         raise QueryRefusedError(site.party, str(error)) from None
     _check_members(site, query, sum_)
     _check_policy(site, query, sum_)
-    if query.number <= site.memory.last_sum:
-        reason = (
-            f"sum number {query.number} does not come after {site.memory.last_sum}: keys are used "
-            "once"
-        )
+    _check_number(site, query.number)
+    try:  # last: the reasons tell of the data, and none may tell of a column that is not shown
+        _ = query.promise(), _fewest(query, sum_)
+        check_records("its data", sum_.terms, site_records(site, sum_.terms))
+    except (ValueError, OverflowError) as error:
+        raise QueryRefusedError(site.party, str(error)) from None
+
+
+def _check_number(site: SiteRole, number: int) -> None:
+    """Refuse a number that was used, may have been used, or would leave none to be used.
+
+    Numbers are the analyst's time. A site that has lost its memory knows no number: those before
+    it was started may be those of sums whose keys it would use again.
+    """
+    memory, now = site.memory, time_ns() // 1000
+    reason = ""
+    if number <= (last := max(memory.last_sum, memory.began - CLOCKS)):
+        reason = f"sum number {number} does not come after {last}: keys are used once"
+    elif number > now + CLOCKS:
+        reason = f"sum number {number} is a time in the future: no later sum could come after it"
+    if reason:
         raise QueryRefusedError(site.party, reason)
 
 
@@ -296,6 +313,8 @@ def _check_members(site: SiteRole, query: Sums, sum_: Summation) -> None:
     if strangers:
         what = "signing key" if query.via == "masked" else "public key"
         raise QueryRefusedError(site.party, f"no {what} of {', '.join(strangers)} is pinned here")
+    if site.dealer in sum_.members:  # whose key is pinned too
+        raise QueryRefusedError(site.party, "the dealer holds no records: it cannot be a member")
     if not site.analyst_key:
         raise QueryRefusedError(site.party, f"no public key of {site.analyst} is pinned here")
 
@@ -307,6 +326,11 @@ def _check_policy(site: SiteRole, query: Sums, sum_: Summation) -> None:
         raise QueryRefusedError(site.party, f"it does not show {', '.join(hidden)}")
     sizes = [(len(family), 0) for family in query.families]
     policy.check_tables(site.party, [*sizes, (0, sum_.terms.counts)])
+    policy.check_dishonest(site.party, sum_.terms.dishonest)
+    n = len(sum_.members)
+    if n - sum_.most_absent - sum_.terms.colluding(n) < 2 and policy.dishonest:
+        reason = "fewer than two members who do not work with the analyst could be in the sum"
+        raise QueryRefusedError(site.party, reason)
     if privacy is None:
         policy.check_exact(site.party)
         return

@@ -15,6 +15,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import time_ns
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -60,6 +61,7 @@ class SiteMemory:
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
         self._failed: dict[str, int] = {}  # site -> comparisons that did not find equal lists
         self.last_sum = -1  # the number of the last sum that it took part in
+        self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
         self.spent = 0.0, 0.0  # eps and delta of all sums so far
         self.scored = 0  # records whose scores were sent
         self._sets: list[str] = []  # digests of the answered record sets
@@ -284,8 +286,9 @@ class SiteMemory:
         self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
         self._failed = {peer: int(count) for peer, count in notes["failed"].items()}
         self._sets = list(map(str, notes["sets"]))
-        last, eps, delta, self.scored = notes.get("sums", [-1, 0.0, 0.0, 0])
-        self.last_sum, self.spent = int(last), (float(eps), float(delta))
+        last, eps, delta, scored = notes.get("sums", [-1, 0.0, 0.0, 0])
+        self.last_sum, self.scored = int(last), int(scored)
+        self.spent = float(eps), float(delta)
         arrays = self._records, self._atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
             raise ValueError("its key or an array has a wrong size")

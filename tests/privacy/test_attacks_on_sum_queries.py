@@ -1,0 +1,266 @@
+"""Analysts who write terms, members and numbers of sums to their liking, and what stops them.
+
+Each attack is run against a site without the check first, and reads the data there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpc.additive_scheme import Parameters
+from mpc.errors import FaultyPartyError
+from mpc.membership.roll import Roll
+from protocols.accounting import Privacy
+from protocols.errors import QueryRefusedError
+from protocols.federation import RecordFederation, federate
+from protocols.policy import Policy
+from protocols.queries import Commit, Sums
+from protocols.queries.aggregations import parameters_of
+from protocols.queries.members import Members
+from protocols.queries.sums import SUMS
+from protocols.queries.terms import Terms
+from protocols.roles import SiteRole
+from protocols.schema import Schema
+from protocols.site.memory import SiteMemory
+from protocols.site.statistics import LocalData
+from protocols.variables import Variable
+from tests.protocols.small import count, data_of, plain, study_of
+from tests.randomness import SeededRandomness
+from tests.schemes import SMALL
+
+SCHEMA = Schema(Variable("y", ("no", "yes")), {"a": Variable("a", ("u", "v", "w"))})
+EXACT = Policy(exact_sums=True)
+both_ways = pytest.mark.parametrize("via", ["additive", "masked"])
+
+
+@pytest.fixture(autouse=True)
+def _short_modulus(monkeypatch):
+    monkeypatch.setattr(Parameters, "least_bits", 0)
+
+
+def records(count, seed):
+    draw = np.random.default_rng(seed)
+    codes = {n: draw.integers(0, len(v.states), count) for n, v in SCHEMA.variables.items()}
+    return LocalData(SCHEMA.variables, codes)
+
+
+def federation(parties, policy=EXACT, each=12):
+    held = {f"p{i:02}": records(each, i) for i in range(parties)}
+    return RecordFederation(held, policy=policy, modulus=SMALL, randomness=SeededRandomness())
+
+
+def query(world, via="masked", privacy=None, members=None, **shares):
+    terms = Terms(SCHEMA, 100, 50, privacy, **shares)
+    return Sums.of(world.analyst, terms, Members(terms, members or world.roles, via))
+
+
+def consider(site, asked):
+    SUMS.side_of(SiteRole).consider(site, asked)
+
+
+def refusal(site, asked):
+    with pytest.raises(QueryRefusedError) as caught:
+        consider(site, asked)
+    return caught.value.reason
+
+
+def counts_of(world, party):
+    return SCHEMA.measure(world.roles[party].batches[0])
+
+
+# ---- other queries -------------------------------------------------------------------------------
+
+
+def test_an_analyst_asks_one_site_for_exact_tables_which_cost_no_budget():
+    data, no_budget = data_of(60, a="xy"), Policy(most_epsilon=0.0)
+    for policy in (no_budget, replace(no_budget, exact_tables=False)):
+        with federate(data, policy=policy) as world:
+            study = world.session.ask(Commit.of(study_of(data))).study
+            if policy.exact_tables:
+                assert np.array_equal(count(world, study, "xy")[0], plain(data, "x", "y"))
+                continue
+            with pytest.raises(QueryRefusedError, match="exact tables are not allowed"):
+                count(world, study, "xy")
+
+
+# ---- terms ---------------------------------------------------------------------------------------
+
+
+@both_ways
+def test_an_analyst_who_declares_all_members_honest_takes_the_noise_of_its_accomplices(via):
+    """Three of four sites work with the analyst, and the fourth counts on their noise."""
+    world = federation(4, Policy(most_epsilon=5.0))
+    site, noise = world.roles["p00"], Privacy(eps=1.0)
+    thin = query(world, via, noise)
+    assert consider(site, thin) is None
+    (own,) = thin.terms().accounting.noises([thin.estimate("p00")])
+    assert own.copies <= 0.5, "of the one copy that eps = 1 is the promise of"
+
+    site.policy = replace(site.policy, dishonest=0.5)
+    assert "share of 0 of the members to work with the analyst" in refusal(site, thin)
+    fair = query(world, via, replace(noise, gamma=0.5), dishonest=0.5)
+    assert consider(site, fair) is None
+    honest = fair.terms().accounting.noises([fair.estimate(p) for p in ("p00", "p01")])
+    assert math.fsum(each.copies for each in honest) >= 1
+
+
+@both_ways
+def test_an_exact_sum_over_one_honest_member_is_its_counts(via):
+    world = federation(2)
+    with world.session() as session:
+        released = session.ask(query(world, via))
+    assert np.array_equal(released.sums - counts_of(world, "p01"), counts_of(world, "p00"))
+    site = world.roles["p00"]
+    site.policy = replace(EXACT, dishonest=0.4)
+    assert "share of 0 of the members" in refusal(site, query(world, via))
+    site.policy = replace(EXACT, dishonest=0.5)
+    assert "fewer than two members who do not work" in refusal(
+        site, query(world, via, dishonest=0.5)
+    )
+
+
+def test_blocks_of_accomplices_around_a_site_are_larger_than_the_analyst_may_choose():
+    """Blocks of twenty, of which every second one could be the analyst's."""
+    world = federation(80, each=1)
+    names = sorted(world.roles)
+    blocks = tuple(tuple(names[i : i + 20]) for i in range(0, 80, 20))
+    asked = replace(query(world, "additive"), blocks=blocks)
+    site = world.roles["p00"]
+    assert consider(site, asked) is None, "these terms let nobody work with the analyst"
+    site.policy = replace(EXACT, dishonest=0.5)
+    assert "share of 0 of the members" in refusal(site, asked)
+    shares = asked.shares.copy()
+    shares[3] = 0.5
+    assert "a block of the members has fewer than 26" in refusal(
+        site, replace(asked, shares=shares)
+    )
+
+
+# ---- members -------------------------------------------------------------------------------------
+
+
+def test_the_dealer_whose_key_is_pinned_is_no_member():
+    """It holds no records: the sum over a site and the dealer is the site's counts."""
+    world = federation(1)
+    world.join("p01", records(0, 1))
+    asked = query(world, "additive")
+    with world.session() as session:
+        assert np.array_equal(session.ask(asked).sums, counts_of(world, "p00"))
+    world.roles["p00"].dealer = "p01"
+    assert "the dealer holds no records" in refusal(world.roles["p00"], query(world, "additive"))
+
+
+@both_ways
+def test_exact_sums_that_differ_in_one_member_reveal_its_counts(via):
+    """A known limit: the sites in both sums cannot know that the third was not in the second."""
+    world = federation(3)
+    with world.session() as session:
+        whole = session.ask(query(world, via)).sums
+        rest = session.ask(query(world, via, members=("p00", "p01"))).sums
+    assert np.array_equal(whole - rest, counts_of(world, "p02"))
+    world.roles["p00"].policy = Policy()
+    assert "its policy does not set exact_sums" in refusal(world.roles["p00"], query(world, via))
+
+
+def test_so_many_cannot_be_called_away_that_one_is_left():
+    world = federation(3)
+    site = world.roles["p00"]
+    assert "too few" in refusal(site, query(world, "masked", dropouts=0.7))
+    asked = query(world, "additive", dropouts=0.7)
+    consider(site, asked)
+    program = SUMS.side_of(SiteRole).program(site, asked)
+    next(program)
+    name = parameters_of(asked.summation(), SMALL).label
+    with pytest.raises(FaultyPartyError, match="more than a third of a block absent"):
+        program.send({"analyst": Roll(name, asked.number, ("p01", "p02"))})
+
+
+# ---- columns that are not shown ------------------------------------------------------------------
+
+
+def test_refusals_name_no_state_of_a_column_that_is_not_shown():
+    world = federation(2)
+    site = world.roles["p00"]
+    other = replace(query(world), variables=(("y", ("no", "yes")), ("a", ("other",))))
+    assert "'a' has the state 'u'" in refusal(site, other), "of a column that is shown"
+    site.policy = replace(EXACT, variables=("y",))
+    assert refusal(site, other) == "it does not show a"
+    assert refusal(site, query(world)) == "it does not show a"
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+
+def answered(site, asked):
+    """Return the first ciphertext that a site sends in a sum, as an integer."""
+    consider(site, asked)
+    program = SUMS.side_of(SiteRole).program(site, asked)
+    next(program)
+    name = parameters_of(asked.summation(), SMALL).label
+    step = program.send({"analyst": Roll(name, asked.number, ())})
+    return int.from_bytes(step.outbox["analyst"].packets[0], "big")
+
+
+def twice(monkeypatch):
+    """Ask a site the same sum twice, between which it has lost its memory."""
+    world = federation(3, Policy(most_epsilon=5.0))
+    asked, site = query(world, "additive", Privacy(eps=1.0)), world.roles["p00"]
+    first = answered(site, asked)
+    later = site.memory.began + 2 * 3_600_000_000
+    monkeypatch.setattr("protocols.site.memory.time_ns", lambda: 1000 * later)
+    site.memory = SiteMemory(randomness=SeededRandomness())
+    return first, answered(site, asked)
+
+
+def test_a_site_that_has_lost_its_memory_uses_no_key_again(monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(QueryRefusedError, match="keys are used"):
+        twice(patch)
+    monkeypatch.setattr("protocols.queries.sums.CLOCKS", 1 << 62)
+    first, second = twice(monkeypatch)
+    opened = first * pow(second, -1, SMALL**2) % SMALL**2
+    assert opened % SMALL == 1, "the key is gone: the rest is the difference of its noise"
+
+
+def test_no_number_shuts_out_all_later_sums():
+    world = federation(2)
+    site, asked = world.roles["p00"], query(world)
+    ahead = replace(asked, number=asked.number + 2 * 3_600_000_000)
+    assert "is a time in the future" in refusal(site, ahead)
+    assert consider(site, replace(asked, number=asked.number + 60_000_000)) is None
+
+
+# ---- queries that no site should fail on ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"families": ()},
+        {"families": (), "moments": (((), "y"),)},
+        {"estimates": np.array([np.nan, 2.0])},
+        {"estimates": np.array([-3, 2])},
+        {"shares": np.array([1.0, 5e-324, 1.0, 0, 0]), "noise": ("whole", "record", "diluted")},
+        {"shares": np.array([np.nan, 1e-5, 1.0, 0, 0])},
+        {"shares": np.array([1.0, np.nan, 1.0, 0, 0])},
+        {"shares": np.array([1.0, 1e-5, np.nan, 0, 0])},
+        {"shares": np.array([1e-300, 1e-5, 1.0, 0, 0])},
+    ],
+)
+def test_terms_that_are_no_numbers_are_refused_before_anything_is_noted(changes):
+    world = federation(2, Policy(most_epsilon=5.0))
+    site, asked = world.roles["p00"], query(world, privacy=Privacy(eps=1.0))
+    assert consider(site, asked) is None
+    assert refusal(site, replace(asked, **changes))
+    assert site.memory.spent == (0.0, 0.0)
+
+
+def test_a_budget_that_is_no_number_allows_nothing():
+    with pytest.raises(QueryRefusedError, match="costs epsilon"):
+        Policy().check_budget("site", (math.nan, 0.0), (0.1, 0.0))
+    assert Policy().check_budget("site", (0.5, 0.0), (0.5, 0.0)) is None
+    with pytest.raises(ValueError, match="dishonest"):
+        Policy(dishonest=1.0)
