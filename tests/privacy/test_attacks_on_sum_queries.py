@@ -192,6 +192,22 @@ def test_refusals_name_no_state_of_a_column_that_is_not_shown():
     assert refusal(site, query(world)) == "it does not show a"
 
 
+def test_refusals_tell_how_many_records_a_site_has():
+    """A known limit, in six questions, none of which is run: noise does not protect the number."""
+    world = federation(2, Policy(most_epsilon=5.0), each=37)
+    site, asked = world.roles["p00"], query(world, privacy=Privacy(eps=1.0))
+    low, high = 1, 64
+    while low < high:
+        most = (low + high) // 2
+        try:
+            consider(site, replace(asked, most_records=most))
+            high = most
+        except QueryRefusedError:
+            low = most + 1
+    assert low == 37
+    assert site.memory.spent == (0.0, 0.0)
+
+
 # ---- numbers -------------------------------------------------------------------------------------
 
 
