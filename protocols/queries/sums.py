@@ -14,11 +14,10 @@ Sites are trusted to count their own records and to add their noise: one that li
 count by what fits a slot, and nobody sees it. A site takes part only with members whose keys it has
 pinned, in blocks that are large enough, at a number above all before, for an estimate u_k <= n of
 the members, under terms that let as many work with the analyst as its policy expects, and within
-its budget. Called absent, and so left out with its noise, is at most the
-`dropouts` share: with the additive scheme each site refuses other rolls; with masked sums the
-analyst is trusted with it where the quorum does not suffice (`Promise.checked`). The digest of the
-query is in all keys and labels, so that an analyst who tells sites of different members or terms
-opens nothing.
+its budget. Called absent, and so left out with its noise, is at most the `dropouts` share: with the
+additive scheme each site refuses other rolls; with masked sums the analyst is trusted with it where
+the quorum does not suffice (`Promise.checked`). The digest of the query is in all keys and labels,
+so that an analyst who tells sites of different members or terms opens nothing.
 Leakage: the noisy sums, to the analyst; members, who is absent, and the number, to all.
 Cost: two rounds for query and answer, and those of the way; the names of all members to each.
 """
