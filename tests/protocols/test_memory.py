@@ -154,7 +154,7 @@ def test_a_memory_is_the_same_after_it_was_read_again(tmp_path):
             again.digests(codes_only(x=[0, 1, 1]))
         assert np.array_equal(again.digests(with_ids("p", "q")), named)
         assert (again.last_sum, again.spent, again.scored) == (7, (0.75, 1e-9), 40)
-        with pytest.raises(ValueError, match="sum number 7 does not come after 7"):
+        with pytest.raises(ValueError, match="must be above 7, got 7"):
             again.sum(7, 0.0, 0.0)
         assert again.spent == (0.75, 1e-9)
 

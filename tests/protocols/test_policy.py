@@ -28,7 +28,7 @@ def test_numbers_below_one_are_refused(name, number):
 @pytest.mark.parametrize("name", ["most_epsilon", "most_delta", "most_scores"])
 @pytest.mark.parametrize("number", [-1, float("nan")])
 def test_budgets_below_zero_are_refused(name, number):
-    with pytest.raises(ValueError, match="privacy budget and scores are at least 0"):
+    with pytest.raises(ValueError, match="privacy budget and scores must be at least 0"):
         Policy(**{name: number})
 
 

@@ -229,7 +229,7 @@ def test_the_budget_is_spent_before_the_first_byte_and_a_number_once(via, tmp_pa
     with closing(SiteMemory(tmp_path / "memory")) as again:
         assert again.spent[0] == 30.0 and again.last_sum == query.number
         site.memory = again
-        with pytest.raises(ValueError, match="does not come after"):
+        with pytest.raises(ValueError, match="must be above"):
             next(SUMS.side_of(SiteRole).program(site, query))
 
 
