@@ -76,6 +76,12 @@ most_row_sets = 50
 most_cells = 20_000_000          # in one query
 most_memory = "1GiB"             # of one query at this party
 most_failed_meets = 100          # comparisons with other sites' lists of people that differed
+# exact_tables = true            # false: no tables without noise
+# exact_sums = false             # sums without noise over sites that hold other records
+# most_epsilon = 1.0             # privacy budget of all sums and tables with noise, ever
+# most_delta = 1e-5
+# most_scores = 0                # records whose scores the analyst may learn, ever
+# dishonest = 0.0                # share of the sites that this site takes for accomplices, at least
 """
 
 _PEERS = """
@@ -103,6 +109,18 @@ max_parents = 3
 # target = "a"
 # validate = ["scv"]             # scv, svdg, public
 # folds = 10
+
+# Naive Bayes in place of a Bayesian network: replace [learning] by
+# [states]                       # the states of each variable; those of the data if not given
+# a = ["no", "yes"]
+# [learning]
+# learner = "naive_bayes"
+# method = "hdpnb"               # hdpnb: sites hold records; vdpnb: sites hold columns
+# target = "a"
+# epsilon = 0.5                  # or noise = "none"
+# via = "masked"                 # sites may fail during the sum; or additive
+# most_records = 1000            # of one site
+# dropouts = 0.1                 # share of the sites that may be missing
 """
 
 
