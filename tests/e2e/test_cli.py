@@ -250,8 +250,8 @@ def test_predict_takes_an_unseen_value_for_missing_and_lists_all(tmp_path, capsy
         ("t\n1\n", [], "no column of the model's variables other than the target: it has t; the "
          "model has t, a, b"),
         ("a\nx\ny\n", [], "has no value that the model knows: a has 'x'; the model has 1, 2"),
-        ("a\n1\n", ["--id-column", "key"], "--id-column key: {data} has a"),
-        ("a\n1\n", ["--id-column", "a"], "--id-column a: a variable of the model"),
+        ("a\n1\n", ["--id-column", "key"], "--id-column key: not found; {data} has a"),
+        ("a\n1\n", ["--id-column", "a"], "--id-column a: it is a variable of the model"),
     ],
 )  # fmt: skip
 def test_records_that_predict_refuses(tmp_path, capsys, bits, text, options, reason):
