@@ -232,8 +232,8 @@ def test_predict_takes_an_unseen_value_for_missing_and_lists_all(tmp_path, capsy
     assert code == 0 and warned == (
         f"warning: {data} has values that the model does not know, taken as missing: a: '3' "
         "(1 record), '4' (1 record), '5' (1 record), 1 other value (1 record); b: '7 kg' "
-        "(2 records), no record has one of its states, 1, 2 (codes for missing: name them with "
-        "--missing-codes)\n"
+        "(2 records), no record has one of its states, 1, 2 (specify codes for missing "
+        "values with --missing-codes)\n"
     )
     header, *found = read_rows(tmp_path / "p.csv")
     assert header == ["id", "t", "P(t=1)", "P(t=2)", "note"]
