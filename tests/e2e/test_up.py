@@ -131,4 +131,4 @@ def test_a_party_that_does_not_start_is_named_and_the_others_are_ended(folder, t
     change(folder / "south" / "site.toml", "[policy]", "[polici]")
     code, said = up(folder, tmp_path / "out", "--quiet")
     assert code == 2 and "polici: unknown table" in said
-    assert said.splitlines()[-1] == "vertibayes: south has ended before it was connected"
+    assert said.splitlines()[-1] == "vertibayes: south ended before it was connected"
