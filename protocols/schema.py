@@ -94,8 +94,8 @@ class Schema:
     @property
     def variables(self) -> dict[str, Variable]:
         """The target and the categorical features."""
-        found = {self.target.name: self.target}
-        return found | {n: f for n, f in self.features.items() if isinstance(f, Variable)}
+        target = {self.target.name: self.target}
+        return target | {n: f for n, f in self.features.items() if isinstance(f, Variable)}
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -104,11 +104,6 @@ class Schema:
         families = (Family(target), *(Family(name, (target,)) for name in self.categorical))
         counts = Counts(families)
         return (counts, Moments(self.numeric, target)) if self.numeric else (counts,)
-
-    @property
-    def counts_of_a_record(self) -> int:
-        """How many counts one record is in: of its class, and of each categorical feature."""
-        return 1 + len(self.categorical)
 
     def measure(self, data: LocalData) -> NDArray[np.int64]:
         """Return the statistics of a party's records, flat."""

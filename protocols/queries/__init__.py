@@ -5,7 +5,8 @@ from protocols.queries.describe import DESCRIBE, Describe, Description
 from protocols.queries.meet import MEET, Meet
 from protocols.queries.publish import PUBLISH, Publish
 from protocols.queries.scores import SCORES, Scores
-from protocols.queries.sums import SUMS, Released, Sums
+from protocols.queries.sum_query import Released, Sums
+from protocols.queries.sums import SUMS
 from protocols.queries.tables import TABLES, Tables
 from protocols.session import Conversations
 

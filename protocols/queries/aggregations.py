@@ -16,22 +16,18 @@ from typing import NamedTuple, TypeAlias
 from mpc.additive_scheme import NEVER, Parameters
 from mpc.aggregation import Ciphertexts, Counts
 from mpc.errors import FaultyPartyError
-from mpc.masked_sum import Member as MaskedMember
 from mpc.masked_sum import (
     Neighbourhood,
     Sum,
     SumPlan,
-    collect,
     compromise_probability,
-    contribute,
     failure_probability,
     smallest_neighbourhood,
 )
 from mpc.membership import Aggregator, Member, answer_roll, call_roll
 from mpc.membership.groups import LEAST
-from mpc.randomness import Randomness, StreamKey
+from mpc.randomness import StreamKey
 from mpc.rounds import Party, Program
-from mpc.signing import SigningKey
 from protocols.queries.terms import Terms, Values
 
 Blocks: TypeAlias = Sequence[Sequence[Party]]
@@ -208,34 +204,3 @@ def _neighbourhood(parties: int, corrupt: int, dropped: int, complete: int) -> N
             break
         near = higher
     return near
-
-
-def contribute_masked(
-    plan: SumPlan,
-    party: Party,
-    aggregator: Party,
-    signing: SigningKey,
-    values: Values,
-    randomness: Randomness,
-) -> Program[None]:
-    """Take part in a masked sum: a party's program.
-
-    Parameters
-    ----------
-    plan : SumPlan
-        The sum.
-    party, aggregator : Party
-        This party, and who sums.
-    signing : SigningKey
-        This party's own.
-    values : ndarray of shape (terms.counts,), dtype int64
-        Its noisy counts.
-    randomness : Randomness
-        Draws its masks.
-    """
-    yield from contribute(MaskedMember(party, signing), plan, values, aggregator, randomness)
-
-
-def open_masked(plan: SumPlan, present: Collection[Party]) -> Program[Sum]:
-    """Open a masked sum over those present: the aggregator's program."""
-    return (yield from collect(plan, present))

@@ -357,5 +357,5 @@ def test_who_tells_sites_different_things_opens_nothing(change):
 @pytest.mark.parametrize("change", [less_noise, other_records])
 @both_ways
 def test_without_the_digest_of_the_query_it_would_open(via, change, monkeypatch):
-    monkeypatch.setattr("protocols.queries.sums.label", lambda *parts: bytes(32))
+    monkeypatch.setattr("protocols.queries.sum_query.label", lambda *parts: bytes(32))
     assert len(equivocate(via, change).parties) == 4

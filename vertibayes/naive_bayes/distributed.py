@@ -28,7 +28,7 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import RecordFederation
 from protocols.policy import Policy
 from protocols.queries.members import Members
-from protocols.queries.sums import Released, Sums
+from protocols.queries.sum_query import Released, Sums
 from protocols.queries.terms import Terms, Values, check_records
 from protocols.schema import Schema
 from protocols.session import Session

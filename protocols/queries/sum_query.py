@@ -1,0 +1,270 @@
+"""The query for sums (`protocols.queries.sums`): what an analyst writes into it, and its checks.
+
+A query is encoded once, for the digest that is in all keys and labels of its sum. All sides read
+the sum, and what its noise promises, from the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.aggregation import MOST_TIME
+from mpc.randomness import label
+from mpc.rounds import Expect, Party
+from protocols import wire
+from protocols.accounting import Privacy, Promise
+from protocols.queries.aggregations import WAYS, Summation, least_block, neighbourhood_of
+from protocols.queries.members import Members
+from protocols.queries.terms import Terms, Values
+from protocols.roles import AnalystRole
+from protocols.schema import Declaration, Declared
+from protocols.session import QUERY_CELLS, Query
+from protocols.site.statistics import Counts, Moments, Numeric, Statistic
+from protocols.variables import Family, Variable
+
+
+class Released(NamedTuple):
+    """What the analyst has of one release.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (terms.counts,), dtype int64
+        As they were decrypted, not clamped.
+    parties : tuple of Party
+        Whose counts are in them.
+    promise : Promise or None
+        Of the noise; None for exact sums.
+    """
+
+    sums: Values
+    parties: tuple[Party, ...]
+    promise: Promise | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sums(Query[Released]):
+    """Ask for sums of statistics; `parties` are the members that are not absent.
+
+    Parameters
+    ----------
+    number : int
+        Above that of all sums that a site has taken part in.
+    variables : tuple
+        Name and states of each categorical variable.
+    numerics : tuple of str
+        The columns of numbers.
+    bounds : ndarray of shape (len(numerics), 2), dtype float64
+        The least and largest number of each.
+    families : tuple of tuple of str
+        Child and parents of each table.
+    moments : tuple
+        For each statistic of numbers, the columns and the variable that groups them.
+    via : {"additive", "masked"}
+    most_parties, most_records : int
+        As of `Terms`.
+    noise : tuple of str
+        Accounting, who is protected and kind of noise; nothing for exact sums.
+    shares : ndarray of shape (5,), dtype float64
+        eps, delta, gamma, dishonest and dropouts, as of `Privacy` and `Terms`.
+    blocks : tuple of tuple of str
+        All members, in the blocks of their groups.
+    estimates : ndarray, dtype uint32
+        u_k of each member, in the order of `blocks`.
+    absent : tuple of str
+        The members that are not asked.
+    """
+
+    kind: ClassVar[str] = "sums"
+    number: int
+    variables: tuple[tuple[str, tuple[str, ...]], ...]
+    numerics: tuple[str, ...]
+    bounds: NDArray[np.float64]
+    families: tuple[tuple[str, ...], ...]
+    moments: tuple[tuple[tuple[str, ...], str], ...]
+    via: str
+    most_parties: int
+    most_records: int
+    noise: tuple[str, ...]
+    shares: NDArray[np.float64]
+    blocks: tuple[tuple[str, ...], ...]
+    estimates: NDArray[np.uint32]
+    absent: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, analyst: AnalystRole, terms: Terms, members: Members, absent: Iterable[Party] = ()
+    ) -> Sums:
+        """Return the analyst's next query for sums.
+
+        Parameters
+        ----------
+        analyst : AnalystRole
+            Numbers the query.
+        terms : Terms
+            What is summed.
+        members : Members
+            Over whom, and which way.
+        absent : iterable of Party, default=()
+            The members that are not asked.
+        """
+        gone, statistics = set(absent), terms.schema.statistics
+        counts = [s for s in statistics if isinstance(s, Counts)]
+        privacy = terms.privacy
+        numbers = (privacy.eps, privacy.delta, privacy.gamma) if privacy else (0.0, 0.0, 0.0)
+        numerics = terms.schema.numerics
+        blocks = members.blocks
+        return cls(
+            parties=tuple(party for party in members.parties if party not in gone),
+            number=analyst.next_number(),
+            variables=tuple((v.name, v.states) for v in terms.schema.variables.values()),
+            numerics=tuple(numerics),
+            bounds=np.array([(n.low, n.high) for n in numerics.values()], float).reshape(-1, 2),
+            families=tuple(f.members for s in counts for f in s.families),
+            moments=tuple((s.columns, s.by) for s in statistics if isinstance(s, Moments)),
+            via=members.via,
+            most_parties=terms.most_parties,
+            most_records=terms.most_records,
+            noise=(privacy.accounting, privacy.protects, privacy.noise) if privacy else (),
+            shares=np.array([*numbers, terms.dishonest, terms.dropouts]),
+            blocks=blocks,
+            estimates=np.array([members.estimates[p] for b in blocks for p in b], np.uint32),
+            absent=tuple(sorted(gone)),
+        )
+
+    def declared(self) -> Declared:
+        """Return what is counted; ValueError if a name is given twice or is not declared."""
+        variables = {name: Variable(name, states) for name, states in self.variables}
+        if self.bounds.shape != (len(self.numerics), 2):
+            raise ValueError("the columns of numbers and their bounds differ in number")
+        pairs = zip(self.numerics, self.bounds.tolist(), strict=True)
+        numerics = {name: Numeric(name, *bounds) for name, bounds in pairs}
+        counts = Counts(tuple(Family(child, tuple(parents)) for child, *parents in self.families))
+        statistics: list[Statistic] = [counts] if self.families else []
+        statistics += [Moments(columns, by) for columns, by in self.moments]
+        names = [*variables, *numerics]
+        if len(set(names)) != len(self.variables) + len(self.numerics):
+            raise ValueError("a variable is declared twice")
+        if any(len(set(f)) < len(f) for f in self.families):
+            raise ValueError("a table has a variable twice")
+        if unknown := {name for columns, _ in self.moments for name in columns} - set(numerics):
+            raise ValueError(f"{min(unknown)!r} is not a declared column of numbers")
+        return Declaration(variables, numerics, tuple(statistics))
+
+    def terms(self) -> Terms:
+        """Return the terms.
+
+        Raises
+        ------
+        ValueError
+            If they are not terms.
+        """
+        if self.shares.shape != (5,) or self.shares.dtype != np.float64:
+            raise ValueError("the terms must have five numbers: eps, delta, gamma and two shares")
+        eps, delta, gamma, dishonest, dropouts = self.shares.tolist()
+        if len(self.noise) not in (0, 3):
+            raise ValueError("the noise must have an accounting, a neighbour and a kind, or none")
+        privacy = None
+        if self.noise and not self.families:
+            raise ValueError("the noise is for counts, and no table is asked for")
+        if self.noise:
+            accounting, protects, noise = self.noise
+            privacy = Privacy(
+                eps=eps,
+                accounting=accounting,
+                protects=protects,
+                noise=noise,
+                delta=delta,
+                gamma=gamma,
+            )
+        sizes = self.most_parties, self.most_records
+        return Terms(self.declared(), *sizes, privacy, dishonest, dropouts)
+
+    def summation(self) -> Summation:
+        """Return the sum that is asked for; its digest does not depend on who is asked at last.
+
+        Raises
+        ------
+        ValueError
+            If the terms, the members or the way are not those of a sum.
+        """
+        return _summation(wire.encode(replace(self, parties=())))
+
+    def _checked(self, sum_: Summation) -> Summation:
+        """Return the sum if its members and its way are those of a sum; as `summation`."""
+        terms, members = sum_.terms, sum_.members
+        if self.via not in WAYS:
+            raise ValueError(f"via {self.via!r}: it must be {' or '.join(WAYS)}")
+        if not terms.counts:  # which finds the undeclared variables
+            raise ValueError("no statistics are asked for")
+        if not 0 <= self.number <= MOST_TIME:
+            raise ValueError(f"sum number {self.number}: it must be from 0 to 2**62")
+        if not 2 <= len(set(members)) == len(members) <= terms.most_parties:
+            raise ValueError(
+                f"{len(members)} members: there must be from 2 to {terms.most_parties}, each once"
+            )
+        least = least_block(terms)
+        if self.via == "additive" and len(self.blocks) > 1 and min(map(len, self.blocks)) < least:
+            raise ValueError(f"a block of the members has fewer than {least} of them")
+        is_whole = self.estimates.dtype == np.uint32 and self.estimates.shape == (len(members),)
+        if not is_whole or (self.estimates > len(members)).any():
+            raise ValueError("an estimate of the number of members is above their number")
+        if not set(self.absent) <= set(members) or len(self.absent) > sum_.most_absent:
+            raise ValueError(
+                f"{len(self.absent)} members are absent, at most {sum_.most_absent} are agreed"
+            )
+        if len(members) - len(set(self.absent)) < 2:
+            raise ValueError("fewer than two members are present: a sum over one is its count")
+        _ = _fewest(self, sum_)  # masked sums over too few are refused here
+        return sum_
+
+    def promise(self) -> Promise | None:
+        """Return what the noise promises if all who are asked take part; None for exact sums."""
+        return _promise(wire.encode(replace(self, parties=())))
+
+    def estimate(self, party: Party) -> int:
+        """Return a member's estimate of the number of members."""
+        order = [name for block in self.blocks for name in block]
+        return int(self.estimates[order.index(party)])
+
+
+def _decoded(encoded: bytes) -> Sums:
+    return wire.decode(encoded, "the query", Expect(Sums, QUERY_CELLS))
+
+
+# All parties of a process have the same query, and a party asks for its sum more than once.
+@lru_cache(maxsize=4)
+def _summation(encoded: bytes) -> Summation:
+    query = _decoded(encoded)
+    digest = label("sums", encoded)
+    return query._checked(Summation(query.terms(), digest, query.number, query.blocks))
+
+
+@lru_cache(maxsize=4)
+def _promise(encoded: bytes) -> Promise | None:
+    """Return what the noise promises if all who were asked take part."""
+    query, sum_ = _decoded(encoded), _summation(encoded)
+    accounting, n = sum_.terms.accounting, len(sum_.members)
+    if accounting is None:
+        return None
+    absent = set(query.absent)
+    order = [party for block in query.blocks for party in block]
+    pairs = zip(order, query.estimates.tolist(), strict=True)
+    noises = accounting.noises([u for party, u in pairs if party not in absent])
+    colluding = sum_.terms.colluding(n)
+    safe = _fewest(query, sum_) - colluding
+    checked = safe >= accounting.honest(n)
+    return accounting.promise(noises, n, colluding, checked=checked)
+
+
+def _fewest(query: Sums, sum_: Summation) -> int:
+    """Return how many members are in every sum that honest ones help to open."""
+    if query.via == "masked":
+        n, terms = len(sum_.members), sum_.terms
+        return neighbourhood_of(n, terms.colluding(n), terms.absent(n)).quorum(n)
+    return len(sum_.members) - sum_.most_absent
