@@ -18,7 +18,7 @@ section 5.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar, TypeAlias
@@ -244,6 +244,33 @@ def count_tables(
     return {n: np.clip(table + extra.reshape(table.shape), 0, most) for n, table, extra in pairs}
 
 
+def cells_of(split: Split, name: str) -> int:
+    """Return how many counts the table of a feature has."""
+    return len(split.schema.variables[name].states) * len(split.class_counts)
+
+
+def read_tables(
+    split: Split, names: Sequence[str], counts: NDArray[np.int64], sender: Party
+) -> dict[str, Table]:
+    """Return the tables of features from the flat counts of a message.
+
+    Raises
+    ------
+    MalformedMessageError
+        If they are not counts from 0 to n_j; it names the sender.
+    """
+    ends = np.cumsum([cells_of(split, name) for name in names])
+    if counts.shape != (ends[-1],) or counts.dtype != np.int64:
+        raise MalformedMessageError(sender, f"sent other than tables of {ends[-1]} counts")
+    most = np.array(split.class_counts)
+    parts = zip(names, np.split(counts, ends[:-1]), strict=True)
+    tables = {name: part.reshape(-1, len(most)) for name, part in parts}
+    for name, table in tables.items():
+        if (table < 0).any() or (table > most).any():
+            raise MalformedMessageError(sender, f"a count of {name} beyond that of its class")
+    return tables
+
+
 # ---- the site ------------------------------------------------------------------------------------
 
 
@@ -311,32 +338,14 @@ def _note(ledger: Ledger, query: Publish, split: Split, site: Party, analyst: Pa
 
 def _analyst(analyst: AnalystRole, query: Publish) -> Program[dict[str, Table]]:
     split = query.split()
-    cells = {site: sum(_cells(split, n) for n in held) for site, held in split.holders.items()}
+    cells = {site: sum(cells_of(split, n) for n in held) for site, held in split.holders.items()}
     expect = {site: Expect(PublishedTables, n + 64) for site, n in cells.items()}
     messages = yield from exchange({}, expect)
     tables: dict[str, Table] = {}
     for site, message in messages.items():
         _note(analyst.ledger, query, split, site, analyst.party)
-        if message.counts.shape != (cells[site],) or message.counts.dtype != np.int64:
-            raise MalformedMessageError(site, f"sent other than tables of {cells[site]} counts")
-        tables |= dict(_apart(split, site, message.counts))
+        tables |= read_tables(split, split.holders[site], message.counts, site)
     return tables
-
-
-def _apart(split: Split, site: Party, counts: NDArray[np.int64]) -> Iterator[tuple[str, Table]]:
-    """Return the tables of a site from its flat counts, or blame it for counts that cannot be."""
-    start = 0
-    for name in split.holders[site]:
-        end = start + _cells(split, name)
-        table = counts[start:end].reshape(-1, len(split.class_counts))
-        start = end
-        if (table < 0).any() or (table > np.array(split.class_counts)).any():
-            raise MalformedMessageError(site, f"a count of {name} beyond that of its class")
-        yield name, table
-
-
-def _cells(split: Split, name: str) -> int:
-    return len(split.schema.variables[name].states) * len(split.class_counts)
 
 
 PUBLISH = Conversation(Publish, _analyst).side(SiteRole, _consider, _site)

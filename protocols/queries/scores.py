@@ -29,19 +29,26 @@ section 5.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import MalformedMessageError
 from mpc.randomness import SystemRandomness
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import QueryRefusedError
 from protocols.ledger import Ledger
-from protocols.queries.publish import Described, check_site, describe, records_of, split_of
+from protocols.queries.publish import (
+    Described,
+    cells_of,
+    check_site,
+    describe,
+    read_tables,
+    records_of,
+    split_of,
+)
 from protocols.queries.scoring import (
     Floats,
     Logarithms,
@@ -134,7 +141,7 @@ class Scores(Query[Floats]):
     @classmethod
     def of(
         cls,
-        variant: Logarithms | Products,
+        variant: Variant,
         dealer: Party,
         first: int,
         last: int,
@@ -188,9 +195,7 @@ class Scores(Query[Floats]):
         return Products(split, self.study, totals, self.precision)
 
 
-def variant_of(
-    split: Split, tables: Mapping[str, Table], via: str, modulus: int
-) -> Logarithms | Products:
+def variant_of(split: Split, tables: Mapping[str, Table], via: str, modulus: int) -> Variant:
     """Return a variant for one batch.
 
     Parameters
@@ -274,29 +279,14 @@ def _site(site: SiteRole, query: Scores) -> Program[None]:
     names = split.holders[site.party]
     site.memory.score(records.records)
     _note(site.ledger, query, split, records.records, site.analyst)
-    sizes = [len(split.schema.variables[n].states) * len(split.class_counts) for n in names]
-    expect_tables = {site.analyst: Expect(SiteTables, sum(sizes) + 1)}
+    cells = sum(cells_of(split, name) for name in names)
+    expect_tables = {site.analyst: Expect(SiteTables, cells + 1)}
     sent = (yield from exchange({}, expect_tables))[site.analyst]
-    tables = _tables(split, names, sizes, sent, site.analyst)
+    tables = read_tables(split, names, sent.counts, site.analyst)
     expect_key = {site.dealer: Expect(SchemeKey, MOST_KEY_BYTES)}
     key = (yield from exchange({}, expect_key))[site.dealer]
     values = variant.values(tables, records)
     yield from variant.contribute(site.party, key.integer, values, site.analyst)
-
-
-def _tables(
-    split: Split, names: Sequence[str], sizes: list[int], message: SiteTables, sender: Party
-) -> dict[str, Table]:
-    """Return a site's tables from a message, or blame its sender."""
-    counts = message.counts
-    if counts.shape != (sum(sizes),) or counts.dtype != np.int64:
-        raise MalformedMessageError(sender, f"sent other than tables of {sum(sizes)} counts")
-    most = np.array(split.class_counts)
-    parts = np.split(counts, np.cumsum(sizes)[:-1])
-    tables = {n: part.reshape(-1, len(most)) for n, part in zip(names, parts, strict=True)}
-    if any((table < 0).any() or (table > most).any() for table in tables.values()):
-        raise MalformedMessageError(sender, "a count beyond that of its class")
-    return tables
 
 
 def _note(ledger: Ledger, query: Scores, split: Split, records: int, analyst: Party) -> None:

@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,8 +105,8 @@ class Split:
             if name in seen:
                 raise ValueError(f"the feature {name} is at two sites")
             seen.add(name)
-        if lacking := [name for name in self.schema.features if name not in seen]:
-            raise ValueError(f"at no site: {', '.join(lacking)}")
+        if missing := [name for name in self.schema.features if name not in seen]:
+            raise ValueError(f"at no site: {', '.join(missing)}")
 
     @property
     def sites(self) -> list[Party]:
@@ -123,54 +123,8 @@ class Split:
         """Return a digest of all of this: messages under another are refused."""
         states = {name: v.states for name, v in self.schema.variables.items()}
         known = [states, {s: list(self.holders[s]) for s in self.sites}, list(self.class_counts)]
-        told = json.dumps([*known, self.schema.target.name, self.alpha])
-        return label("vertical naive Bayes", study, told, *more)
-
-
-class Dealt(Protocol):
-    """A scheme's keys, for one batch."""
-
-    @property
-    def aggregator(self) -> int:
-        """The aggregator's key."""
-        ...
-
-    @property
-    def parties(self) -> Mapping[Party, int]:
-        """The sites' keys."""
-        ...
-
-
-class Variant(Protocol):
-    """How sites write their parts of scores, and how the aggregator reads all of them."""
-
-    @property
-    def split(self) -> Split:
-        """What all know."""
-        ...
-
-    @property
-    def error(self) -> float:
-        """By how much a score is wrong at most, in nats."""
-        ...
-
-    def deal(self, randomness: Randomness) -> Dealt:
-        """Deal the keys of one batch: the dealer's part."""
-        ...
-
-    def values(self, tables: Tables, records: LocalData) -> list[int]:
-        """Return a site's v_k of a batch: record after record, class after class."""
-        ...
-
-    def contribute(
-        self, site: Party, key: int, values: Sequence[int], aggregator: Party
-    ) -> Program[None]:
-        """Send a site's values to the aggregator, encrypted: the last step of its program."""
-        ...
-
-    def open(self, key: int, count: int) -> Program[Floats]:
-        """Return ``ln P(x | c_j)``, flat: the aggregator's program."""
-        ...
+        text = json.dumps([*known, self.schema.target.name, self.alpha])
+        return label("vertical naive Bayes", study, text, *more)
 
 
 @dataclass(frozen=True)
@@ -224,11 +178,11 @@ class Logarithms:
         return self.scheme(self.modulus, name, len(self.split.sites), lowest, 0)
 
     def deal(self, randomness: Randomness) -> additive_scheme.Keys:
-        """Deal the keys."""
+        """Deal the keys of one batch: the dealer's part."""
         return additive_scheme.deal_keys(self.parameters, self.split.sites, randomness)
 
     def values(self, tables: Tables, records: LocalData) -> list[int]:
-        """Return a site's rounded sums of logarithms."""
+        """Return a site's v_k of a batch: record after record, class after class."""
         total = np.zeros((records.records, len(self.split.class_counts)))
         for name, table in tables.items():
             counts = table + self.split.alpha
@@ -303,11 +257,11 @@ class Products:
         return self.scheme(self.bits, name, len(self.split.sites), highest)
 
     def deal(self, randomness: Randomness) -> product_scheme.Keys:
-        """Deal the keys."""
+        """Deal the keys of one batch: the dealer's part."""
         return product_scheme.deal_keys(self.parameters, self.split.sites, randomness)
 
     def values(self, tables: Tables, records: LocalData) -> list[int]:
-        """Return a site's products of smoothed counts."""
+        """Return a site's v_k of a batch: record after record, class after class."""
         shape = records.records, len(self.split.class_counts)
         product = np.ones(shape, object)  # Python's integers: no product overflows
         for name, table in tables.items():
@@ -331,8 +285,11 @@ class Products:
         every = range(len(self.split.class_counts))
         totals = [math.prod(int(self.totals[name][j]) for name in self.totals) for j in every]
         logs = np.array([math.log(total) for total in totals])
-        found = np.array([math.log(product) for product in opened])
-        return np.asarray(found - np.tile(logs, count // len(logs)))
+        products = np.array([math.log(product) for product in opened])
+        return np.asarray(products - np.tile(logs, count // len(logs)))
+
+
+Variant: TypeAlias = Logarithms | Products
 
 
 def check_whole(alpha: float) -> None:
@@ -354,7 +311,7 @@ def smoothed_totals(split: Split, table: Table) -> tuple[int, ...]:
 
 
 def check_features(expected: Mapping[str, Variable], records: LocalData) -> None:
-    """Refuse records that lack a feature, or have it in other states.
+    """Refuse records without a feature, or have it in other states.
 
     Raises
     ------

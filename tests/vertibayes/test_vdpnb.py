@@ -21,10 +21,9 @@ from protocols.variables import Variable
 from tests.schemes import SMALL, SumParameters
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.distributed import OWN_RULES
 from vertibayes.naive_bayes.vertical import (
-    log_proba,
     model_of,
     most_probable,
     predict_joint_log_proba,

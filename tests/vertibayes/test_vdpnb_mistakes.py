@@ -15,7 +15,7 @@ from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from tests.schemes import SMALL
 from tests.vertibayes.test_vdpnb import counted, scores, short, states, together, world
-from vertibayes.naive_bayes.vertical import log_proba
+from vertibayes.naive_bayes.base import log_proba
 
 
 @pytest.fixture

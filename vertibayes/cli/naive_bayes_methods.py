@@ -21,10 +21,9 @@ from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData, apart
 from protocols.variables import Rows, Variable
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.distributed import HDPNB, OWN_RULES
 from vertibayes.naive_bayes.vertical import (
-    log_proba,
     model_of,
     predict_joint_log_proba,
     tables_of,

@@ -33,10 +33,9 @@ from vertibayes.cli.learn import ledger_kept
 from vertibayes.cli.naive_bayes import Request, read_tested, report
 from vertibayes.cli.naive_bayes_methods import Learned, sent_by
 from vertibayes.cli.study import tell_waiting
-from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.distributed import learn_sums
 from vertibayes.naive_bayes.vertical import (
-    log_proba,
     model_of,
     most_probable,
     predict_joint_log_proba,

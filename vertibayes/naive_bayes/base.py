@@ -23,6 +23,12 @@ Floats = NDArray[np.float64]
 VARIANCE_SHARE = 1e-9  # of the largest variance of all numbers, added to each, as scikit-learn does
 
 
+def log_proba(joint: Floats) -> Floats:
+    """Return ``ln P(y | x)`` from ``ln P(x, y)``: shape (n, classes)."""
+    scaled = joint - joint.max(axis=1, keepdims=True)
+    return np.asarray(scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True)))
+
+
 class NaiveBayes:
     """Naive Bayes classifier for categorical features and numbers.
 
@@ -155,10 +161,7 @@ class NaiveBayes:
         """
         joint = self.predict_joint_log_proba(data)
         largest = joint.max(axis=1, keepdims=True)
-        joint = np.where(np.isneginf(largest), self.class_log_prior_, joint)
-        largest = joint.max(axis=1, keepdims=True)
-        scaled = joint - largest
-        return np.asarray(scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True)))
+        return log_proba(np.where(np.isneginf(largest), self.class_log_prior_, joint))
 
     def predict_proba(self, data: LocalData) -> Floats:
         """Return ``P(y | x)`` of each record: shape (n, n_classes)."""

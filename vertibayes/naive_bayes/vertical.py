@@ -38,8 +38,8 @@ from vertibayes.naive_bayes.base import NaiveBayes
 def tables_of(model: NaiveBayes, names: Sequence[str]) -> dict[str, Table]:
     """Return the counts of some features of a fitted model, to predict with at their site."""
     arrays = apart(model.schema.statistics, model.schema.variables, model.sums_)
-    found = dict(zip(model.schema.categorical, arrays[0][1:], strict=True))
-    return {name: np.maximum(found[name], 0) for name in names}
+    counts = dict(zip(model.schema.categorical, arrays[0][1:], strict=True))
+    return {name: np.maximum(counts[name], 0) for name in names}
 
 
 def model_of(split: Split, tables: Tables) -> NaiveBayes:
@@ -88,12 +88,6 @@ def predict_joint_log_proba(
     session.role.tables = tables
     variant = variant_of(split, tables, via, session.role.modulus)
     return session.ask(Scores.of(variant, dealer, *records))
-
-
-def log_proba(joint: Floats) -> Floats:
-    """Return ``ln P(y | x)`` from ``ln P(x, y)``: shape (n, classes)."""
-    scaled = joint - joint.max(axis=1, keepdims=True)
-    return np.asarray(scaled - np.log(np.exp(scaled).sum(axis=1, keepdims=True)))
 
 
 def most_probable(split: Split, joint: Floats) -> NDArray[np.str_]:
