@@ -13,13 +13,9 @@ METHODS = {
     ("vertibayes.network", "vertibayes.model_file"),
     ("vertibayes.network", "vertibayes.records"),
     ("vertibayes.network", "vertibayes.report.drawing"),
-    ("vertibayes.cli.study", "vertibayes.cli.naive_bayes_study"),  # a command, for its learner
 }
 # A type alone.
-TYPES = {
-    ("protocols.site.states", "protocols.site.encoding"),
-    ("vertibayes.cli.naive_bayes_methods", "vertibayes.cli.naive_bayes"),
-}
+TYPES = {("protocols.site.states", "protocols.site.encoding")}
 
 WITHOUT_FCNTL = """
 import sys

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, Setting
-from vertibayes.cli.deployment import STOPPED, commands, leave, stop_when_told
+from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.options import as_options, check_arguments, takes, values_of
 from vertibayes.settings import (
     LEARNING,
@@ -92,7 +92,7 @@ def _learn(
     ledger.json. Validations add validation.json and a picture each; --write-synthetic adds
     synthetic.csv. An option with several values takes them separated by commas, or is repeated.
     """
-    stop_when_told()
+    stop_on_signal()
     check_arguments(context.args)
     if study is not None:
         from vertibayes.cli.study import check_alone, run_study
@@ -124,7 +124,8 @@ def _nb(context: typer.Context, **given: Any) -> None:
     """
     check_arguments(context.args)
     from vertibayes.cli.inputs import Source
-    from vertibayes.cli.naive_bayes import Request, run_nb
+    from vertibayes.cli.naive_bayes import run_nb
+    from vertibayes.cli.naive_bayes_request import Request
 
     source = Source((str(given["data"]),), **values_of(READING, given))
     request = Request(**values_of([*NAIVE_BAYES, PARTIES, *TEST], given))

@@ -20,6 +20,8 @@ from protocols.errors import QueryRefusedError, TransportError
 from protocols.queries import Describe, Meet
 from protocols.transports.mailbox import RELAY
 from vertibayes import __version__
+from vertibayes.cli.notices import waiting
+from vertibayes.cli.study import check_settings
 
 REACH_SECONDS = 3.0
 
@@ -33,7 +35,7 @@ def run_check(files: Sequence[Path], meet: bool) -> bool:
         If `meet` is true and the first file is not the file of a study, or cannot be used.
     """
     study = StudyFile.read(files[0]) if meet else None
-    findings = check_files(files, Outside(_reach_relay, _listen, _study))
+    findings = check_files(files, Outside(_reach_relay, _listen, check_settings))
     if study is not None and not findings.wrong:
         findings.begin()
         _meet(study, findings)
@@ -41,8 +43,8 @@ def run_check(files: Sequence[Path], meet: bool) -> bool:
     for part in filter(None, findings.parts):
         sys.stdout.write("\n" + "".join(f"{how:8}{text}\n" for how, text in part))
     count = Counter(how for how, _ in findings.lines)
-    doubts = f"{count['warning']} warning{'' if count['warning'] == 1 else 's'}"
-    sys.stdout.write(f"\n{count['wrong'] or 'nothing'} wrong, {doubts}\n")
+    warnings = f"{count['warning']} warning{'' if count['warning'] == 1 else 's'}"
+    sys.stdout.write(f"\n{count['wrong'] or 'nothing'} wrong, {warnings}\n")
     return findings.wrong
 
 
@@ -65,9 +67,9 @@ def reach(host: str, port: int) -> str | None:
 
 def _reach_relay(relay: RelayAddress) -> str | None:
     """As `reach`; raise ValueError if the program has no certificate of this root for a relay."""
-    doubt = reach(*relay.host_and_port)
-    if doubt or relay.certificates is None:
-        return doubt
+    reason = reach(*relay.host_and_port)
+    if reason or relay.certificates is None:
+        return reason
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(relay.certificates.root)
@@ -101,19 +103,11 @@ def _listen(relay: RelayAddress) -> str | None:
     return _reach_relay(relay) or "is already in use: right if by this relay"
 
 
-def _study(file: StudyFile) -> None:
-    from vertibayes.cli.study import check_settings
-
-    check_settings(file)
-
-
 def _meet(file: StudyFile, findings: Findings) -> None:
     """Begin a session as a run does: it compares keys and versions, and the sites' people."""
-    from vertibayes.cli.study import tell_waiting
-
     say = findings.say
     try:
-        with study_session(file, waiting=tell_waiting) as session:
+        with study_session(file, waiting=waiting(quiet=False)) as session:
             session.ask(Meet.of(session.role, file.sites, file.dealer))
             say("ok", f"{file.dealer} and the sites have the keys and the version of this study")
             say("ok", "the sites hold the same people")

@@ -32,7 +32,7 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
-def stop_when_told(status: int = STOPPED) -> None:
+def stop_on_signal(status: int = STOPPED) -> None:
     """End on SIGTERM and SIGHUP as on Ctrl-C: connections are closed, and no peer has to time out.
 
     A signal that the parent process ignores, as under `nohup`, stays ignored.
@@ -55,7 +55,7 @@ def _serve(
     """Run a party until it is stopped, which is logged; the exit status is then 0."""
     from protocols.deployment.log import start_log, teller
 
-    stop_when_told(0)
+    stop_on_signal(0)
     file = read(path)
     start_log(file.party, quiet=quiet)
     tell = teller(file.party)
@@ -177,7 +177,7 @@ def _check(
     """
     from vertibayes.cli.check import run_check
 
-    stop_when_told()
+    stop_on_signal()
     if run_check(files, meet):
         raise typer.Exit(2)
 
@@ -194,5 +194,5 @@ def _up(
     """
     from vertibayes.cli.up import run_up
 
-    stop_when_told()
+    stop_on_signal()
     run_up(study, out, quiet)

@@ -78,7 +78,7 @@ class Sites:
         The data of each site.
     order : tuple of str
         All variables, in the order of the data.
-    doubts : tuple of str
+    warnings : tuple of str
         Warnings about data or options that may have been meant otherwise.
     left_out : mapping of str to str
         The reason for each column that was left out without --exclude.
@@ -88,7 +88,7 @@ class Sites:
 
     data: Mapping[str, SiteData]
     order: tuple[str, ...]
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     memory: int = GIBIBYTE
 

@@ -14,6 +14,7 @@ from protocols.federation import federate
 from protocols.ledger import Ledger
 from protocols.policy import Policy
 from vertibayes.cli.inputs import Sites, Source, read_ordering, read_sites, read_structure
+from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     Run,
     UnwrittenError,
@@ -122,7 +123,7 @@ def learn_from(sites: Sites, task: Task) -> tuple[Learned, dict[str, Any]]:
             _check(counter, task.options)
             shown = {site: list(role.shown) for site, role in federation.roles.items()}
             run = Run(ledger, federation.traffic, shown)
-            return learn_with(counter, run, task, perf_counter() - start, sites.doubts)
+            return learn_with(counter, run, task, perf_counter() - start, sites.warnings)
 
 
 def _check(counter: SecureCounter, options: Options) -> None:
@@ -147,7 +148,7 @@ def learn_with(
     run: Run,
     task: Task,
     commit_seconds: float,
-    doubts: Iterable[str] = (),
+    warnings: Iterable[str] = (),
 ) -> tuple[Learned, dict[str, Any]]:
     """Learn from a counter, whether its sites are in this process or on other machines.
 
@@ -161,7 +162,7 @@ def learn_with(
         What the run does; its options must fit the counter's variables and records.
     commit_seconds : float
         Time that the sites took to commit to their columns, in seconds.
-    doubts : iterable of str, default=()
+    warnings : iterable of str, default=()
         Warnings about the data, which are printed first.
 
     Returns
@@ -173,7 +174,7 @@ def learn_with(
     """
     options, validations = task.options, task.validations
     expected = counter.forecast(families_of(counter, options), missing=options.missing == "state")
-    warn([*doubts, *validations.doubts()])
+    warn([*warnings, *validations.warnings()])
     if not task.quiet:
         sys.stderr.write(f"expected: {expected.sentence()}\n")
     with _progress(task.quiet) as progress:
@@ -183,13 +184,13 @@ def learn_with(
     seconds = {"commit": commit_seconds, "validation": perf_counter() - before}
     disclosed = disclosure(counter.opened, counter.records)
     summary = summarize(learned, counter, run, seconds, disclosed, validated)
-    warn(_doubts(learned, validated, disclosed))
+    warn(_warnings(learned, validated, disclosed))
     if task.out is not None:
         write_results(task.out, learned, run, summary, validated)
     return learned, summary
 
 
-def _doubts(
+def _warnings(
     learned: Learned, validated: Mapping[str, Validation], disclosed: Disclosure
 ) -> Iterator[str]:
     """Return the warnings about the results."""
@@ -208,12 +209,6 @@ def _doubts(
             f"{counted(unseen, 'parent configuration')} {are} uniform (summary.json: "
             "unseen_parent_configurations)"
         )
-
-
-def warn(doubts: Iterable[str]) -> None:
-    """Write warnings to standard error."""
-    for doubt in doubts:
-        sys.stderr.write(f"warning: {doubt}\n")
 
 
 @contextmanager

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -13,22 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.accounting import Privacy
 from protocols.schema import Schema
 from protocols.site.binning import bins_of
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
 from vertibayes import __version__
 from vertibayes.cli.inputs import Source, read_pooled
-from vertibayes.cli.learn import keep_ledger, warn
+from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_methods import (
     Learned,
     SpentError,
     learn_horizontal,
     learn_vertical,
 )
+from vertibayes.cli.naive_bayes_request import Request
+from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     check_folder,
+    described,
     write_folder,
     write_json,
     write_model,
@@ -40,77 +41,6 @@ from vertibayes.report.drawing import draw
 from vertibayes.validation.auc import auc
 
 MUCH = 10  # of epsilon
-CHOICES = {  # of each method: what --noise, the default first, --via and --protect may be
-    "hdpnb": (("polya", "diluted", "none"), ("additive", "masked"), ("record", "party")),
-    "vdpnb": (("laplace", "none"), ("additive", "product"), ("record",)),
-}
-
-
-@dataclass(frozen=True)
-class Request:
-    """The options of ``vertibayes nb``; each is a setting of `vertibayes.settings`."""
-
-    method: str
-    target: str
-    parties: int
-    epsilon: float | None = None
-    noise: str | None = None
-    accounting: str = "whole"
-    protect: str = "record"
-    delta: float = 1e-5
-    gamma: float = 1.0
-    via: str = "additive"
-    alpha: float = 1.0
-    test: Path | None = None
-    holdout: float | None = None
-
-    def checked(self) -> Request:
-        """Return the request with its noise filled in; refuse what cannot be.
-
-        Raises
-        ------
-        ValueError
-            It names the option.
-        """
-        noises, ways, protected = CHOICES[self.method]
-        noise = self.noise or noises[0]
-        given = [("noise", noise, noises), ("via", self.via, ways)]
-        given += [("protect", self.protect, protected)]
-        for option, value, known in given:
-            if value not in known:
-                expected = " or ".join(known)
-                raise ValueError(f"--{option} {value}: {self.method} has {expected}")
-        self._check_noise(noise)
-        if self.test is not None and self.holdout is not None:
-            raise ValueError("--test and --holdout both say what to test on: give one of them")
-        return replace(self, noise=noise)
-
-    def privacy(self) -> Privacy | None:
-        """Return the noise of hdpnb; None for exact sums."""
-        if self.epsilon is None:
-            return None
-        return Privacy(
-            eps=self.epsilon,
-            accounting=self.accounting,
-            protects=self.protect,
-            noise=self.noise or "polya",
-            delta=self.delta,
-            gamma=self.gamma,
-        )
-
-    def _check_noise(self, noise: str) -> None:
-        if self.method == "vdpnb" and (self.delta, self.gamma) != (Request.delta, Request.gamma):
-            raise ValueError(
-                "--delta and --gamma are hdpnb's: a site of vdpnb adds its noise alone"
-            )
-        of_noise = "delta", "gamma", "protect", "accounting"
-        idle = [name for name in of_noise if getattr(self, name) != getattr(Request, name)]
-        if noise == "none" and idle:
-            raise ValueError(f"--{idle[0]} is of the noise, and --noise none has none")
-        if (noise == "none") != (self.epsilon is None):
-            raise ValueError("specify --epsilon E, or --noise none, and not both")
-        if noise in ("laplace", "diluted") and find_spec("opendp") is None:
-            raise ValueError(f"--noise {noise} is drawn by OpenDP: pip install 'vertibayes[noise]'")
 
 
 def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
@@ -125,7 +55,7 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     request = request.checked()
     sites = read_pooled(source)
     sites.check_target(request.target)
-    (data,), doubts = sites.data.values(), sites.doubts
+    (data,) = sites.data.values()
     if request.target not in data.variables:
         raise ValueError(f"--target {request.target}: there are {', '.join(data.variables)}")
     names = [name for name in data.variables if name != request.target]
@@ -138,7 +68,7 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     except SpentError as error:
         keep_ledger(error.ledger, out)
         raise
-    learned.warnings[:0] = [*doubts, *more, *_doubts(request, schema, training)]
+    learned.warnings[:0] = [*sites.warnings, *more, *_warnings(request, schema, training)]
     learned.seconds, learned.records = perf_counter() - start, training.records
     report(out, request, learned, tested, quiet=quiet)
 
@@ -146,7 +76,7 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
 def _records(
     source: Source, request: Request, schema: Schema, data: SiteData
 ) -> tuple[LocalData, LocalData | None, list[str]]:
-    """Return the records to learn from and those to test on, and doubts about the latter."""
+    """Return the records to learn from and those to test on, and warnings about the latter."""
     pooled = LocalData(schema.variables, {name: data.codes[name] for name in schema.variables})
     if request.test is not None:
         return pooled, *read_tested(request, schema, source.missing_codes)
@@ -205,8 +135,8 @@ def _classes(data: LocalData, target: str) -> NDArray[np.int64]:
     return data.codes[target].astype(np.int64)
 
 
-def _doubts(request: Request, schema: Schema, training: LocalData) -> Iterator[str]:
-    """Tell what the noise does not cover, and which records teach nothing."""
+def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator[str]:
+    """Return what the noise does not cover, and how many records have no class."""
     lost = _classes(training, request.target) >= len(schema.target.states)
     if lost.any():
         yield f"{int(lost.sum())} records have no {request.target}: they are not learned from"
@@ -233,18 +163,8 @@ def _doubts(request: Request, schema: Schema, training: LocalData) -> Iterator[s
         yield f"--epsilon {request.epsilon:g}: more than {MUCH} protects next to nothing"
 
 
-def summary_of(request: Request, learned: Learned, tested: LocalData | None) -> dict[str, Any]:
-    """Return the summary of a run as JSON data.
-
-    Parameters
-    ----------
-    request : Request
-        The options.
-    learned : Learned
-        The model, and what it has cost and revealed.
-    tested : LocalData or None
-        The records that it was tested on.
-    """
+def _summary(request: Request, learned: Learned, tested: LocalData | None) -> dict[str, Any]:
+    """Return the summary of a run as JSON data."""
     return {
         "version": __version__,
         "method": request.method,
@@ -252,10 +172,7 @@ def summary_of(request: Request, learned: Learned, tested: LocalData | None) -> 
         "records": learned.records,
         "parties": request.parties,
         "sites": {site: list(names) for site, names in learned.sites.items()},
-        "variables": {
-            name: {"states": list(v.states), "missing": v.missing}
-            for name, v in learned.model.schema.variables.items()
-        },
+        "variables": described(learned.model.schema.variables),
         "options": {n: str(v) if isinstance(v, Path) else v for n, v in asdict(request).items()},
         "promise": learned.promise,
         "seconds": {"test": round(learned.test_seconds, 4), "total": round(learned.seconds, 4)},
@@ -300,11 +217,11 @@ def report(
     quiet : bool
         Whether to print warnings only.
     """
-    summary = summary_of(request, learned, tested)
+    summary = _summary(request, learned, tested)
     warn(learned.warnings)
     _write(out, learned, summary)
     if not quiet:
-        sys.stdout.write(_told(summary) + f"Written: {out}\n")
+        sys.stdout.write(_shown(summary) + f"Written: {out}\n")
 
 
 def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
@@ -323,7 +240,7 @@ def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
     write_folder(out, write)
 
 
-def _told(summary: Mapping[str, Any]) -> str:
+def _shown(summary: Mapping[str, Any]) -> str:
     """Return a run in a few lines."""
     lines = [
         f"{summary['records'] or 'unknown'} records, {len(summary['variables']) - 1} features, "

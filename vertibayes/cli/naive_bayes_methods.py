@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from protocols.session import Traffic
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData, apart
 from protocols.variables import Rows, Variable
+from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.distributed import HDPNB, OWN_RULES
@@ -31,14 +32,11 @@ from vertibayes.naive_bayes.vertical import (
 from vertibayes.report.disclosure import disclosure
 from vertibayes.splitting import deal_columns
 
-if TYPE_CHECKING:
-    from vertibayes.cli.naive_bayes import Request
-
 ALL_SITES = "all sites"
 
 
 class SpentError(ValueError):
-    """No model was learned, but something was opened.
+    """No model was learned, but something was revealed.
 
     Parameters
     ----------
@@ -151,10 +149,10 @@ def _revealed(columns: Columns, split: Split) -> Learned:
     with federate(data) as federation:
         counter = SecureCounter.of(federation, order=list(split.schema.variables))
         model = NaiveBayes(split.schema, alpha=split.alpha).fit_counter(counter)
-        found = disclosure(counter.opened, counter.records)
+        shown = disclosure(counter.opened, counter.records)
         traffic, ledger = federation.traffic, counter.ledger
     holders = {name: site for site, names in sites.items() for name in names}
-    warnings = [found.sentence()] if found.cells else []
+    warnings = [shown.sentence()] if shown.cells else []
     return Learned(
         model, None, ledger, sent_by(traffic), traffic.rounds, sites, holders, warnings=warnings
     )

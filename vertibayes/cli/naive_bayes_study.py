@@ -27,12 +27,12 @@ from protocols.queries.scoring import Split
 from protocols.queries.terms import Terms
 from protocols.schema import Schema
 from protocols.session import Session
-from protocols.transports.network import unsaid
 from protocols.variables import Variable
 from vertibayes.cli.learn import ledger_kept
-from vertibayes.cli.naive_bayes import Request, read_tested, report
+from vertibayes.cli.naive_bayes import read_tested, report
 from vertibayes.cli.naive_bayes_methods import Learned, sent_by
-from vertibayes.cli.study import tell_waiting
+from vertibayes.cli.naive_bayes_request import Request
+from vertibayes.cli.notices import waiting
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.distributed import learn_sums
 from vertibayes.naive_bayes.vertical import (
@@ -61,11 +61,6 @@ class _Study:
     predict: int
     out: Path
     quiet: bool
-
-    @property
-    def waiting(self) -> Any:
-        """What tells of sites that have not connected."""
-        return unsaid if self.quiet else tell_waiting
 
 
 def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
@@ -121,7 +116,7 @@ def _sums(study: _Study) -> Learned:
         raise file.source.error(("sites",), "sums are over two sites or more")
     most_absent = math.floor(share_of(membership["dropouts"], len(file.sites)))
     with (
-        star_session(file, most_absent, study.waiting) as (session, absent),
+        star_session(file, most_absent, waiting=waiting(study.quiet)) as (session, absent),
         ledger_kept(session.role.ledger, study.out),
     ):
         schema = _schema(study, session, absent)
@@ -169,7 +164,7 @@ def _schema_of(study: _Study, variables: Mapping[str, Variable]) -> Schema:
 def _columns(study: _Study) -> Learned:
     """Learn from tables, and predict records over the sites."""
     with (
-        study_session(study.file, study.waiting) as session,
+        study_session(study.file, waiting=waiting(study.quiet)) as session,
         ledger_kept(session.role.ledger, study.out),
     ):
         learn = _exact if study.request.noise == "none" else _noisy

@@ -21,6 +21,7 @@ from protocols.roles import Party
 from protocols.session import Traffic
 from protocols.site.data import SiteData
 from protocols.site.whole_file import replacing
+from protocols.variables import Variable
 from vertibayes import __version__
 from vertibayes.cli.validations import as_json
 from vertibayes.counting.secure import SecureCounter
@@ -282,7 +283,6 @@ def summarize(
     validated : mapping of str to Validation
         The validations.
     """
-    traffic = run.traffic
     seconds = {
         "commit": other_seconds["commit"],
         "structure": learned.structure_seconds,
@@ -296,25 +296,16 @@ def summarize(
         **({} if run.study is None else {"study": dict(run.study)}),
         "records": counter.records,
         "sites": {site: list(names) for site, names in run.shown.items()},
-        "variables": {
-            name: {"states": list(variable.states), "missing": variable.missing}
-            for name, variable in counter.variables.items()
-        },
+        "variables": described(counter.variables),
         "edges": len(learned.network.structure.edges),
         "pseudo_count": learned.pseudo_count,
         "scores": learned.scores.as_json(),
-        "unseen_parent_configurations": {
-            node: count for node, count in learned.network.unseen.items() if count
-        },
+        "unseen_parent_configurations": {n: c for n, c in learned.network.unseen.items() if c},
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
-        "rounds": traffic.rounds,
+        "rounds": run.traffic.rounds,
         "calls": counter.calls,
         "queries": counter.queries,
-        "bytes": {
-            "sent_by": run.sender or "all parties",
-            "total": traffic.bytes,
-            "links": {_link(link): count for link, count in sorted(traffic.bytes_sent.items())},
-        },
+        "bytes": _bytes(run),
         "auc": {method: validation.overall.auc for method, validation in validated.items()},
         "auc_interval": {method: validation.interval for method, validation in validated.items()},
         "widened": [step._asdict() for step in learned.widenings],
@@ -326,5 +317,12 @@ def summarize(
     }
 
 
-def _link(link: tuple[Party, Party]) -> str:
-    return f"{link[0]} -> {link[1]}"
+def described(variables: Mapping[str, Variable]) -> dict[str, Any]:
+    """Return the states of variables, and whether values are missing, as JSON data."""
+    return {n: {"states": list(v.states), "missing": v.missing} for n, v in variables.items()}
+
+
+def _bytes(run: Run) -> dict[str, Any]:
+    sent = sorted(run.traffic.bytes_sent.items())
+    links = {f"{sender} -> {receiver}": count for (sender, receiver), count in sent}
+    return {"sent_by": run.sender or "all parties", "total": run.traffic.bytes, "links": links}

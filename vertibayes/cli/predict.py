@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from protocols.errors import DataError
 from protocols.site.text import TextColumn
 from protocols.site.whole_file import replacing
+from vertibayes.cli.notices import warn
 from vertibayes.inference.prediction import Prediction, predicted
 from vertibayes.model_file import read_model
 from vertibayes.network import Network
@@ -70,12 +70,11 @@ def run_predict(
         id_column=id_column,
     )
     prediction = predicted(network, records.data, target)
-    for doubt in _doubts(records, data, prediction):
-        sys.stderr.write(f"warning: {doubt}\n")
+    warn(_warnings(records, data, prediction))
     _write(out, network, target, prediction, (id_column or "", records.ids))
 
 
-def _doubts(records: Records, path: Path, prediction: Prediction) -> Iterator[str]:
+def _warnings(records: Records, path: Path, prediction: Prediction) -> Iterator[str]:
     yield from records.warnings(path)
     impossible = int(prediction.impossible.sum())
     if impossible:

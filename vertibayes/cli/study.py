@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +18,10 @@ from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
 from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
-from protocols.roles import Party
 from protocols.session import Session
-from protocols.transports.network import unsaid
 from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, report_of
+from vertibayes.cli.naive_bayes_study import run_naive_bayes_study
+from vertibayes.cli.notices import waiting
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
@@ -78,14 +78,11 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     check_folder(out)
     file = StudyFile.read(path)
     if learner_of(file) == "naive_bayes":
-        from vertibayes.cli.naive_bayes_study import run_naive_bayes_study
-
         run_naive_bayes_study(file, out, quiet)
         return
     start_log(file.party, quiet=quiet)
     task = Task(options_of(file), out, quiet, validations_of(file))
-    waiting = unsaid if quiet else tell_waiting
-    with TableFile(file.tables) as kept, study_session(file, waiting=waiting) as session:
+    with TableFile(file.tables) as kept, study_session(file, waiting=waiting(quiet)) as session:
         _learn(file, session, kept, task)
 
 
@@ -104,12 +101,6 @@ def _learn(file: StudyFile, session: Session, kept: TableFile, task: Task) -> No
         learned, summary = learn_with(counter, run, fitting, perf_counter() - start)
     if not task.quiet:
         sys.stdout.write(report_of(learned, summary, task.options) + f"Written: {task.out}\n")
-
-
-def tell_waiting(parties: Collection[Party], seconds: float) -> None:
-    """Print which parties have not connected."""
-    started = "is it running?" if len(parties) == 1 else "are they running?"
-    sys.stderr.write(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
 
 
 def named(file: StudyFile, counter: SecureCounter) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Validations:
             raise ValueError(f"`public` {self.public}: no column {self.target!r}, the target")
         return replace(self, public_records=records_read)
 
-    def doubts(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Return warnings about the public records."""
         if self.public is None or self.public_records is None:
             return []

@@ -1,0 +1,25 @@
+"""What commands write to standard error: warnings, and the parties that they wait for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable
+
+from protocols.roles import Party
+from protocols.transports.network import Waiting, unsaid
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Write warnings to standard error."""
+    for warning in warnings:
+        sys.stderr.write(f"warning: {warning}\n")
+
+
+def waiting(quiet: bool) -> Waiting:
+    """Return what reports the parties that have not connected."""
+    return unsaid if quiet else _report_waiting
+
+
+def _report_waiting(parties: Collection[Party], seconds: float) -> None:
+    started = "is it running?" if len(parties) == 1 else "are they running?"
+    sys.stderr.write(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
