@@ -88,7 +88,7 @@ class TableFile:
 
     def add(self, tables: Sequence[Revealed]) -> None:
         """Write tables; they are on disk when this returns."""
-        self._add([(_table_head(found), _bytes_of(found.table)) for found in tables])
+        self._add([(_table_head(new), _bytes_of(new.table)) for new in tables])
         self.tables += tables
 
     def close(self) -> None:

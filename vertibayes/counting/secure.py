@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, Unpack
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.federation import Federation
-from protocols.opening import OpenStudy, StudyOptions, open_study
+from protocols.opening import OpenStudy, Revealed, StudyOptions, open_study
 from protocols.variables import Family, Rows, Variable
 from vertibayes.counting.counter import Table, check_families
 from vertibayes.forecast import Forecast, forecast
@@ -164,22 +164,20 @@ class SecureCounter:
     def _continue(self, kept: TableFile) -> None:
         """Take the tables that earlier sessions of the study have revealed."""
         kept.join(self.study, self._open_study.joined.mark)
-        for family, missing, rows, table in kept.tables:
-            key = frozenset(family.members), missing, rows
-            self._opened[key] = _KeptTable.of(family, table)
+        self._keep(kept.tables)
         self._open_study.note_earlier(kept.tables)
 
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
         for tables in self._open_study.reveal(families, missing=missing, rows=rows):
             self.queries += 1
-            new = {
-                key: revealed._replace(missing=key[1])
-                for revealed in tables
-                for key in [self._key(revealed.family, missing, rows)]
-            }
+            new = [table._replace(missing=self._key(*table[:3])[1]) for table in tables]
             if self._kept is not None:
-                self._kept.add(list(new.values()))
-            self._opened |= {key: _KeptTable.of(t.family, t.table) for key, t in new.items()}
+                self._kept.add(new)
+            self._keep(new)
+
+    def _keep(self, tables: Iterable[Revealed]) -> None:
+        for family, missing, rows, table in tables:
+            self._opened[self._key(family, missing, rows)] = _KeptTable.of(family, table)
 
     def _key(self, family: Family, missing: bool, rows: Rows) -> _Key:
         """Name a table; without missing values, `missing` makes no difference."""

@@ -182,10 +182,12 @@ class NaiveBayes:
         return float(right.mean())
 
     def _check(self, data: LocalData, name: str) -> None:
-        have = data.variables.get(name) or data.numerics.get(name)
-        wanted = self.schema.features[name]
-        same = isinstance(have, Variable) and isinstance(wanted, Variable)
-        if have is None or (same and have.states != wanted.states):  # type: ignore[union-attr]
+        own, feature = data.variables.get(name), self.schema.features[name]
+        if own is not None and isinstance(feature, Variable):
+            fits = own.states == feature.states
+        else:
+            fits = own is not None or name in data.numerics
+        if not fits:
             raise ValueError(f"the data have no feature {name!r} in the model's states")
 
     def to_network(self) -> Network:
