@@ -83,8 +83,7 @@ def federate(
     if not data:
         raise ValueError("a federation needs at least one site")
     check_apart(DEALER, ANALYST, tuple(data))
-    strangers = set(memories or {}) - set(data)
-    if strangers:
+    if strangers := set(memories or {}) - set(data):
         raise ValueError(f"a memory of {', '.join(sorted(strangers))}, which is not a site")
     source = randomness or SystemRandomness()
     keys = {party: KeyPair.generate(source) for party in (*data, DEALER)}
@@ -111,8 +110,7 @@ def federate(
     programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}
     programs[DEALER] = serve(dealer, ANALYST, CONVERSATIONS)
     transport = LocalTransport(ANALYST, programs, source)
-    role = AnalystRole(ANALYST, source, public_keys=public)
-    session = Session(role, transport, CONVERSATIONS)
+    session = Session(AnalystRole(ANALYST, source, public_keys=public), transport, CONVERSATIONS)
     return Federation(session, tuple(data), DEALER, transport.traffic, roles)
 
 

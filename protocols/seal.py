@@ -84,10 +84,10 @@ def read_header(packet: bytes, sender: Party) -> Header:
     if len(packet) < OVERHEAD:
         raise MalformedMessageError(sender, f"a packet of {len(packet)} bytes, cut short")
     magic, *parts = HEADER.unpack_from(packet)
-    found = Header(*parts)
-    if magic != MAGIC or found.kind not in (HELLO, DATA, UNKNOWN):
+    header = Header(*parts)
+    if magic != MAGIC or header.kind not in (HELLO, DATA, UNKNOWN):
         raise MalformedMessageError(sender, "bytes that are not a packet")
-    return found
+    return header
 
 
 @dataclass(frozen=True)

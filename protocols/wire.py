@@ -57,7 +57,7 @@ def header(envelope: Envelope, body: bytes) -> bytes:
     return ENVELOPE.pack(MAGIC, envelope.session, sender, receiver, *numbers)
 
 
-def check_header(found: bytes, body: bytes | memoryview, expected: Envelope) -> int:
+def check_header(header: bytes, body: bytes | memoryview, expected: Envelope) -> int:
     """Check that a packet is the expected one, of any depth, and return its depth.
 
     Raises
@@ -70,9 +70,9 @@ def check_header(found: bytes, body: bytes | memoryview, expected: Envelope) -> 
         If the packet was delivered before.
     """
     sender = expected.sender
-    if len(found) != ENVELOPE.size:
-        raise MalformedMessageError(sender, f"an envelope of {len(found)} bytes, cut short")
-    magic, session, source, target, counter, depth, length = ENVELOPE.unpack(found)
+    if len(header) != ENVELOPE.size:
+        raise MalformedMessageError(sender, f"an envelope of {len(header)} bytes, cut short")
+    magic, session, source, target, counter, depth, length = ENVELOPE.unpack(header)
     if magic != MAGIC or length != len(body):
         raise MalformedMessageError(sender, f"a body of {len(body)} bytes, {length} announced")
     if session != expected.session:
@@ -241,15 +241,15 @@ def kinds(base: type[M]) -> dict[str, type[M]]:
     TypeError
         If two classes have the same name: a receiver could not distinguish them.
     """
-    found: dict[str, type[M]] = {}
+    kinds: dict[str, type[M]] = {}
     for cls in _subclasses(base):
         kind = vars(cls).get("kind", "")
-        other = found.get(kind, cls)
+        other = kinds.get(kind, cls)
         if kind and _place(other) != _place(cls):
             raise TypeError(f"{_place(other)} and {_place(cls)} are both messages of kind {kind!r}")
-        found[kind] = cls
-    found.pop("", None)
-    return found
+        kinds[kind] = cls
+    kinds.pop("", None)
+    return kinds
 
 
 def _place(cls: type) -> str:

@@ -160,10 +160,10 @@ class Table:
 
     def text(self, key: str, default: str | None = None) -> str:
         """Take a text."""
-        found: str = self._take(key, default, str, "a text")
-        if not found.strip():
+        text: str = self._take(key, default, str, "a text")
+        if not text.strip():
             raise self.error(key, "it is empty; expected a text")
-        return found
+        return text
 
     def take(self, setting: Setting) -> Any:
         """Take the value of a setting; its default if the table does not have it.
@@ -174,9 +174,9 @@ class Table:
             raise self.error(setting.old, f"{setting.old} is now called {setting.name}")
         if setting.name not in self and setting.default is not REQUIRED:
             return setting.default
-        found = self._take(setting.name, None, object, setting.expected)
+        given = self._take(setting.name, None, object, setting.expected)
         try:
-            value = setting.checked(found)
+            value = setting.checked(given)
         except ValueError as error:
             raise self.error(setting.name, str(error)) from None
         is_path = setting.kind in ("path", "names or file") and isinstance(value, str)

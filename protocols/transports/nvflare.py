@@ -213,9 +213,9 @@ class CellLink(Endpoint):
         quiet = monotonic() + QUIET_SECONDS
         while True:
             rest = WAKE_SECONDS if end is None else min(WAKE_SECONDS, end - monotonic())
-            found = self._pieces.next(max(0.0, rest))
-            if found is not None or (end is not None and monotonic() >= end):
-                return found
+            packet = self._pieces.next(max(0.0, rest))
+            if packet is not None or (end is not None and monotonic() >= end):
+                return packet
             if monotonic() >= quiet:
                 self._check_relay()
                 quiet = monotonic() + QUIET_SECONDS

@@ -109,12 +109,12 @@ class Pieces:
     def next(self, timeout: float) -> tuple[Party, bytes] | None:
         """Return the sender of the next packet, and the packet; None after `timeout` seconds."""
         try:
-            found = self._packets.get(timeout=timeout)
+            packet = self._packets.get(timeout=timeout)
         except Empty:
             return None
         with self._lock:
-            self._room(found[0]).queued -= cost(found[1])
-        return found
+            self._room(packet[0]).queued -= cost(packet[1])
+        return packet
 
     def add(
         self, sender: Party, epoch: bytes, number: int, index: int, count: int, piece: bytes
