@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.numerals import number
 from protocols.site.text import TextColumn, read_columns
-from vertibayes.network import Structure
+from vertibayes.cli.json_files import read_partition
 from vertibayes.splitting import deal_columns
 
 
@@ -259,38 +258,6 @@ def _split_file(source: Source, path: Path) -> Sites:
     return _gathered(source, [held], [data], {site: data.take(n) for site, n in parts.items()})
 
 
-def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """Read who holds what.
-
-    Raises
-    ------
-    ValueError
-        If the file is not an object of lists, or a column is unknown, at two sites or at no site.
-    """
-    parts = read_json(path)
-    if not isinstance(parts, dict) or not all(_is_names(columns) for columns in parts.values()):
-        raise ValueError(f'{path}: not a partition; expected {{"site": ["column", ...]}}')
-    holder: dict[str, str] = {}
-    for site, columns in parts.items():
-        if not columns:
-            raise ValueError(f"{path}: the site {site!r} holds no column")
-        for name in columns:
-            if name not in names:
-                raise ValueError(f"{path}: the site {site!r} holds {name!r}, which is not a column")
-            if name in holder:
-                raise ValueError(
-                    f"{path}: the column {name!r} is at two sites, {holder[name]} and {site}"
-                )
-            holder[name] = site
-    absent = [name for name in names if name not in holder]
-    if absent:
-        raise ValueError(
-            f"{path}: no site holds {', '.join(absent)}; name a site, or leave them out with "
-            "--exclude"
-        )
-    return {str(site): list(columns) for site, columns in parts.items()}
-
-
 # ---- one file per site ---------------------------------------------------------------------------
 
 
@@ -345,65 +312,3 @@ def _check_same_ids(first: str, expected: TextColumn | None, site: str, ids: Tex
         raise DataError(
             f"the sites hold different records: record {record} of {first}{others} not at {site}"
         )
-
-
-# ---- JSON files ----------------------------------------------------------------------------------
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file or it is not JSON; the message names the file and the line.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
-    except RecursionError:
-        raise ValueError(f"{path}: nested too deeply") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: cannot be read ({error})") from None
-
-
-def _is_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
-def read_ordering(given: Path | Sequence[str] | None) -> list[str] | None:
-    """Return an ordering: names, or those of a JSON file with a list or ``{"nodes": [...]}``."""
-    if not isinstance(given, Path):
-        return None if given is None else list(given)
-    content = read_json(given)
-    if isinstance(content, dict) and "edges" not in content:
-        content = content.get("nodes")
-    if not _is_names(content):
-        raise ValueError(f"{given}: not an ordering; expected a JSON list of the variables' names")
-    names: list[str] = content
-    return names
-
-
-def read_structure(path: Path | None) -> Structure | None:
-    """Read a structure.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a structure, or has an unknown node or a cycle; the message names it.
-    """
-    if path is None:
-        return None
-    content = read_json(path)
-    if not isinstance(content, dict) or not _is_names(content.get("nodes")):
-        raise ValueError(f'{path}: not a structure; expected {{"nodes": [...], "edges": [...]}}')
-    edges = content.get("edges")
-    if not isinstance(edges, list) or not all(_is_names(e) and len(e) == 2 for e in edges):
-        raise ValueError(f"{path}: not a list of edges; expected [[parent, child], ...]")
-    try:
-        return Structure.of(content["nodes"], edges)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None

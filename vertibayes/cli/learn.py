@@ -13,7 +13,8 @@ from typing import Any
 from protocols.federation import federate
 from protocols.ledger import Ledger
 from protocols.policy import Policy
-from vertibayes.cli.inputs import Sites, Source, read_ordering, read_sites, read_structure
+from vertibayes.cli.inputs import Sites, Source, read_sites
+from vertibayes.cli.json_files import read_ordering, read_structure
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     Run,

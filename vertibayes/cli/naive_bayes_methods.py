@@ -59,13 +59,13 @@ class Learned:
     promise : mapping or None
         Of the noise; None without.
     ledger : Ledger
-    bytes : dict of str to int
-        By sender.
-    rounds : int
     sites : mapping of str to sequence of str
         Who holds which columns; nothing where parties hold records.
     holders : mapping of str to str, optional
         Of each column, for the drawing.
+    bytes : dict of str to int
+        By sender.
+    rounds : int
     log_proba : ndarray of shape (n, n_classes), optional
         Of the tested records.
     predicted_by : str
@@ -83,10 +83,10 @@ class Learned:
     model: NaiveBayes
     promise: Mapping[str, Any] | None
     ledger: Ledger
-    bytes: dict[str, int]
-    rounds: int
     sites: Mapping[str, Sequence[str]] = field(default_factory=dict)
     holders: Mapping[str, str] | None = None
+    bytes: dict[str, int] = field(default_factory=dict)
+    rounds: int = 0
     log_proba: Floats | None = None
     predicted_by: str = "the model"
     test_seconds: float = 0.0
@@ -94,6 +94,12 @@ class Learned:
     records: int | None = None
     predictions: list[tuple[object, ...]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+    def add(self, traffic: Traffic) -> None:
+        """Add what travelled in a session."""
+        self.rounds += traffic.rounds
+        for (sender, _), count in traffic.bytes_sent.items():
+            self.bytes[sender] = self.bytes.get(sender, 0) + count
 
 
 class Columns(NamedTuple):
@@ -150,20 +156,11 @@ def _revealed(columns: Columns, split: Split) -> Learned:
         counter = SecureCounter.of(federation, order=list(split.schema.variables))
         model = NaiveBayes(split.schema, alpha=split.alpha).fit_counter(counter)
         shown = disclosure(counter.opened, counter.records)
-        traffic, ledger = federation.traffic, counter.ledger
     holders = {name: site for site, names in sites.items() for name in names}
-    warnings = [shown.sentence()] if shown.cells else []
-    return Learned(
-        model, None, ledger, sent_by(traffic), traffic.rounds, sites, holders, warnings=warnings
-    )
-
-
-def sent_by(traffic: Traffic) -> dict[str, int]:
-    """Return the bytes that each party sent."""
-    sent: dict[str, int] = {}
-    for (sender, _), count in traffic.bytes_sent.items():
-        sent[sender] = sent.get(sender, 0) + count
-    return sent
+    learned = Learned(model, None, counter.ledger, sites, holders)
+    learned.warnings += [shown.sentence()] if shown.cells else []
+    learned.add(federation.traffic)
+    return learned
 
 
 def _site_data(records: LocalData, names: Iterable[str]) -> SiteData:
@@ -182,15 +179,15 @@ def _noisy(request: Request, columns: Columns, split: Split) -> Learned:
     }
     with federate(data, policy=OWN_RULES) as federation:
         tables = federation.session.ask(Publish.of(split, noise))
-        traffic, ledger = federation.traffic, federation.session.role.ledger
+        ledger = federation.session.role.ledger
     classes = f"the {target} of every record, which all sites know beforehand"
     ledger.note(classes, "the records", tuple(split.holders))
     ledger.note(f"the counts of each {target}", "the records", (*split.holders, ANALYST))
     holders = {n: site for site, names in split.holders.items() for n in names}
-    return Learned(
-        model_of(split, tables), noise.promise(split.schema), ledger, sent_by(traffic),
-        traffic.rounds, split.holders, {target: ALL_SITES, **holders},
-    )  # fmt: skip
+    model, promise = model_of(split, tables), noise.promise(split.schema)
+    learned = Learned(model, promise, ledger, split.holders, {target: ALL_SITES, **holders})
+    learned.add(federation.traffic)
+    return learned
 
 
 def _test(
@@ -209,14 +206,9 @@ def _test(
         )
         learned.log_proba = log_proba(joint)
         learned.ledger.facts += federation.session.role.ledger.facts
-        sent, learned.rounds = (
-            sent_by(federation.traffic),
-            learned.rounds + federation.traffic.rounds,
-        )
+        learned.add(federation.traffic)
     learned.test_seconds = perf_counter() - start
     learned.predicted_by = WAYS[request.via]
-    for party, count in sent.items():
-        learned.bytes[party] = learned.bytes.get(party, 0) + count
 
 
 # ---- parties that hold records -------------------------------------------------------------------
@@ -243,7 +235,7 @@ def learn_horizontal(
     most = max(data.records for data in parties.values())
     terms = Terms(schema, len(parties), most, request.privacy())
     study = HDPNB(terms, parties, via=request.via, alpha=request.alpha)
-    ledger, traffic = study.federation.analyst.ledger, study.federation.traffic
+    ledger = study.federation.analyst.ledger
     try:
         study.round()
     except ValueError as error:  # noise has left no class: the sums were revealed all the same
@@ -253,7 +245,8 @@ def learn_horizontal(
         )
         raise SpentError(reason, ledger) from None
     promise = study.promise_.to_json() if study.promise_ is not None else None
-    learned = Learned(study.model_, promise, ledger, sent_by(traffic), traffic.rounds)
+    learned = Learned(study.model_, promise, ledger)
+    learned.add(study.federation.traffic)
     if promise is None:
         (tables,) = apart(schema.statistics, schema.variables, study.model_.sums_)
         shown = disclosure([(Rows(), table) for table in tables], training.records)

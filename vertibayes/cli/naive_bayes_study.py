@@ -30,7 +30,7 @@ from protocols.session import Session
 from protocols.variables import Variable
 from vertibayes.cli.learn import ledger_kept
 from vertibayes.cli.naive_bayes import read_tested, report
-from vertibayes.cli.naive_bayes_methods import Learned, sent_by
+from vertibayes.cli.naive_bayes_methods import Learned
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import waiting
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
@@ -126,8 +126,8 @@ def _sums(study: _Study) -> Learned:
         members = Members(terms, file.sites, request.via)
         release = learn_sums(session, terms, members, absent, alpha=request.alpha)
     promise = None if release.promise is None else release.promise.to_json()
-    traffic = session.transport.traffic
-    learned = Learned(release.model, promise, session.role.ledger, sent_by(traffic), traffic.rounds)
+    learned = Learned(release.model, promise, session.role.ledger)
+    learned.add(session.transport.traffic)
     gone = sorted(set(file.sites) - set(release.parties))
     learned.warnings += [f"not in the sums: {', '.join(gone)}"] if gone else []
     learned.warnings += [] if file.states or promise is None else [FOUND_STATES]
@@ -171,8 +171,7 @@ def _columns(study: _Study) -> Learned:
         learned, split = learn(study, session)
         if study.predict:
             _predict(study, session, learned, split)
-    traffic = session.transport.traffic
-    learned.bytes, learned.rounds = sent_by(traffic), traffic.rounds
+    learned.add(session.transport.traffic)
     return learned
 
 
@@ -185,7 +184,7 @@ def _exact(study: _Study, session: Session) -> tuple[Learned, Split]:
         model = NaiveBayes(schema, alpha=request.alpha).fit_counter(counter)
         holders = {name: sites[0] for name, sites in counter.study.holders.items()}
     split = _split(study, schema, holders, model.class_count_.astype(int).tolist())
-    learned = Learned(model, None, session.role.ledger, {}, 0, split.holders, holders)
+    learned = Learned(model, None, session.role.ledger, split.holders, holders)
     learned.records = counter.records
     return learned, split
 
@@ -210,7 +209,7 @@ def _noisy(study: _Study, session: Session) -> tuple[Learned, Split]:
     noise = RecordNoise(request.epsilon, request.accounting)
     tables = session.ask(Publish.of(split, noise))
     promise, ledger = noise.promise(split.schema), session.role.ledger
-    learned = Learned(model_of(split, tables), promise, ledger, {}, 0, split.holders, holders)
+    learned = Learned(model_of(split, tables), promise, ledger, split.holders, holders)
     learned.records = sum(file.class_counts.values())
     return learned, split
 

@@ -1,0 +1,95 @@
+"""JSON files that options name: a partition of columns, an ordering, a structure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from vertibayes.network import Structure
+
+
+def _content(path: Path) -> Any:
+    """Read a JSON file; ValueError names the file, and the line if it is not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file") from None
+    except RecursionError:
+        raise ValueError(f"{path}: nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: cannot be read ({error})") from None
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def read_ordering(given: Path | Sequence[str] | None) -> list[str] | None:
+    """Return an ordering: names, or those of a JSON file with a list or ``{"nodes": [...]}``."""
+    if not isinstance(given, Path):
+        return None if given is None else list(given)
+    content = _content(given)
+    if isinstance(content, dict) and "edges" not in content:
+        content = content.get("nodes")
+    if not _is_names(content):
+        raise ValueError(f"{given}: not an ordering; expected a JSON list of the variables' names")
+    names: list[str] = content
+    return names
+
+
+def read_structure(path: Path | None) -> Structure | None:
+    """Read a structure.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a structure, or has an unknown node or a cycle; the message names it.
+    """
+    if path is None:
+        return None
+    content = _content(path)
+    if not isinstance(content, dict) or not _is_names(content.get("nodes")):
+        raise ValueError(f'{path}: not a structure; expected {{"nodes": [...], "edges": [...]}}')
+    edges = content.get("edges")
+    if not isinstance(edges, list) or not all(_is_names(e) and len(e) == 2 for e in edges):
+        raise ValueError(f"{path}: not a list of edges; expected [[parent, child], ...]")
+    try:
+        return Structure.of(content["nodes"], edges)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Read who holds what.
+
+    Raises
+    ------
+    ValueError
+        If the file is not an object of lists, or a column is unknown, at two sites or at no site.
+    """
+    parts = _content(path)
+    if not isinstance(parts, dict) or not all(_is_names(columns) for columns in parts.values()):
+        raise ValueError(f'{path}: not a partition; expected {{"site": ["column", ...]}}')
+    holder: dict[str, str] = {}
+    for site, columns in parts.items():
+        if not columns:
+            raise ValueError(f"{path}: the site {site!r} holds no column")
+        for name in columns:
+            if name not in names:
+                raise ValueError(f"{path}: the site {site!r} holds {name!r}, which is not a column")
+            if name in holder:
+                raise ValueError(
+                    f"{path}: the column {name!r} is at two sites, {holder[name]} and {site}"
+                )
+            holder[name] = site
+    absent = [name for name in names if name not in holder]
+    if absent:
+        raise ValueError(
+            f"{path}: no site holds {', '.join(absent)}; name a site, or leave them out with "
+            "--exclude"
+        )
+    return {str(site): list(columns) for site, columns in parts.items()}
