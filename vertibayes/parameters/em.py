@@ -24,7 +24,13 @@ from vertibayes.parameters.cpt import (
     network_from,
     without_missing,
 )
-from vertibayes.parameters.em_steps import Counts, EmSteps, NoValueError, em_steps
+from vertibayes.parameters.em_steps import (
+    Counts,
+    EmSteps,
+    NoValueError,
+    check_steps,
+    em_steps,
+)
 
 
 @dataclass(frozen=True)
@@ -94,11 +100,7 @@ def fit_em(
         If a variable has no value in any record.
     """
     check_pseudo_count(pseudo_count)
-    if not tolerance > 0 or most_iterations < 1 or restarts < 0:
-        raise ValueError(
-            "tolerance must be above 0, most_iterations at least 1 and restarts at least 0, got "
-            f"{tolerance}, {most_iterations} and {restarts}"
-        )
+    check_steps(tolerance, most_iterations, "restarts", restarts)
     _check_values(data, structure)
     variables = {node: without_missing(data.variables[node]) for node in structure.nodes}
     if start is not None and (start.structure, start.variables) != (structure, variables):
@@ -111,8 +113,7 @@ def fit_em(
         log_likelihood, counts = expectation(records, network)
         return log_likelihood + _prior(network, pseudo_count), counts
 
-    def settled(trace: Sequence[float], moved: float) -> bool:
-        del moved
+    def settled(trace: Sequence[float], _: float) -> bool:
         return len(trace) > 1 and abs(trace[-1] - trace[-2]) <= tolerance * abs(trace[-2])
 
     def step(iteration: int, _: int) -> None:

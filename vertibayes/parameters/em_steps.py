@@ -20,6 +20,15 @@ class NoValueError(ValueError):
     """A variable has no value in any of the records."""
 
 
+def check_steps(tolerance: float, most_iterations: int, name: str, number: int) -> None:
+    """Refuse numbers that are out of range; `name` is the option with the third number."""
+    if not tolerance > 0 or most_iterations < 1 or number < 0:
+        raise ValueError(
+            f"tolerance must be above 0, most_iterations at least 1 and {name} at least 0, got "
+            f"{tolerance}, {most_iterations} and {number}"
+        )
+
+
 class EmSteps(NamedTuple):
     """The result of EM steps from one start."""
 

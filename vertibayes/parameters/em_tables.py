@@ -31,7 +31,7 @@ from vertibayes.parameters.cpt import (
     network_from,
     without_missing,
 )
-from vertibayes.parameters.em_steps import Counts, NoValueError, em_steps
+from vertibayes.parameters.em_steps import Counts, NoValueError, check_steps, em_steps
 from vertibayes.parameters.widening import Widening, widen
 
 
@@ -106,11 +106,7 @@ def fit_em_from_tables(
         If a variable has no value in any record.
     """
     check_pseudo_count(pseudo_count)
-    if not tolerance > 0 or most_iterations < 1 or wider_cells < 0:
-        raise ValueError(
-            "tolerance must be above 0, most_iterations at least 1 and wider_cells at least 0, got "
-            f"{tolerance}, {most_iterations} and {wider_cells}"
-        )
+    check_steps(tolerance, most_iterations, "wider_cells", wider_cells)
     variables = {node: without_missing(counter.variables[node]) for node in structure.nodes}
     states = {node: len(variable.states) for node, variable in variables.items()}
     tree = JunctionTree.of(structure, states)  # before any table is revealed
