@@ -42,7 +42,7 @@ from protocols.schema import Declared
 from protocols.site.statistics import Counts, shapes
 
 TAIL = 2.0**-64  # what noise that leaves its slot adds to delta
-ROUNDED = Fraction(1, 2**50)  # what a share like 1/3 may lack of itself
+ROUNDED = Fraction(1, 2**50)  # by how much a float like 1/3 may be less than the share
 SAMPLER = 2.0**-100  # how far Polya shares of a release are from their law
 
 
@@ -153,11 +153,11 @@ class Promise:
         """All of this that matters, in words."""
         one = {"record": "adding or removing one record", "party": "all records of one party"}
         often = "" if self.releases == 1 else f" over {self.releases} releases"
-        helpers = f"with up to {self.colluding} members" if self.colluding else "alone"
+        others = f"with up to {self.colluding} members" if self.colluding else "alone"
         seen = "which the parties check" if self.checked else "which the aggregator is trusted with"
         return (
             f"The model is ({self.eps:.4g}, {self.delta:.2g})-differentially private for "
-            f"{one[self.protects]}{often}, against the aggregator {helpers}, "
+            f"{one[self.protects]}{often}, against the aggregator {others}, "
             f"if {self.honest} of all {self.members} are honest and take part, {seen}; each count "
             f"has {self.copies:.3g} copies of noise, standard deviation {self.sd:.4g}."
         )

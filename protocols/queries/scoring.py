@@ -101,7 +101,7 @@ class Split:
         seen: set[str] = set()
         for name in (name for held in self.holders.values() for name in held):
             if name not in self.schema.features:
-                raise ValueError(f"{name} is no feature")
+                raise ValueError(f"{name} is not a feature")
             if name in seen:
                 raise ValueError(f"the feature {name} is at two sites")
             seen.add(name)
@@ -223,7 +223,7 @@ class Products:
     Raises
     ------
     ValueError
-        If `alpha` is no whole number, totals are missing or larger than they can be, or products
+        If `alpha` is not a whole number, totals are missing or larger than they can be, or products
         could exceed (p - 1) / 2.
     """
 
@@ -293,12 +293,12 @@ Variant: TypeAlias = Logarithms | Products
 
 
 def check_whole(alpha: float) -> None:
-    """Refuse to multiply counts that are no integers.
+    """Refuse to multiply counts that are not integers.
 
     Raises
     ------
     ValueError
-        If `alpha` is no whole number.
+        If `alpha` is not a whole number.
     """
     if alpha != int(alpha):
         raise ValueError(f"alpha = {alpha}: products are of whole numbers, 1 for example")

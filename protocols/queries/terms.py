@@ -68,14 +68,16 @@ class Terms:
 
     def __post_init__(self) -> None:
         if self.most_parties < 2 or self.most_records < 1:
-            given = f"{self.most_parties} parties of {self.most_records} records"
-            raise ValueError(f"at most {given}: two parties of one record are the least")
+            given = f"{self.most_parties} and {self.most_records}"
+            raise ValueError(
+                f"most_parties must be at least 2, most_records at least 1, got {given}"
+            )
         gamma = self.privacy.gamma if self.privacy else 0.0
         shares = [share_of(s, 1) for s in (gamma, self.dishonest, self.dropouts)]
         if min(shares) < 0 or sum(shares) > 1 or sum(shares[1:]) >= 1:
             raise ValueError(
                 f"gamma = {gamma}, dishonest = {self.dishonest}, dropouts = {self.dropouts}: "
-                "they must be shares from 0 on, of 1 at most together"
+                "they must be shares of at least 0 that add up to 1 at most"
             )
         self._check_room()
 
@@ -86,7 +88,7 @@ class Terms:
             noise = "" if self.privacy is None else f" and noise of up to {-self.lowest}"
             raise ValueError(
                 f"{self.most_records} records{noise} of each of {self.most_parties} parties: no "
-                f"slot holds such sums ({error}); a larger eps, fewer parties or records would do"
+                f"slot holds such sums ({error}); use a larger eps, fewer parties or records"
             ) from None
 
     @cached_property

@@ -67,11 +67,11 @@ def test_gamma_n_below_one(via, noise):
 
 def test_terms_that_cannot_be():
     for shares in ({"dishonest": -0.1}, {"dropouts": 1.0}, {"dishonest": 0.6, "dropouts": 0.6}):
-        with pytest.raises(ValueError, match="must be shares from 0 on"):
+        with pytest.raises(ValueError, match="must be shares of at least 0"):
             Terms(SCHEMA, 5, 5, None, **shares)
     with pytest.raises(ValueError, match=r"gamma = 1.0, dishonest = 0.1"):
         Terms(SCHEMA, 5, 5, Privacy(eps=1.0), dishonest=0.1)
-    with pytest.raises(ValueError, match="two parties of one record are the least"):
+    with pytest.raises(ValueError, match="most_parties must be at least 2"):
         Terms(SCHEMA, 1, 5)
 
 

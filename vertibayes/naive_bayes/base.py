@@ -59,7 +59,7 @@ class NaiveBayes:
 
     def __init__(self, schema: Schema, *, alpha: float = 1.0) -> None:
         if not 0 <= alpha < np.inf:
-            raise ValueError(f"alpha = {alpha}: it must be a finite number from 0 on")
+            raise ValueError(f"alpha = {alpha}: it must be a finite number of at least 0")
         self.schema, self.alpha = schema, alpha
         self.classes_ = np.array(schema.target.states)
 
