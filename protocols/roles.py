@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import time_ns
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +102,7 @@ class Joined:
     seed: StreamKey | None = field(repr=False)
     mark: bytes = b""
     asked: int = 0
-    planned: tuple[object, Any] | None = field(default=None, repr=False)
+    planned: tuple[object, object] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
     _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 

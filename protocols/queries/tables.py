@@ -129,7 +129,8 @@ def _plan(joined: Joined, query: Tables) -> TablePlan:
     """Return the plan of a query: the one made when the party considered it, or a new one."""
     if joined.planned is None or joined.planned[0] is not query:
         joined.planned = query, _make_plan(joined, query)
-    plan: TablePlan = joined.planned[1]
+    plan = joined.planned[1]
+    assert isinstance(plan, TablePlan)  # of a query for tables
     return plan
 
 

@@ -87,7 +87,7 @@ Y, A = ("y", ("s0", "s1", "s2")), ("a", ("s0", "s1", "s2", "s3"))
         ({"number": 2**62 + 1}, "it must be from 0 to 2**62"),
         ({"number": -1}, "it must be from 0 to 2**62"),
         ({"shares": np.zeros(4)}, "must have five numbers"),
-        ({"shares": np.array([0, 0, 0, 0.5, 0.6])}, "shares of at least 0 that add up to 1 at most"),
+        ({"shares": np.array([0, 0, 0, 0.5, 0.6])}, "shares of at least 0 that add up"),
         ({"shares": np.array([0, 0, 0, 0, math.nan])}, "Invalid literal"),
         ({"shares": np.array([0, 0, 0, 0, 0.75])}, "fewer than two members are present"),
         ({"noise": ("whole", "record")}, "an accounting, a neighbour and a kind, or none"),
