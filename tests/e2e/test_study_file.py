@@ -75,7 +75,7 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
             "validation.methods: methods is now called validate",
         ),
         ("max_parents = 3", "learner = 'x'", "learning.learner: must be bayesian_network or naive"),
-        ("[learning]", "[learn]", "learn: unknown table"),
+        ("\n[learning]", "\n[learn]", "learn: unknown table"),
     ],
 )
 def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
