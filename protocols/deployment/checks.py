@@ -206,7 +206,8 @@ def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None
 
 
 def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:
-    findings.say("ok", f"{file.party}: {data.records} records; all sites must have as many")
+    agree = "sites that hold columns must all have as many"
+    findings.say("ok", f"{file.party}: {data.records} records; {agree}")
     report = data.report.message()
     if report is not None:
         findings.say("warning", f"{file.party}: {report}")

@@ -321,7 +321,11 @@ def check_features(expected: Mapping[str, Variable], records: LocalData) -> None
     for name, variable in expected.items():
         own = records.variables.get(name)
         if own is None or own.states != variable.states:
-            raise DataError(f"the records have no {name!r} in the declared states")
+            states = ", ".join(variable.states)
+            raise DataError(
+                f"the records have no {name!r} in the declared states; this site must offer it "
+                f"with the states {states}, in this order"
+            )
 
 
 def check_products(split: Split) -> None:

@@ -90,7 +90,9 @@ def _check_members(site: SiteRole, query: Sums, sum_: Summation) -> None:
     strangers = sorted(set(sum_.members) - {site.party} - set(keys))
     if strangers:
         what = "signing key" if query.via == "masked" else "public key"
-        raise QueryRefusedError(site.party, f"no {what} of {', '.join(strangers)} is pinned here")
+        half = "; it is the second half of what keygen prints" if query.via == "masked" else ""
+        reason = f"no {what} of {', '.join(strangers)} is pinned here{half}"
+        raise QueryRefusedError(site.party, reason)
     if site.dealer in sum_.members:  # whose key is pinned too
         raise QueryRefusedError(site.party, "the dealer holds no records: it cannot be a member")
     if not site.analyst_key:

@@ -183,7 +183,7 @@ def bad():
     yield [*epsilon, "--method", "hdpnb", "--noise", "laplace"], "hdpnb has polya or diluted"
     yield [*epsilon, "--parties", "1"], "--parties must be between 2 and 2"
     yield [*epsilon, "--parties", "3"], "each site holds at least one"
-    yield [*epsilon, "--target", "q"], "--target q: there are a, b, c"
+    yield [*epsilon, "--target", "q"], "--target q: no such column; there are a, b, c"
     yield [*epsilon, "--alpha", "0"], "alpha = 0.0: it must be a finite number above 0"
     yield [*epsilon, "--alpha", "nan"], "--alpha must be a number, at least 0, got nan"
     yield [*epsilon, "--holdout", "1"], "--holdout must be a number, above 0 and below 1, got 1"

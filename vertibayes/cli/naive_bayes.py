@@ -57,7 +57,9 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     sites.check_target(request.target)
     (data,) = sites.data.values()
     if request.target not in data.variables:
-        raise ValueError(f"--target {request.target}: there are {', '.join(data.variables)}")
+        raise ValueError(
+            f"--target {request.target}: no such column; there are {', '.join(data.variables)}"
+        )
     names = [name for name in data.variables if name != request.target]
     schema = Schema(data.variables[request.target], {n: data.variables[n] for n in names})
     training, tested, more = _records(source, request, schema, data)
@@ -242,8 +244,9 @@ def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
 
 def _shown(summary: Mapping[str, Any]) -> str:
     """Return a run in a few lines."""
+    records = summary["records"] or "unknown number of"
     lines = [
-        f"{summary['records'] or 'unknown'} records, {len(summary['variables']) - 1} features, "
+        f"{records} records, {len(summary['variables']) - 1} features, "
         f"{summary['parties']} parties; {summary['method']}, noise {summary['options']['noise']}",
         f"seconds: {summary['seconds']['total']:.3f}, of it tests {summary['seconds']['test']:.3f}",
         f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",
