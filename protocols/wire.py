@@ -288,6 +288,8 @@ def _fits(value: object, hint: Any) -> bool:
         if not isinstance(value, tuple):
             return False
         if len(args) == 2 and args[1] is Ellipsis:
+            if isinstance(args[0], type):  # all names of a list at once
+                return set(map(type, value)) <= {args[0]}
             return all(_fits(item, args[0]) for item in value)
         return len(value) == len(args) and all(map(_fits, value, args))
     if not isinstance(hint, type):

@@ -28,6 +28,7 @@ from mpc.membership import Aggregator, Member, answer_roll, call_roll
 from mpc.membership.groups import LEAST
 from mpc.randomness import StreamKey
 from mpc.rounds import Party, Program
+from protocols.accounting import Promise
 from protocols.queries.terms import Terms, Values
 
 Blocks: TypeAlias = Sequence[Sequence[Party]]
@@ -38,17 +39,17 @@ FAILURE = 2.0**-20  # of a masked sum, by drop-outs at random as many as agreed
 
 
 class Summation(NamedTuple):
-    """One sum: its terms, the digest of its query, and its members in their groups' blocks."""
+    """One sum: its terms, its members in their groups' blocks, and what its noise promises.
+
+    `digest` is that of its query; `members` are sorted; `promise` is None for exact sums.
+    """
 
     terms: Terms
     digest: bytes
     number: int
     blocks: Blocks
-
-    @property
-    def members(self) -> tuple[Party, ...]:
-        """All members, sorted."""
-        return tuple(sorted(party for block in self.blocks for party in block))
+    members: tuple[Party, ...]
+    promise: Promise | None = None
 
     @property
     def most_absent(self) -> int:

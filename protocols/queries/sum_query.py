@@ -223,32 +223,24 @@ class Sums(Query[Released]):
         _ = _fewest(self, sum_)  # masked sums over too few are refused here
         return sum_
 
-    def promise(self) -> Promise | None:
-        """Return what the noise promises if all who are asked take part; None for exact sums."""
-        return _promise(wire.encode(replace(self, parties=())))
-
     def estimate(self, party: Party) -> int:
         """Return a member's estimate of the number of members."""
         order = [name for block in self.blocks for name in block]
         return int(self.estimates[order.index(party)])
 
 
-def _decoded(encoded: bytes) -> Sums:
-    return wire.decode(encoded, "the query", Expect(Sums, QUERY_CELLS))
-
-
 # All parties of a process have the same query, and a party asks for its sum more than once.
 @lru_cache(maxsize=4)
 def _summation(encoded: bytes) -> Summation:
-    query = _decoded(encoded)
+    query = wire.decode(encoded, "the query", Expect(Sums, QUERY_CELLS))
     digest = label("sums", encoded)
-    return query._checked(Summation(query.terms(), digest, query.number, query.blocks))
+    members = tuple(sorted(party for block in query.blocks for party in block))
+    sum_ = query._checked(Summation(query.terms(), digest, query.number, query.blocks, members))
+    return sum_._replace(promise=_promise(query, sum_))
 
 
-@lru_cache(maxsize=4)
-def _promise(encoded: bytes) -> Promise | None:
+def _promise(query: Sums, sum_: Summation) -> Promise | None:
     """Return what the noise promises if all who were asked take part."""
-    query, sum_ = _decoded(encoded), _summation(encoded)
     accounting, n = sum_.terms.accounting, len(sum_.members)
     if accounting is None:
         return None

@@ -61,7 +61,6 @@ def _consider(site: SiteRole, query: Sums) -> None:
     _check_policy(site, query, sum_)
     _check_number(site, query.number)
     try:  # last: the reasons tell of the data, and none may tell of a column that is not shown
-        _ = query.promise()
         check_records("its data", sum_.terms, site_records(site, sum_.terms))
     except (ValueError, OverflowError) as error:
         raise QueryRefusedError(site.party, str(error)) from None
@@ -162,7 +161,7 @@ def _site(site: SiteRole, query: Sums) -> Program[None]:
     if accounting is not None:
         noise = accounting.noise(query.estimate(site.party), site.randomness)
     site.memory.sum(query.number, *_cost(sum_))
-    _note(site.ledger, query, sum_, query.promise(), site.analyst)
+    _note(site.ledger, query, sum_, sum_.promise, site.analyst)
     values = data_pert(counts, noise)
     if query.via == "masked":
         keys = {**site.signing_keys, site.party: site.signing.public}
@@ -215,7 +214,7 @@ def _analyst(analyst: AnalystRole, query: Sums) -> Program[Released]:
     if len(gone) > sum_.most_absent:
         reason = "gone: the noise of the others does not keep the promise"
         raise PartyGoneError(tuple(gone), reason)
-    promise = query.promise()
+    promise = sum_.promise
     _note(analyst.ledger, query, sum_, promise, analyst.party)
     return Released(total.values, total.parties, promise)
 

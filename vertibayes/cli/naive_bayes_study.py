@@ -30,7 +30,7 @@ from protocols.session import Session
 from protocols.variables import Variable
 from vertibayes.cli.learn import ledger_kept
 from vertibayes.cli.naive_bayes import read_tested, report
-from vertibayes.cli.naive_bayes_methods import Learned
+from vertibayes.cli.naive_bayes_methods import ALL_SITES, Learned
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import waiting
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
@@ -197,6 +197,9 @@ def _noisy(study: _Study, session: Session) -> tuple[Learned, Split]:
         raise file.source.error(
             ("class_counts",), "declare how many records have each class, which all sites know"
         )
+    if study.predict > (most := sum(file.class_counts.values())):
+        reason = f"must be at most {most} (the number of records), got {study.predict}"
+        raise file.source.error(("learning", "predict"), reason)
     session.ask(Meet.of(session.role, file.sites, file.dealer))
     target = Variable(request.target, tuple(file.class_counts))
     features: dict[str, Variable] = {}
@@ -209,6 +212,7 @@ def _noisy(study: _Study, session: Session) -> tuple[Learned, Split]:
     noise = RecordNoise(request.epsilon, request.accounting)
     tables = session.ask(Publish.of(split, noise))
     promise, ledger = noise.promise(split.schema), session.role.ledger
+    holders[request.target] = ALL_SITES
     learned = Learned(model_of(split, tables), promise, ledger, split.holders, holders)
     learned.records = sum(file.class_counts.values())
     return learned, split

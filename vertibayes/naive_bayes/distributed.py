@@ -325,7 +325,7 @@ class HDPNB:
             check_records(party, self.terms, records)
             self.federation.roles[party].batches = records
         query = Sums.of(self.federation.analyst, self.terms, self.members, absent)
-        promise = query.promise()  # a query that cannot be is refused before anything is sent
+        promise = query.summation().promise  # refuses what cannot be, before anything is sent
         with self.federation.session(absent) as session:
             try:
                 released = session.ask(query)

@@ -1,0 +1,147 @@
+"""Studies of naive Bayes from their files, all parties in one process."""
+
+from __future__ import annotations
+
+import csv
+import json
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pytest
+
+from protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
+from protocols.deployment.running import dealer_role, site_role
+from protocols.deployment.templates import Names, init
+from protocols.parties import serve
+from protocols.queries import CONVERSATIONS
+from protocols.roles import AnalystRole
+from protocols.session import Session
+from protocols.transports.local import LocalTransport
+from tests.e2e.command import run
+
+RECORDS = 120
+
+
+def write(folder, columns, rows):
+    with (folder / "records.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *columns])
+        writer.writerows([f"p{place:03}", *row] for place, row in enumerate(rows))
+
+
+def deployment(folder, sites, policy, learning):
+    """Write the folders of sites with columns, and a study."""
+    draw = np.random.default_rng(4)
+    y = draw.integers(0, 2, RECORDS)
+    table = {"y": np.array(["no", "yes"])[y]}
+    for name in ("a", "b", "c"):
+        table[name] = np.array(["u", "v"])[(y + (draw.random(RECORDS) < 0.2)) % 2]
+    init(folder, Names(tuple(sites)), practice=True, variables=sites)
+    for site, columns in sites.items():
+        write(folder / site, columns, zip(*(table[name] for name in columns), strict=True))
+        path = folder / site / "site.toml"
+        path.write_text(path.read_text().replace("[policy]", f"[policy]\n{policy}", 1))
+    path = folder / "analyst" / "study.toml"
+    text = path.read_text()
+    start, end = text.index("\n[learning]"), text.index("\n[relay]")
+    counts = np.bincount(y).tolist()
+    learning = learning.format(no=counts[0], yes=counts[1])
+    path.write_text(text[:start] + "\n" + learning + text[end:])
+    return path
+
+
+@pytest.fixture
+def in_one_process(monkeypatch):
+    """Have the sessions of a study run all parties from their files."""
+
+    @contextmanager
+    def parties(file):
+        folder = file.source.path.parent.parent
+        role = AnalystRole(
+            file.party, public_keys=dict(file.pinned), signing_keys=dict(file.signing),
+            keys=own_keys(file),
+        )  # fmt: skip
+        with ExitStack() as held:
+            roles = {"dealer": dealer_role(DealerFile.read(folder / "dealer" / "dealer.toml"))}
+            for site in file.sites:
+                found = SiteFile.read(folder / site / "site.toml")
+                roles[site] = held.enter_context(site_role(found))
+            programs = {p: serve(found, file.party, CONVERSATIONS) for p, found in roles.items()}
+            with Session(role, LocalTransport(file.party, programs), CONVERSATIONS) as session:
+                yield session
+
+    @contextmanager
+    def star(file, *_, **__):
+        with parties(file) as session:
+            yield session, frozenset()
+
+    module = "vertibayes.cli.naive_bayes_study"
+    monkeypatch.setattr(f"{module}.study_session", lambda file, *_, **__: parties(file))
+    monkeypatch.setattr(f"{module}.star_session", star)
+
+
+COLUMNS = {"one": ("a", "y"), "two": ("b", "c", "y")}
+NOISY = """
+[class_counts]
+no = {no}
+yes = {yes}
+
+[learning]
+learner = "naive_bayes"
+method = "vdpnb"
+target = "y"
+epsilon = 3
+predict = 20
+"""
+
+
+def learn(capsys, study, out):
+    code, _, error = run(capsys, "learn", str(study), "--out", str(out), "--quiet")
+    return code, error
+
+
+def test_columns_are_learned_with_noise_and_records_predicted(capsys, tmp_path, in_one_process):
+    policy = "most_epsilon = 3\nmost_scores = 20"
+    study = deployment(tmp_path / "all", COLUMNS, policy, NOISY)
+    assert learn(capsys, study, tmp_path / "out") == (0, "")
+    rows = (tmp_path / "out" / "predictions.csv").read_text().splitlines()
+    assert rows[0] == "record,class,no,yes" and len(rows) == 21
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["promise"]["eps_of_a_record"] == pytest.approx(3)
+    assert "<svg" in (tmp_path / "out" / "structure.svg").read_text()
+    code, error = learn(capsys, study, tmp_path / "again")
+    assert code == 2 and "refuses" in error and "is left of most_epsilon = 3" in error
+
+
+def test_more_predictions_than_records_are_refused_before_a_table(capsys, tmp_path, in_one_process):
+    learning = NOISY.replace("predict = 20", "predict = 121")
+    study = deployment(tmp_path / "all", COLUMNS, "most_scores = 200", learning)
+    code, error = learn(capsys, study, tmp_path / "out")
+    assert code == 2 and "learning.predict: must be at most 120" in error
+    ledger = SiteFile.read(tmp_path / "all" / "one" / "site.toml").ledger
+    assert not ledger.exists() or "with discrete" not in ledger.read_text()
+
+
+def test_records_are_summed_and_the_budget_is_refused_when_spent(capsys, tmp_path, in_one_process):
+    sites = dict.fromkeys(("one", "two", "three"), ("a", "b", "c", "y"))
+    learning = """
+[states]
+y = ["no", "yes"]
+a = ["u", "v", "w"]
+b = ["u", "v"]
+
+[learning]
+learner = "naive_bayes"
+method = "hdpnb"
+target = "y"
+epsilon = 0.6
+via = "masked"
+most_records = 120
+"""
+    study = deployment(tmp_path / "all", sites, "most_epsilon = 1", learning)
+    assert learn(capsys, study, tmp_path / "out") == (0, "")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert set(summary["variables"]) == {"y", "a", "b"}
+    code, error = learn(capsys, study, tmp_path / "again")
+    assert code == 2 and "epsilon 0.6: 0.4 is left of most_epsilon = 1" in error
+    assert StudyFile.read(study).states["a"] == ("u", "v", "w")
