@@ -94,6 +94,21 @@ epsilon = 3
 predict = 20
 """
 
+SUMS = """
+[states]
+y = ["no", "yes"]
+a = ["u", "v", "w"]
+b = ["u", "v"]
+
+[learning]
+learner = "naive_bayes"
+method = "hdpnb"
+target = "y"
+epsilon = 0.6
+via = "masked"
+most_records = 120
+"""
+
 
 def learn(capsys, study, out):
     code, _, error = run(capsys, "learn", str(study), "--out", str(out), "--quiet")
@@ -122,23 +137,31 @@ def test_more_predictions_than_records_are_refused_before_a_table(capsys, tmp_pa
     assert not ledger.exists() or "with discrete" not in ledger.read_text()
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"most_records = 120": ""}, "learning.most_records: declare the most records of a site"),
+        ({"most_records = 120": "most_records = 120\ndropouts = 0.9"}, "at most 1 together, got"),
+        ({'target = "y"': 'target = "q"'}, "learning.target: 'q' is not among y, a, b"),
+        ({"[learning]": "[class_counts]\nno = 1\n[learning]"}, "hdpnb does not use it"),
+        ({"most_records = 120": "most_records = 120\npredict = 3"}, "learning.predict: hdpnb"),
+    ],
+)
+def test_check_and_learn_refuse_settings_that_do_not_fit(capsys, tmp_path, changes, reason):
+    learning = SUMS
+    for old, new in changes.items():
+        learning = learning.replace(old, new)
+    sites = dict.fromkeys(("one", "two"), ("a", "b", "c", "y"))
+    study = deployment(tmp_path / "all", sites, "most_epsilon = 1", learning)
+    code, error = learn(capsys, study, tmp_path / "out")
+    assert code == 2 and reason in error and not (tmp_path / "out").exists()
+    _, shown, _ = run(capsys, "check", str(study))
+    assert reason in shown
+
+
 def test_records_are_summed_and_the_budget_is_refused_when_spent(capsys, tmp_path, in_one_process):
     sites = dict.fromkeys(("one", "two", "three"), ("a", "b", "c", "y"))
-    learning = """
-[states]
-y = ["no", "yes"]
-a = ["u", "v", "w"]
-b = ["u", "v"]
-
-[learning]
-learner = "naive_bayes"
-method = "hdpnb"
-target = "y"
-epsilon = 0.6
-via = "masked"
-most_records = 120
-"""
-    study = deployment(tmp_path / "all", sites, "most_epsilon = 1", learning)
+    study = deployment(tmp_path / "all", sites, "most_epsilon = 1", SUMS)
     assert learn(capsys, study, tmp_path / "out") == (0, "")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert set(summary["variables"]) == {"y", "a", "b"}

@@ -63,6 +63,60 @@ class _Study:
     quiet: bool
 
 
+def read_study(file: StudyFile, out: Path, quiet: bool) -> _Study:
+    """Return a study's options, or refuse those that cannot be used; as `run_naive_bayes_study`."""
+    table = file.source.table("learning")
+    values = table.take_all([LEARNER, *NAIVE_BAYES, *TEST])
+    membership, predict = table.take_all(MEMBERSHIP), table.take(PREDICT)
+    table.end()
+    del values["learner"]
+    try:
+        request = Request(**values, parties=len(file.sites)).checked()
+    except ValueError as error:
+        raise table.error("learner", str(error).replace("--", "")) from None
+    if request.holdout is not None:
+        raise table.error("holdout", "the records lie at the sites: use test, a file of records")
+    study = _Study(file, request, membership, predict or 0, out, quiet)
+    (_check_sums if request.method == "hdpnb" else _check_columns)(study)
+    return study
+
+
+def _check_sums(study: _Study) -> None:
+    """Refuse settings of a study whose sites hold records."""
+    file, request, membership = study.file, study.request, study.membership
+    if file.class_counts:
+        raise file.source.error(("class_counts",), "hdpnb does not use it: remove the table")
+    if study.predict:
+        raise file.source.error(("learning", "predict"), "hdpnb does not use it: use test")
+    if membership["most_records"] is None:
+        raise file.source.error(("learning", "most_records"), "declare the most records of a site")
+    if len(file.sites) < 2:
+        raise file.source.error(("sites",), "sums need two sites or more")
+    if file.states:
+        _schema_of(study, {name: Variable(name, states) for name, states in file.states.items()})
+    gamma = request.gamma if request.epsilon is not None else 0.0
+    shares = {"gamma": gamma, **{name: membership[name] for name in ("dishonest", "dropouts")}}
+    if sum(share_of(share, 1) for share in shares.values()) > 1:
+        given = ", ".join(f"{name} = {share:g}" for name, share in shares.items())
+        reason = f"gamma, dishonest and dropouts must be at most 1 together, got {given}"
+        raise file.source.error(("learning", "dropouts"), reason)
+
+
+def _check_columns(study: _Study) -> None:
+    """Refuse settings of a study whose sites hold columns."""
+    file, counts = study.file, study.file.class_counts
+    if file.states:
+        raise file.source.error(("states",), "vdpnb does not use it: the sites declare states")
+    if study.request.epsilon is None:
+        return
+    if not counts:
+        reason = "declare how many records have each class, which all sites know"
+        raise file.source.error(("class_counts",), reason)
+    if study.predict > (most := sum(counts.values())):
+        reason = f"must be at most {most} (the number of records), got {study.predict}"
+        raise file.source.error(("learning", "predict"), reason)
+
+
 def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
     """Learn naive Bayes over the sites of a study, and write the results.
 
@@ -80,19 +134,9 @@ def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
     ValueError
         If the study's settings cannot be used; the message names the key.
     """
-    table = file.source.table("learning")
-    values = table.take_all([LEARNER, *NAIVE_BAYES, *TEST])
-    membership, predict = table.take_all(MEMBERSHIP), table.take(PREDICT)
-    table.end()
-    del values["learner"]
-    try:
-        request = Request(**values, parties=len(file.sites)).checked()
-    except ValueError as error:
-        raise table.error("learner", str(error).replace("--", "")) from None
-    if request.holdout is not None:
-        raise table.error("holdout", "the records lie at the sites: use test, a file of records")
+    study = read_study(file, out, quiet)
+    request = study.request
     start_log(file.party, quiet=quiet)
-    study = _Study(file, request, membership, predict or 0, out, quiet)
     start = perf_counter()
     learned = (_sums if request.method == "hdpnb" else _columns)(study)
     learned.seconds = perf_counter() - start
@@ -110,10 +154,6 @@ def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
 def _sums(study: _Study) -> Learned:
     """Learn from sums over the sites that are there."""
     file, request, membership = study.file, study.request, study.membership
-    if membership["most_records"] is None:
-        raise file.source.error(("learning", "most_records"), "declare the most records of a site")
-    if len(file.sites) < 2:
-        raise file.source.error(("sites",), "sums are over two sites or more")
     most_absent = math.floor(share_of(membership["dropouts"], len(file.sites)))
     with (
         star_session(file, most_absent, waiting=waiting(study.quiet)) as (session, absent),
@@ -193,13 +233,6 @@ def _noisy(study: _Study, session: Session) -> tuple[Learned, Split]:
     """Have each site count, add noise and publish its tables: all sites know the class."""
     file, request = study.file, study.request
     assert request.epsilon is not None  # the request was checked
-    if not file.class_counts:
-        raise file.source.error(
-            ("class_counts",), "declare how many records have each class, which all sites know"
-        )
-    if study.predict > (most := sum(file.class_counts.values())):
-        reason = f"must be at most {most} (the number of records), got {study.predict}"
-        raise file.source.error(("learning", "predict"), reason)
     session.ask(Meet.of(session.role, file.sites, file.dealer))
     target = Variable(request.target, tuple(file.class_counts))
     features: dict[str, Variable] = {}

@@ -20,7 +20,7 @@ from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
 from protocols.session import Session
 from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, report_of
-from vertibayes.cli.naive_bayes_study import run_naive_bayes_study
+from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
 from vertibayes.cli.notices import waiting
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outputs import Run, check_folder
@@ -30,10 +30,6 @@ from vertibayes.learning import Options, checks
 from vertibayes.settings import (
     LEARNER,
     LEARNING,
-    MEMBERSHIP,
-    NAIVE_BAYES,
-    PREDICT,
-    TEST,
     VALIDATION,
 )
 from vertibayes.study import counter_of
@@ -121,9 +117,7 @@ def check_settings(file: StudyFile) -> None:
         options_of(file)
         validations_of(file)
         return
-    table = file.source.table("learning")
-    table.take_all([LEARNER, *NAIVE_BAYES, *MEMBERSHIP, *TEST, PREDICT])
-    table.end()
+    read_study(file, Path(), quiet=True)
 
 
 def learner_of(file: StudyFile) -> str:
