@@ -102,7 +102,7 @@ def test_all_products_up_to_the_largest_are_told_apart():
     ("given", "reason"),
     [
         ((1024, b"study", 3, 10), "bits must be .* got 1024"),
-        ((2048, b"study", 3, 2**683), "must be from 1 to \\(p - 1\\) / 2"),
+        ((2048, b"study", 3, 2**683), "must be at most \\(p - 1\\) / 2"),
         ((2048, b"study", 3, 0), "counts from 1 to 0"),
     ],
 )
