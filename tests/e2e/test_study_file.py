@@ -92,7 +92,8 @@ def test_mistakes_in_the_study_are_named_before_the_run_and_by_it(
 
 def test_check_reads_the_settings_of_a_naive_bayes_study(capsys, folder):
     study = folder / "analyst" / "study.toml"
-    of_it = "learner = 'naive_bayes'\nmethod = 'hdpnb'\ntarget = 'sex'\ngamma = 0.5\nepsilon = 1\nmost_records = 300"
+    of_it = "learner = 'naive_bayes'\nmethod = 'hdpnb'\ntarget = 'sex'\ngamma = 0.5"
+    of_it += "\nepsilon = 1\nmost_records = 300"
     change(study, "max_parents = 3", of_it)
     code, output, _ = run(capsys, "check", study)
     assert code == 0, output
