@@ -13,7 +13,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.statistics import Counts, LocalData, Moments, Numeric, Statistic, measure
+from protocols.site.statistics import (
+    CentredMoments,
+    Counts,
+    LocalData,
+    Moments,
+    Numeric,
+    Statistic,
+    measure,
+)
 from protocols.variables import Family, Variable
 
 
@@ -54,6 +62,9 @@ class Schema:
     target : Variable
     features : mapping of str to Variable or Numeric
         Categorical features with their states, numbers with their bounds.
+    centred : bool, default=False
+        Whether numbers are summed about the middle of their bounds, as noise needs; see
+        `CentredMoments`.
 
     Raises
     ------
@@ -64,6 +75,7 @@ class Schema:
 
     target: Variable
     features: Mapping[str, Variable | Numeric]
+    centred: bool = False
 
     def __post_init__(self) -> None:
         if len(self.target.states) < 2:
@@ -103,7 +115,9 @@ class Schema:
         target = self.target.name
         families = (Family(target), *(Family(name, (target,)) for name in self.categorical))
         counts = Counts(families)
-        return (counts, Moments(self.numeric, target)) if self.numeric else (counts,)
+        if not self.numeric:
+            return (counts,)
+        return counts, (CentredMoments if self.centred else Moments)(self.numeric, target)
 
     def measure(self, data: LocalData) -> NDArray[np.int64]:
         """Return the statistics of a party's records, flat."""

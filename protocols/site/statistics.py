@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf, prod
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from protocols.errors import DataError
 from protocols.variables import Family, Variable
 
 GRID_BITS = 20  # of a number between its bounds
+HALF_BITS = 11  # of a number between the middle of its bounds and a bound, where noise is added
 
 
 class Numeric(NamedTuple):
@@ -55,6 +56,27 @@ class Numeric(NamedTuple):
         """The distance between two places of the grid, in the column's unit."""
         return (self.high - self.low) / (1 << GRID_BITS)
 
+    def centred(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the places of numbers about the middle of the bounds, from -2**11 to 2**11.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,), dtype float64
+            NaN where the number is missing: its place is 0, the middle.
+        """
+        share = np.nan_to_num((values - self.middle) / (self.high - self.middle))
+        return np.asarray(np.rint(np.clip(share, -1.0, 1.0) * 2**HALF_BITS), np.int64)
+
+    @property
+    def middle(self) -> float:
+        """The middle of the bounds."""
+        return self.low + (self.high - self.low) / 2
+
+    @property
+    def centred_step(self) -> float:
+        """The distance between two places about the middle, in the column's unit."""
+        return (self.high - self.middle) / (1 << HALF_BITS)
+
 
 class Counts(NamedTuple):
     """The tables of families, each over the records that are complete in the family."""
@@ -69,7 +91,42 @@ class Moments(NamedTuple):
     by: str
 
 
-Statistic: TypeAlias = Counts | Moments
+class CentredMoments(NamedTuple):
+    """The sum and the sum of squares of numbers about the middle of their bounds, by `by`.
+
+    Noise is added to these: a record changes two sums of a column, each by as little as the bounds
+    permit. A missing number counts as the middle.
+    """
+
+    columns: tuple[str, ...]
+    by: str
+
+
+Statistic: TypeAlias = Counts | Moments | CentredMoments
+N = TypeVar("N", bound=np.generic)
+
+
+class Part(NamedTuple):
+    """Values of a statistic of which one record changes one at most, and by how much at most."""
+
+    cells: int
+    Delta: int
+
+
+def parts(statistic: Statistic, variables: Mapping[str, Variable]) -> list[Part]:
+    """Return the parts of a statistic, in the order of its values.
+
+    Raises
+    ------
+    ValueError
+        If the statistic is of `Moments`, to which no noise is added.
+    """
+    if isinstance(statistic, Moments):
+        raise ValueError(f"{statistic.columns[0]}: noise needs CentredMoments, not Moments")
+    sizes = shapes(statistic, variables)
+    if isinstance(statistic, Counts):
+        return [Part(prod(shape), 1) for shape in sizes]
+    return [Part(states, 1 << power * HALF_BITS) for _, states in sizes for power in (1, 2)]
 
 
 @dataclass(frozen=True)
@@ -127,7 +184,9 @@ class LocalData:
 
 
 def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tuple[int, ...]]:
-    """Return the shape of each array of a statistic: a family's, or (3, states) for a column.
+    """Return the shape of each array of a statistic: a family's, or that of a column.
+
+    That of a column is (3, states) for `Moments` and (2, states) for `CentredMoments`.
 
     Raises
     ------
@@ -136,14 +195,15 @@ def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tupl
     """
     named = (
         [statistic.by]
-        if isinstance(statistic, Moments)
+        if isinstance(statistic, Moments | CentredMoments)
         else [name for family in statistic.families for name in family.members]
     )
     unknown = [name for name in named if name not in variables]
     if unknown:
         raise DataError(f"variable not found: {unknown[0]!r}")
-    if isinstance(statistic, Moments):
-        return [(3, len(variables[statistic.by].states)) for _ in statistic.columns]
+    if isinstance(statistic, Moments | CentredMoments):
+        rows = 3 if isinstance(statistic, Moments) else 2
+        return [(rows, len(variables[statistic.by].states)) for _ in statistic.columns]
     return [
         tuple(len(variables[name].states) for name in family.members)
         for family in statistic.families
@@ -172,16 +232,16 @@ def length(statistics: Sequence[Statistic], variables: Mapping[str, Variable]) -
 
 
 def apart(
-    statistics: Sequence[Statistic], variables: Mapping[str, Variable], values: NDArray[np.int64]
-) -> list[list[NDArray[np.int64]]]:
+    statistics: Sequence[Statistic], variables: Mapping[str, Variable], values: NDArray[N]
+) -> list[list[NDArray[N]]]:
     """Return the arrays of each statistic from their flat values: the inverse of `measure`.
 
     Parameters
     ----------
     statistics, variables : sequence of Statistic, mapping of str to Variable
         The statistics and their variables.
-    values : ndarray of shape (length(statistics),), dtype int64
-        The flat values.
+    values : ndarray of shape (length(statistics),)
+        The flat values; the arrays have their dtype.
 
     Raises
     ------
@@ -202,6 +262,8 @@ def apart(
 def _arrays(statistic: Statistic, data: LocalData) -> list[NDArray[np.int64]]:
     if isinstance(statistic, Moments):
         return [_moments(data, name, statistic.by) for name in statistic.columns]
+    if isinstance(statistic, CentredMoments):
+        return [_centred_moments(data, name, statistic.by) for name in statistic.columns]
     pairs = zip(statistic.families, shapes(statistic, data.variables), strict=True)
     return [_table(data, family, shape) for family, shape in pairs]
 
@@ -214,13 +276,29 @@ def _table(data: LocalData, family: Family, shape: tuple[int, ...]) -> NDArray[n
 
 
 def _moments(data: LocalData, name: str, by: str) -> NDArray[np.int64]:
+    places = _column(data, name).grid(data.numbers[name])
+    return _powers(data, by, places, places >= 0, range(3))
+
+
+def _centred_moments(data: LocalData, name: str, by: str) -> NDArray[np.int64]:
+    places = _column(data, name).centred(data.numbers[name])
+    return _powers(data, by, places, np.ones(len(places), bool), range(1, 3))
+
+
+def _column(data: LocalData, name: str) -> Numeric:
     if name not in data.numerics:
         raise DataError(f"column of numbers not found: {name!r}")
-    states = shapes(Moments((name,), by), data.variables)[0][1]
-    places = data.numerics[name].grid(data.numbers[name])
-    known = (places >= 0) & (data.codes[by] < states)
+    return data.numerics[name]
+
+
+def _powers(
+    data: LocalData, by: str, places: NDArray[np.int64], known: NDArray[np.bool_], powers: range
+) -> NDArray[np.int64]:
+    """Return the sums of powers of the known places, in each state of a variable."""
+    states = len(data.variables[by].states)
+    known = known & (data.codes[by] < states)
     group, numbers = data.codes[by][known].astype(np.int64), places[known]
-    moments = np.zeros((3, states), np.int64)
-    for power in range(3):
-        np.add.at(moments[power], group, numbers**power)
-    return moments
+    sums = np.zeros((len(powers), states), np.int64)
+    for row, power in zip(sums, powers, strict=True):
+        np.add.at(row, group, numbers**power)
+    return sums

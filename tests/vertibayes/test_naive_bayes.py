@@ -8,7 +8,17 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 from protocols.errors import DataError
 from protocols.schema import Schema
-from protocols.site.statistics import Counts, LocalData, Moments, Numeric, apart, measure
+from protocols.site.statistics import (
+    CentredMoments,
+    Counts,
+    LocalData,
+    Moments,
+    Numeric,
+    Part,
+    apart,
+    measure,
+    parts,
+)
 from protocols.variables import Family, Variable
 from vertibayes.bif import read_bif, write_bif
 from vertibayes.counting import PlainCounter
@@ -127,6 +137,42 @@ def test_statistics_by_hand():
     assert moments.tolist() == [[1, 1], [3, 1 << 20], [9, 1 << 40]]
     with pytest.raises(ValueError, match="the values must have the shape"):
         apart(wanted, data.variables, values[:-1])
+
+
+def test_centred_statistics_by_hand():
+    y, z = Variable("y", states(2)), Numeric("z", -1, 3)
+    data = LocalData({"y": y}, {"y": np.array([0, 1, 1, 0, 2])}, {"z": z},
+                     {"z": np.array([3.0, np.nan, 2.0, -9.0, 1.0])})  # fmt: skip
+    statistic = CentredMoments(("z",), "y")
+    assert measure((statistic,), data).reshape(2, 2).tolist() == [[0, 1 << 10], [1 << 23, 1 << 20]]
+    assert parts(statistic, data.variables) == [Part(2, 1 << 11), Part(2, 1 << 22)]
+    assert parts(Counts((Family("y"),)), data.variables) == [Part(2, 1)]
+    with pytest.raises(ValueError, match="z: noise needs CentredMoments, not Moments"):
+        parts(Moments(("z",), "y"), data.variables)
+
+
+def test_a_model_of_centred_sums_is_that_of_the_moments_but_for_the_grid():
+    generator = np.random.default_rng(3)
+    y, z = Variable("y", states(2)), Numeric("z", -8, 12)
+    codes = generator.integers(0, 2, 4000)
+    data = LocalData({"y": y}, {"y": codes}, {"z": z},
+                     {"z": generator.normal(codes * 3.0, 1.0)})  # fmt: skip
+    exact, centred = (NaiveBayes(Schema(y, {"z": z}, c)).fit(data) for c in (False, True))
+    assert centred.theta_["z"] == pytest.approx(exact.theta_["z"], abs=2e-4)
+    assert centred.var_["z"] == pytest.approx(exact.var_["z"], rel=1e-3)
+
+
+def test_noise_in_sums_never_leaves_the_bounds_or_a_count_below_the_floor():
+    y, features = Variable("y", states(2)), {"z": Numeric("z", 0, 10)}
+    schema = Schema(y, {"x": Variable("x", states(2)), **features}, centred=True)
+    sums = np.array([-5.0, 3.5, -9, 2, 4, -1, 1e9, -1e9, -1e9, 1e9])
+    model = NaiveBayes(schema, alpha=0, floor=1e-6).fit_sums(sums)
+    assert model.class_count_.tolist() == [1e-6, 3.5]
+    assert model.theta_["z"].tolist() == [5, 0], "the middle without records, the bound beyond it"
+    assert (model.var_["z"] >= 1e-6 * 25).all() and (model.var_["z"] <= 25 + 1e-6).all()
+    assert all(np.isfinite(table).all() for table in model.feature_log_prob_.values())
+    with pytest.raises(ValueError, match="must be finite numbers"):
+        model.fit_sums(np.full(10, np.nan))
 
 
 @pytest.mark.parametrize(

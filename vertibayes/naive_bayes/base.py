@@ -7,18 +7,19 @@ moments (numbers); sums of these over records, parties or batches are all that a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocols.schema import Schema
-from protocols.site.statistics import GRID_BITS, Counts, LocalData, Numeric, apart
+from protocols.site.statistics import GRID_BITS, HALF_BITS, Counts, LocalData, apart
 from protocols.variables import Variable
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 
-Floats = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64]
+Sums: TypeAlias = NDArray[Any]  # int64, or float64 where sums are estimated
 
 VARIANCE_SHARE = 1e-9  # of the largest variance of all numbers, added to each, as scikit-learn does
 
@@ -37,10 +38,14 @@ class NaiveBayes:
     schema : Schema
     alpha : float, default=1.0
         Added to each count of a categorical feature.
+    floor : float, default=0.0
+        What a smaller count of a class or a feature is raised to; and, as a share of the square of
+        half the range, what a smaller variance of a number is raised to. Noise can leave counts
+        and variances below zero: Giaretta et al. (2023) take 1e-6.
 
     Attributes
     ----------
-    sums_ : ndarray, dtype int64
+    sums_ : ndarray, dtype int64 or float64
         The statistics that the model is of; further ones can be added.
     classes_ : ndarray of shape (n_classes,), dtype str
     class_count_ : ndarray of shape (n_classes,)
@@ -54,25 +59,28 @@ class NaiveBayes:
     Raises
     ------
     ValueError
-        If `alpha` is negative or not finite.
+        If `alpha` or `floor` is negative or not finite.
     """
 
-    def __init__(self, schema: Schema, *, alpha: float = 1.0) -> None:
-        if not 0 <= alpha < np.inf:
-            raise ValueError(f"alpha = {alpha}: it must be a finite number of at least 0")
-        self.schema, self.alpha = schema, alpha
+    def __init__(self, schema: Schema, *, alpha: float = 1.0, floor: float = 0.0) -> None:
+        for name, value in (("alpha", alpha), ("floor", floor)):
+            if not 0 <= value < np.inf:
+                raise ValueError(f"{name} = {value}: it must be a finite number of at least 0")
+        self.schema, self.alpha, self.floor = schema, alpha, floor
         self.classes_ = np.array(schema.target.states)
 
-    def fit_sums(self, sums: NDArray[np.int64]) -> Self:
-        """Fit to sums of `Schema.measure`, noisy or not: negative counts are taken for zero.
+    def fit_sums(self, sums: Sums) -> Self:
+        """Fit to sums of `Schema.measure`, noisy or not: smaller counts than `floor` become it.
 
         Raises
         ------
         ValueError
-            If there are too few or too many sums, or no class has a record left.
+            If there are too few or too many sums, one is not finite, or no class has a record left.
         """
+        if not np.isfinite(sums).all():
+            raise ValueError("the sums must be finite numbers, got nan or infinity")
         arrays = apart(self.schema.statistics, self.schema.variables, sums)
-        classes, *tables = (np.maximum(table, 0).astype(float) for table in arrays[0])
+        classes, *tables = (np.maximum(table, self.floor).astype(float) for table in arrays[0])
         if not classes.sum():
             raise ValueError("no class has a record: there is nothing to learn, or noise alone")
         self.sums_ = sums.copy()
@@ -84,7 +92,7 @@ class NaiveBayes:
         self._fit_moments(arrays[1] if self.schema.numeric else [])
         return self
 
-    def add_sums(self, sums: NDArray[np.int64]) -> Self:
+    def add_sums(self, sums: Sums) -> Self:
         """Add the sums of further records: the model of all at once."""
         return self.fit_sums(self.sums_ + sums if hasattr(self, "sums_") else sums)
 
@@ -116,20 +124,40 @@ class NaiveBayes:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(share))
 
-    def _fit_moments(self, moments: Sequence[NDArray[np.int64]]) -> None:
+    def _fit_moments(self, moments: Sequence[Sums]) -> None:
         self.theta_: dict[str, Floats] = {}
         self.var_: dict[str, Floats] = {}
-        for name, (count, total, squares) in zip(self.schema.numeric, moments, strict=True):
-            numeric = self.schema.features[name]
-            assert isinstance(numeric, Numeric)  # it is one of `numeric`
-            known = np.maximum(count, 1)
-            mean = np.where(count > 0, total / known, 2.0 ** (GRID_BITS - 1))
-            spread = np.where(count > 0, squares / known - mean**2, 4.0**GRID_BITS / 12)
-            self.theta_[name] = numeric.low + mean * numeric.step
-            self.var_[name] = np.maximum(spread, 0.0) * numeric.step**2
+        fit = self._centred if self.schema.centred else self._uncentred
+        for (name, numeric), sums in zip(self.schema.numerics.items(), moments, strict=True):
+            mean, variance = fit(sums)
+            half = numeric.high - numeric.middle
+            self.theta_[name] = numeric.middle + mean * half
+            self.var_[name] = np.maximum(variance, self.floor) * half**2
         least = VARIANCE_SHARE * max((v.max() for v in self.var_.values()), default=0.0)
         for name in self.var_:
             self.var_[name] = self.var_[name] + max(least, np.finfo(float).tiny)
+
+    def _uncentred(self, sums: Sums) -> tuple[Floats, Floats]:
+        """Return mean and variance of `Moments`, with the bounds at -1 and 1."""
+        count, total, squares = sums
+        known = np.maximum(count, 1)
+        mean = np.where(count > 0, total / known, 2.0 ** (GRID_BITS - 1))
+        spread = np.where(count > 0, squares / known - mean**2, 4.0**GRID_BITS / 12)
+        half = 2.0 ** (GRID_BITS - 1)
+        return mean / half - 1, np.maximum(spread, 0.0) / half**2
+
+    def _centred(self, sums: Sums) -> tuple[Floats, Floats]:
+        """Return mean and variance of `CentredMoments`, with the bounds at -1 and 1.
+
+        Noise can carry a mean beyond the bounds, or a variance beyond that of the bounds: both are
+        cut to what numbers between the bounds can have. A class without records is spread evenly.
+        """
+        total, squares = (row / 2.0 ** (power * HALF_BITS) for power, row in enumerate(sums, 1))
+        known = np.maximum(self.class_count_, 1.0)
+        mean = np.clip(total / known, -1.0, 1.0)
+        variance = np.clip(squares / known - mean**2, 0.0, 1.0)
+        there = self.class_count_ > 0.5
+        return np.where(there, mean, 0.0), np.where(there, variance, 1 / 3)
 
     def predict_joint_log_proba(self, data: LocalData) -> Floats:
         """Return ``log P(x, y)`` of each record: shape (n, n_classes); missing values tell nothing.

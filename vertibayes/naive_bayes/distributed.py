@@ -280,7 +280,7 @@ class HDPNB:
         ValueError, DataError, QueryRefusedError, ProtocolError
             As `round`.
         """
-        before = self.model_.sums_ if hasattr(self, "model_") else None
+        before = np.asarray(self.model_.sums_, np.int64) if hasattr(self, "model_") else None
         chosen = {
             party: [batch for batch in self._holders[party].batches if not batch.learned]
             for party in self._present(absent)
