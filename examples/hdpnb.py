@@ -11,7 +11,8 @@ import json
 
 import numpy as np
 
-from protocols.accounting import Privacy, Promise
+from protocols.accounting import Privacy
+from protocols.promise import Promise
 from protocols.queries.terms import Terms
 from protocols.schema import Schema
 from protocols.site.statistics import LocalData

@@ -54,9 +54,7 @@ def classify() -> dict[str, float]:
     trained = {site: part(training, *held, "class") for site, held in holders.items()}
     with federate(trained, policy=Policy(most_epsilon=0.5)) as hospitals:
         noisy = hospitals.session.ask(Publish.of(split, noise))
-    promise = noise.promise(schema)
-    each = promise["eps_of_a_count"]
-    print(f"eps = {promise['eps_of_a_record']:.2f} a record, {each:.2f} a count")
+    print(noise.promise(schema).sentence)
     pooled = NaiveBayes(schema).fit(training)
     accuracies = {"pooled": pooled.score(new)}
     asked = {site: part(new, *held) for site, held in holders.items()}

@@ -1,24 +1,34 @@
-"""What noise on counts promises, to whom, and how large it is.
+"""The noise that each party adds to sums, and what the sums promise then.
 
-A record is in one count of each table that is summed: in m + 1 for naive Bayes, its class and each
-of m features within it. Noise of the rate
-eps_c / Delta on each count is (eps_c, delta_c)-private for a neighbour that changes the count by
-Delta; so the model as a whole, with c the number of counts that a neighbour can change, is
+A record changes one value of each *part* of the statistics: one count of each table, one sum and
+one sum of squares of each number. Let T be the number of parts; for naive Bayes T = 1 + F_cat + 2
+F_num: the classes, each categorical feature, and each number twice. A neighbour changes the part by
+Delta at most: for one record, by 1 if it is a table, and by the declared bounds if it is of
+numbers; for all L records of a party, by L times as much. Noise of the rate eps_c / Delta on each
+value of a part is (eps_c, delta_c)-private. The model as a whole, with c the number of values that
+a neighbour can change, is then
 
-    eps = (m + 1) eps_c,    delta = c delta_c + 2^-64 + n (1 + e^eps) 2^-100
+    eps = T eps_c,    delta = c delta_c + 2^-64 + n (1 + e^eps) 2^-100
 
-    protects="record"    one record more or less:              Delta = 1,  c = m + 1
-    protects="party"     all L records of a party, or none:    Delta = L,  c = sum over tables of
-                                                               the lesser of L and their cells
+    protects="record"    one record more or less:              c = T
+    protects="party"     all L records of a party, or none:    c = sum over parts of
+                                                               the lesser of L and their values
 
     accounting="count"   eps and delta are asked of each count: eps_c, delta_c (Huai et al. 2015)
-    accounting="whole"   of the model: eps_c = eps / (m + 1), delta_c = delta / c
+    accounting="whole"   of the model: eps_c = eps / T (Giaretta et al. 2023, eq. 16),
+                         delta_c = delta / c
 
-A party's L records change each table by L at most, all counts of it together, so that eps is the
-same for both; delta is not, as the noise of each count is there, or is not, by itself. 2^-64 is for
-noise that leaves its slot, whose party refuses to send: slots are so wide that the chance of it in
-a release is 2^-64 / (1 + e^eps). Polya shares have no delta_c, but the last term: what n parties'
-samplers are away from their law. Diluted copies have no such term.
+    noise="polya"        shares of one copy of discrete Laplace noise: all honest members together
+    noise="diluted"      the copies of Huai et al.
+    noise="laplace"      local: a whole copy of each member, which protects it whatever others do
+    noise="gaussian"     local too: the model is rho-zCDP, each part rho / T of it
+
+A party's L records change each part by L Delta at most, all values of it together, so that eps is
+the same for both; delta is not, as the noise of each count is there, or is not, by itself. 2^-64 is
+for noise that leaves its slot, whose party refuses to send: slots are so wide that the chance of it
+in a release is 2^-64 / (1 + e^eps). Polya shares have no delta_c, but the last term: what n
+parties' samplers are away from their law. Whole and diluted copies have no such term. Gaussian
+noise has eps = rho + 2 sqrt(rho ln(1/delta)) (`protocols.budget`).
 
 Who replaces a record takes one away and adds one: twice the eps.
 
@@ -26,21 +36,42 @@ References
 ----------
 .. [1] M. Huai, L. Huang, W. Yang, L. Li, M. Qi (2015). Privacy-Preserving Naive Bayes
    Classification. Sections 4.2, 4.3 and 5.1.
+.. [2] L. Giaretta, T. Marchioro, E. Markatos, S. Girdzijauskas (2023). Towards a Realistic
+   Decentralized Naive Bayes with Differential Privacy. Section 3.1.
+.. [3] M. Bun, T. Steinke (2016). Concentrated Differential Privacy. Proposition 1.3.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import TypeAlias
 
-from mpc.noise import DilutedGeometric, DiscreteLaplace, IntegerNoise, PolyaShare
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.noise import (
+    DilutedGeometric,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    IntegerNoise,
+    Noise,
+    PolyaShare,
+)
 from mpc.randomness import Randomness, SystemRandomness
+from protocols.budget import Cost, rho_of
+from protocols.promise import Promise
 from protocols.schema import Declared
-from protocols.site.statistics import Counts, shapes
+from protocols.site.statistics import Part, parts
 
+AnyNoise: TypeAlias = IntegerNoise | DiscreteGaussian
+
+NOISES = ("polya", "diluted", "laplace", "gaussian")
+LOCAL = ("laplace", "gaussian")  # of which each member adds a whole copy
+OPENDP = ("diluted", *LOCAL)  # which OpenDP draws
 TAIL = 2.0**-64  # what noise that leaves its slot adds to delta
 ROUNDED = Fraction(1, 2**50)  # by how much a float like 1/3 may be less than the share
 SAMPLER = 2.0**-100  # how far Polya shares of a release are from their law
@@ -61,12 +92,14 @@ class Privacy:
     accounting : {"whole", "count"}, default="whole"
         Whether `eps` and `delta` are of the whole model, or of each count as in the paper.
     protects : {"record", "party"}, default="record"
-    noise : {"polya", "diluted"}, default="polya"
-        Shares of one copy, or the paper's diluted geometric noise.
+    noise : {"polya", "diluted", "laplace", "gaussian"}, default="polya"
+        Shares of one copy, the diluted geometric noise of Huai et al., or a whole copy of each
+        member.
     delta : float, default=1e-5
-        For diluted noise: the chance that a count is left without.
+        For diluted noise: the chance that a count is left without. For Gaussian noise: at which
+        delta the model has `eps`.
     gamma : float, default=1.0
-        Which part of the members is honest and takes part, at least.
+        Which part of the members is honest and takes part, at least; not for local noise.
 
     Raises
     ------
@@ -89,30 +122,36 @@ class Privacy:
         if not 0 < self.gamma <= 1:
             raise ValueError(f"gamma = {self.gamma}: it must be above 0 and at most 1")
         choices = {"accounting": ("whole", "count"), "protects": ("record", "party")}
-        for name, known in (choices | {"noise": ("polya", "diluted")}).items():
+        for name, known in (choices | {"noise": NOISES}).items():
             if getattr(self, name) not in known:
                 raise ValueError(
                     f"{name} = {getattr(self, name)!r}: it must be {' or '.join(known)}"
                 )
+        if self.noise == "gaussian" and self.accounting != "whole":
+            raise ValueError("accounting = 'count': gaussian noise needs accounting = 'whole'")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether each member adds a whole copy, so that it depends on no other member."""
+        return self.noise in LOCAL
+
+    @property
+    def needed(self) -> float:
+        """Which part of the members must be honest and take part."""
+        return 0.0 if self.is_local else self.gamma
 
 
-@dataclass(frozen=True)
-class Promise:
-    """What a release is, or several are: (eps, delta)-differentially private, and for whom.
+@dataclass(frozen=True, kw_only=True)
+class SumPromise(Promise):
+    """What the release of sums is, or several are.
 
     Attributes
     ----------
-    eps, delta : float
-        Of all counts that are released, together.
-    protects : str
-        ``record``: two sets of records are neighbours if one has one record more; ``party``: if one
-        has no record of a party whose records the other has. Who is a member is known to all.
     eps_of_a_count, delta_of_a_count : float
     sensitivity : int
-        Delta: by how much a neighbour changes a count at most.
+        By how much a neighbour changes a count at most.
     tables, counts : int
-        In how many tables, and how many counts of them, neighbours differ at most.
-    noise : str
+        How many parts the statistics have, and in how many of their values neighbours differ.
     members, present, honest, colluding : int
         Members; those whose counts were summed; how many of them must add noise and keep it secret;
         how many at most work with the aggregator, or the sum over less than all others may be open.
@@ -120,20 +159,14 @@ class Promise:
         Whether the parties themselves see to it that so many take part; else the aggregator, who
         must not call parties gone who are there, is trusted with it.
     copies, sd : float
-        Copies of discrete Laplace noise expected in each released count; its standard deviation.
-    releases : int
-        How often the records that were released most often were.
+        Copies of noise expected in each released count; its standard deviation.
     """
 
-    eps: float
-    delta: float
-    protects: str
     eps_of_a_count: float
     delta_of_a_count: float
     sensitivity: int
     tables: int
     counts: int
-    noise: str
     members: int
     present: int
     honest: int
@@ -141,30 +174,21 @@ class Promise:
     checked: bool
     copies: float
     sd: float
-    releases: int = 1
 
-    def times(self, releases: int) -> Promise:
-        """Return the promise of so many releases of the same records: eps and delta add up."""
-        delta = min(self.delta * releases, 1.0)
-        return replace(self, eps=self.eps * releases, delta=delta, releases=releases)
-
-    @property
-    def sentence(self) -> str:
-        """All of this that matters, in words."""
-        one = {"record": "adding or removing one record", "party": "all records of one party"}
-        often = "" if self.releases == 1 else f" over {self.releases} releases"
+    def worded(self) -> SumPromise:
+        """Return the promise with its words."""
         others = f"with up to {self.colluding} members" if self.colluding else "alone"
         seen = "which the parties check" if self.checked else "which the aggregator is trusted with"
-        return (
-            f"The model is ({self.eps:.4g}, {self.delta:.2g})-differentially private for "
-            f"{one[self.protects]}{often}, against the aggregator {others}, "
-            f"if {self.honest} of all {self.members} are honest and take part, {seen}; each count "
-            f"has {self.copies:.3g} copies of noise, standard deviation {self.sd:.4g}."
+        whom = (
+            f"the aggregator {others}, if {self.honest} of all {self.members} are honest and take "
+            f"part, {seen}"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields and the sentence, of types that JSON has."""
-        return asdict(self) | {"sentence": self.sentence}
+        if self.mechanism in LOCAL:
+            whom = "the aggregator and all other members together"
+        noise = (
+            f"each count has {self.copies:.3g} copies of noise, standard deviation {self.sd:.4g}"
+        )
+        return replace(self, whom=whom, noise=noise)
 
 
 @dataclass(frozen=True)
@@ -175,44 +199,58 @@ class Accounting:
     ----------
     schema : Declared
     privacy : Privacy
-    most_records : int
+    most_records : int, default=1
         L: how many records a party has at most in a release; declared, as the records' own largest
         number would tell of them.
+    changes : tuple of int, default=()
+        By how much a record changes each part, where that is not taken from the schema: for
+        research alone, as changes that are measured on the records void the promise.
 
     Raises
     ------
     ValueError
-        If a feature is a number, or eps so small or large that no such noise is drawn.
+        If a number is not summed about the middle of its bounds, or eps so small or large that no
+        such noise is drawn.
     """
 
     schema: Declared
     privacy: Privacy
-    most_records: int
+    most_records: int = 1
+    changes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in self.schema.numerics:
-            raise ValueError(f"{name} is a number: this noise is for counts")
-        assert self.copy.rate  # an eps that is out of range is refused here
+        for Delta in {part.Delta for part in self.parts}:  # noqa: N806
+            _ = self.copy(Delta).variance  # an eps that is out of range is refused here
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the statistics, of each of which a record changes one value."""
+        schema = self.schema
+        declared = [part for s in schema.statistics for part in parts(s, schema.variables)]
+        if not self.changes:
+            return tuple(declared)
+        pairs = zip(declared, self.changes, strict=True)
+        return tuple(Part(part.cells, change) for part, change in pairs)
 
     @property
     def sensitivity(self) -> int:
-        """Delta: by how much a neighbour changes a count at most."""
+        """By how much a neighbour changes a count at most."""
         return self.most_records if self.privacy.protects == "party" else 1
 
     @property
     def tables(self) -> int:
-        """In how many tables a record is, in one count of each."""
-        return sum(len(s.families) for s in self.schema.statistics if isinstance(s, Counts))
+        """T: how many parts there are."""
+        return len(self.parts)
 
     @property
     def counts(self) -> int:
-        """How many counts neighbours differ in at most."""
-        cells = [
-            math.prod(shape)
-            for statistic in self.schema.statistics
-            for shape in shapes(statistic, self.schema.variables)
-        ]
-        return sum(min(self.sensitivity, count) for count in cells)
+        """How many values neighbours differ in at most."""
+        return sum(min(self.sensitivity, part.cells) for part in self.parts)
+
+    @property
+    def rho(self) -> float:
+        """The rho of a release with Gaussian noise: of all values together."""
+        return rho_of(self.privacy.eps, self.privacy.delta)
 
     @property
     def eps_of_a_count(self) -> float:
@@ -222,16 +260,24 @@ class Accounting:
 
     @property
     def delta_of_a_count(self) -> float:
-        """The delta that the noise of each count has; 0 for Polya shares."""
-        if self.privacy.noise == "polya":
+        """The delta that the noise of each count has; 0 except for diluted noise."""
+        if self.privacy.noise != "diluted":
             return 0.0
         whole = self.privacy.accounting == "whole"
         return self.privacy.delta / self.counts if whole else self.privacy.delta
 
-    @property
-    def copy(self) -> DiscreteLaplace:
-        """One whole copy of the noise of a count: no party adds more."""
-        return DiscreteLaplace(eps=self.eps_of_a_count, Delta=self.sensitivity)
+    def copy(self, change: int = 1) -> AnyNoise:
+        """Return one whole copy of the noise of a value: no party adds more.
+
+        Parameters
+        ----------
+        change : int, default=1
+            By how much a record changes the value: 1 for a count.
+        """
+        Delta = self.sensitivity * change  # noqa: N806
+        if self.privacy.noise == "gaussian":
+            return DiscreteGaussian(rho=self.rho / self.tables, Delta=Delta)
+        return DiscreteLaplace(eps=self.eps_of_a_count, Delta=Delta)
 
     def honest(self, members: int) -> int:
         """Return how many of the members must be honest and take part.
@@ -241,6 +287,8 @@ class Accounting:
         ValueError
             If that is less than one.
         """
+        if self.privacy.is_local:
+            return 1
         needed = share_of(self.privacy.gamma, members)
         if needed * (1 + ROUNDED) < 1:
             raise ValueError(
@@ -248,7 +296,7 @@ class Accounting:
             )
         return math.ceil(needed)
 
-    def noise(self, estimate: int, randomness: Randomness) -> IntegerNoise:
+    def noise(self, estimate: int, randomness: Randomness, change: int = 1) -> AnyNoise:
         """Return the noise of a party that believes there are so many members, or more.
 
         Parameters
@@ -256,8 +304,14 @@ class Accounting:
         estimate : int
             u_k, not above the number of members.
         randomness : Randomness
+            Where the coins of shares and of diluted copies come from.
+        change : int, default=1
+            By how much a record changes the value.
         """
-        gamma, eps, Delta = self.privacy.gamma, self.eps_of_a_count, self.sensitivity  # noqa: N806
+        if self.privacy.is_local:
+            return self.copy(change)
+        gamma, eps = self.privacy.gamma, self.eps_of_a_count
+        Delta = self.sensitivity * change  # noqa: N806
         # There are 1 / gamma members at least, whatever a party believes: see `honest`.
         n = max(estimate, math.ceil((1 - ROUNDED) / share_of(gamma, 1)))
         if self.privacy.noise == "polya":
@@ -268,14 +322,33 @@ class Accounting:
             eps=eps, Delta=Delta, delta=delta, gamma=gamma, n=n, randomness=randomness
         )
 
-    def noises(self, estimates: Sequence[int]) -> list[IntegerNoise]:
-        """Return the noise of parties with these estimates of the number of members."""
+    def noise_of_all(self, estimate: int, randomness: Randomness) -> Noise:
+        """Return the noise of a party for all values of a release; as `noise`.
+
+        Raises
+        ------
+        ImportError
+            If copies of noise are drawn and OpenDP is not installed.
+        """
+        changes = np.repeat([p.Delta for p in self.parts], [p.cells for p in self.parts])
+
+        def draw(count: int, /) -> NDArray[np.int64]:
+            values = np.zeros(count, np.int64)
+            for change in np.unique(changes).tolist():
+                places = np.flatnonzero(changes == change)
+                values[places] = self.noise(estimate, randomness, change)(len(places))
+            return values
+
+        return draw
+
+    def noises(self, estimates: Sequence[int]) -> list[AnyNoise]:
+        """Return the noise of a count, of parties with these estimates of the number of members."""
         source = SystemRandomness()
         return [self.noise(estimate, source) for estimate in estimates]
 
     @property
     def eps(self) -> float:
-        """The eps of a release: of all counts together."""
+        """The eps of a release: of all values together."""
         return self.tables * self.eps_of_a_count
 
     @property
@@ -284,52 +357,63 @@ class Accounting:
         return 1 + math.exp(min(self.eps, 600.0))
 
     def delta(self, members: int) -> float:
-        """Return the delta of a release over so many members: of all counts together."""
-        polya = self.privacy.noise == "polya"
-        beyond = TAIL + polya * members * self._both_ways * SAMPLER
-        return min(self.counts * self.delta_of_a_count + beyond, 1.0)
+        """Return the delta of a release over so many members: of all values together."""
+        return self.cost(members).delta
+
+    def cost(self, members: int) -> Cost:
+        """Return what a release over so many members costs a member's budget."""
+        polya, gaussian = (self.privacy.noise == noise for noise in ("polya", "gaussian"))
+        slack = TAIL + polya * members * self._both_ways * SAMPLER
+        slack = min(self.counts * self.delta_of_a_count + slack, 1.0)
+        if not gaussian:
+            return Cost.of(self.eps, slack)
+        return Cost(self.eps, self.privacy.delta + slack, self.rho, slack)
 
     def reach(self, parties: int, counts: int) -> int:
-        """Return what the noise of each party stays within, for all counts of a release.
+        """Return what the noise of each party stays within, for all values of a release.
 
         It exceeds this with a chance of 2^-64 / (1 + e^eps).
         """
-        return self.copy.bound(1, TAIL / self._both_ways / (parties * counts))
+        largest = max(part.Delta for part in self.parts)
+        return self.copy(largest).bound(1, TAIL / self._both_ways / (parties * counts))
 
     def promise(
         self,
-        noises: Sequence[IntegerNoise],
+        noises: Sequence[AnyNoise],
         members: int,
         colluding: int = 0,
         *,
         checked: bool = True,
-    ) -> Promise:
+    ) -> SumPromise:
         """Return what a release promises.
 
         Parameters
         ----------
-        noises : sequence of IntegerNoise
-            Of those who take part.
+        noises : sequence of noise
+            Of a count, of those who take part.
         members : int
         colluding : int, default=0
         checked : bool, default=True
-            See `Promise`.
+            See `SumPromise`.
         """
-        return Promise(
+        cost = self.cost(members)
+        return SumPromise(
             eps=self.eps,
-            delta=self.delta(members),
+            delta=cost.delta,
             protects=self.privacy.protects,
+            mechanism=self.privacy.noise,
+            cost=cost,
+            composition="zCDP" if self.privacy.noise == "gaussian" else "basic",
             eps_of_a_count=self.eps_of_a_count,
             delta_of_a_count=self.delta_of_a_count,
             sensitivity=self.sensitivity,
             tables=self.tables,
             counts=self.counts,
-            noise=self.privacy.noise,
             members=members,
             present=len(noises),
             honest=self.honest(members),
             colluding=colluding,
-            checked=checked,
+            checked=checked or self.privacy.is_local,
             copies=math.fsum(noise.copies for noise in noises),
             sd=math.sqrt(math.fsum(noise.variance for noise in noises)),
-        )
+        ).worded()

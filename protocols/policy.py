@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from protocols.budget import ROUNDING, Cost
 from protocols.errors import QueryRefusedError
 from protocols.variables import Rows
 
 GIBIBYTE = 1 << 30
-ROUNDING = 1e-9  # relative rounding error of the spent budget
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Policy:
         Whether the party takes part in sums without noise over sites that hold other records. Two
         such sums that differ in one member reveal the counts of this member to the analyst.
     most_epsilon, most_delta : float, default=1.0 and 1e-5
-        The privacy budget of the party's records: the largest sum of eps, and of delta, over all
-        sums and tables with noise in all sessions.
+        The privacy budget of the party's records: the largest eps and delta of all releases with
+        noise together, in all sessions (`protocols.budget`).
     most_scores : int, default=0
         The largest number of records whose scores the analyst learns, in all sessions together.
     dishonest : float, default=0.0
@@ -122,26 +123,30 @@ class Policy:
             reason = "sums without noise are not allowed: its policy does not set exact_sums"
             raise QueryRefusedError(site, reason)
 
-    def check_budget(
-        self, site: str, spent: tuple[float, float], cost: tuple[float, float]
-    ) -> None:
+    def check_budget(self, site: str, spent: Cost, cost: Cost) -> None:
         """Refuse a release that would overspend the budget, and say how much is left.
+
+        The release is permitted if either bound of `protocols.budget` stays within the budget.
 
         Parameters
         ----------
         site : str
             The party that refuses.
-        spent, cost : (float, float)
-            The eps and delta of all releases so far, and of this release.
+        spent, cost : Cost
+            The cost of all releases so far, and of this release.
         """
-        names, limits = ("epsilon", "delta"), (self.most_epsilon, self.most_delta)
-        for name, limit, before, more in zip(names, limits, spent, cost, strict=True):
-            if not before + more <= limit * (1 + ROUNDING):  # also where one is not a number
-                reason = (
-                    f"the release costs {name} {more:.4g}: {max(limit - before, 0.0):.4g} is left "
-                    f"of most_{name} = {limit:g}"
-                )
-                raise QueryRefusedError(site, reason)
+        limit, most = self.most_epsilon, self.most_delta
+        together = spent.plus(cost)
+        eps = together.eps_at(most)  # infinite beyond most_delta
+        if eps < math.inf and eps <= limit * (1 + ROUNDING):
+            return
+        if together.eps <= limit:  # then delta is what does not suffice
+            name, price, left = "delta", cost.delta, max(most - spent.delta, 0.0)
+        else:
+            name, price, left = "epsilon", cost.eps, spent.left(limit, most)
+        budget = f"most_{name} = {limit if name == 'epsilon' else most:g}"
+        reason = f"the release costs {name} {price:.4g}: {left:.4g} is left of {budget}"
+        raise QueryRefusedError(site, reason)
 
     def check_dishonest(self, site: str, dishonest: float) -> None:
         """Refuse terms under which too few members may work with the analyst."""

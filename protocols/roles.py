@@ -192,6 +192,14 @@ class SiteRole:
         """Its signing key, which follows from its private key."""
         return SigningKey.of(self.keys)
 
+    def note_budget(self) -> None:
+        """Note in the ledger what all releases with noise cost together: after each of them."""
+        spent = self.memory.spent
+        if spent.eps:
+            eps = spent.eps_at(max(self.policy.most_delta, spent.delta))
+            what = f"all releases with noise so far cost epsilon {eps:.4g} and delta"
+            self.ledger.note(f"{what} {spent.delta:.2g}", f"the records of {self.party}", ())
+
     def leave(self) -> None:
         """Let go of the study that it has joined, and of whom it has met: a session is over."""
         self.leave_study()

@@ -1,6 +1,7 @@
-"""Noise for counts that are published: discrete Laplace, diluted geometric, and Polya shares.
+"""Noise for counts that are published: discrete Laplace and Gauss, diluted geometric, Polya shares.
 
     DiscreteLaplace    one party adds    X,                Pr[X = k] = (a-1)/(a+1) a^-|k|
+    DiscreteGaussian   one party adds    Z,                Pr[Z = k] ~ exp(-k^2 / (2 scale^2))
     DilutedGeometric   each of n adds    X with probability beta, else 0
     PolyaShare         each of n adds    G - G',           G, G' ~ NB(1/n, 1/a);  the sum is one X
 
@@ -8,7 +9,8 @@ with a = alpha = exp(eps / Delta), beta = min(ln(1/delta) / (gamma n), 1). A pro
 a callable from a number of counts to as many integers: `Noise`; for exact counts, `no_noise`.
 
 Security: DiscreteLaplace is (eps, 0)-differentially private for a count that one neighbour changes
-by at most Delta. DilutedGeometric is (eps, delta) against an adversary who knows the noise of all
+by at most Delta. DiscreteGaussian is rho-zCDP for such a count, with scale^2 = Delta^2 / (2 rho).
+DilutedGeometric is (eps, delta) against an adversary who knows the noise of all
 except gamma n of the parties: with probability 1 - delta one of these adds a whole copy. The
 adversary may even know which parties added one. PolyaShare is (eps, 0) while the n parties add
 their shares and keep them secret; if one share is missing, there is no guarantee. Against a party
@@ -29,18 +31,20 @@ References
 .. [2] E. Shi, T.-H. H. Chan, E. Rieffel, R. Chow, D. Song (2011). Privacy-Preserving Aggregation of
    Time-Series Data. NDSS. Theorem 3.
 .. [3] C. Canonne, G. Kamath, T. Steinke (2020). The Discrete Gaussian for Differential Privacy.
-   Algorithm 1.
+   Algorithm 1, Theorem 4.
 .. [4] G. Acs, C. Castelluccia (2011). I Have a DREAM! Differentially Private Smart Metering.
    Information Hiding: noise that is infinitely divisible.
 .. [5] I. Mironov (2012). On Significance of the Least Significant Bits for Differential Privacy.
 """
 
+from mpc.noise.gaussian import DiscreteGaussian
 from mpc.noise.geometric import DilutedGeometric, DiscreteLaplace
 from mpc.noise.integer_noise import IntegerNoise, Noise, no_noise
 from mpc.noise.polya import PolyaShare
 
 __all__ = [
     "DilutedGeometric",
+    "DiscreteGaussian",
     "DiscreteLaplace",
     "IntegerNoise",
     "Noise",

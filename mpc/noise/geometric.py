@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.extras import load
 from mpc.noise.integer_noise import (
     IntegerNoise,
     check_integer,
@@ -19,9 +16,9 @@ from mpc.noise.integer_noise import (
     checked_count,
     log_moment_of_a_copy,
 )
+from mpc.noise.opendp import measurement
 from mpc.randomness import Randomness, SystemRandomness
 
-FEATURE = "contrib"
 SLACK = 1 + 2.0**-50  # more than the rounding of beta's logarithm and quotient
 
 
@@ -50,7 +47,7 @@ class DiscreteLaplace(IntegerNoise):
         count = checked_count(count)
         if not count:
             return np.zeros(0, np.int64)
-        return np.array(_measurement(_scale(self.rate))([0] * count), np.int64)
+        return np.array(measurement("laplace", _scale(self.rate))([0] * count), np.int64)
 
     def log_moment(self, t: float) -> float:
         """Return ln E exp(t X), for 0 < t < `rate`."""
@@ -139,22 +136,3 @@ def _scale(rate: Fraction) -> float:
     """Return the smallest float that is not below 1 / rate: at least the promised noise."""
     scale = float(1 / rate)
     return scale if Fraction(scale) * rate >= 1 else math.nextafter(scale, math.inf)
-
-
-@cache
-def _measurement(scale: float) -> Any:
-    """Build OpenDP's sampler for vectors of integers.
-
-    The import takes a tenth of a second, and happens at the first draw. OpenDP requires a global
-    consent, which is withdrawn afterwards unless the program had given it before.
-    """
-    measurements, mod = load("opendp.measurements", "noise"), load("opendp.mod", "noise")
-    domains, metrics = load("opendp.domains", "noise"), load("opendp.metrics", "noise")
-    consented = FEATURE in mod.GLOBAL_FEATURES
-    mod.enable_features(FEATURE)
-    try:
-        vectors = domains.vector_domain(domains.atom_domain(T="i64"))
-        return measurements.make_laplace(vectors, metrics.l1_distance(T="i64"), scale=scale)
-    finally:
-        if not consented:
-            mod.disable_features(FEATURE)

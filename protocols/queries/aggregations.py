@@ -28,7 +28,7 @@ from mpc.membership import Aggregator, Member, answer_roll, call_roll
 from mpc.membership.groups import LEAST
 from mpc.randomness import StreamKey
 from mpc.rounds import Party, Program
-from protocols.accounting import Promise
+from protocols.accounting import SumPromise
 from protocols.queries.terms import Terms, Values
 
 Blocks: TypeAlias = Sequence[Sequence[Party]]
@@ -49,7 +49,7 @@ class Summation(NamedTuple):
     number: int
     blocks: Blocks
     members: tuple[Party, ...]
-    promise: Promise | None = None
+    promise: SumPromise | None = None
 
     @property
     def most_absent(self) -> int:

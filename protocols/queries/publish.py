@@ -18,10 +18,11 @@ section 5.4.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,10 @@ from numpy.typing import NDArray
 from mpc.errors import MalformedMessageError
 from mpc.noise import DiscreteLaplace, Noise, no_noise
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
+from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.ledger import Ledger, RevealedTable
+from protocols.promise import Promise
 from protocols.queries.scoring import Split, Table, check_features
 from protocols.roles import AnalystRole, SiteRole
 from protocols.schema import Schema
@@ -76,23 +79,20 @@ class RecordNoise:
         parts = len(schema.features) if self.accounting == "whole" else 1
         return DiscreteLaplace(eps=self.eps / parts)
 
-    def promise(self, schema: Schema) -> dict[str, Any]:
-        """Return what is promised, as JSON data."""
-        each = self.of_a_table(schema).eps
-        return {
-            "protects": "the attributes of one training record; not its class, nor the counts of "
-            "classes, which are public",
-            "neighbours": "data sets that differ in whether one record's attributes are known; "
-            "two different values of an attribute are twice as far apart",
-            "accounting": self.accounting,
-            "eps_of_a_count": each,
-            "eps_of_a_record": each * len(schema.features),
-            "delta": 0.0,
-            "noise": "discrete Laplace of sensitivity 1, a whole copy by each site alone",
-            "sentence": f"The model is ({each * len(schema.features):.4g}, 0)-differentially "
-            "private for the attributes of one training record, known or not (twice that for "
-            "other values of them); classes are public.",
-        }
+    def promise(self, schema: Schema) -> Promise:
+        """Return what is promised for the training records, at all sites together."""
+        each = self.of_a_table(schema)
+        eps = each.eps * len(schema.features)
+        return Promise(
+            eps=eps,
+            delta=0.0,
+            protects="attributes",
+            mechanism="laplace",
+            cost=Cost.of(eps),
+            noise=f"each count has one copy of noise of its site alone, standard deviation "
+            f"{math.sqrt(each.variance):.4g}",
+            uncovered=("the class of each record, which all sites know",),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,14 +311,15 @@ def _consider(site: SiteRole, query: Publish) -> None:
         raise QueryRefusedError(site.party, str(error)) from None
     if find_spec("opendp") is None:
         raise QueryRefusedError(site.party, "the noise needs OpenDP, which is not installed")
-    cost = noise.eps * len(split.holders[site.party]), 0.0
+    cost = Cost.of(noise.eps * len(split.holders[site.party]))
     site.policy.check_budget(site.party, site.memory.spent, cost)
 
 
 def _site(site: SiteRole, query: Publish) -> Program[None]:
     split, noise = query.split(), query.noise()
-    site.memory.publish(noise.eps * len(split.holders[site.party]))
+    site.memory.charge(Cost.of(noise.eps * len(split.holders[site.party])))
     _note(site.ledger, query, split, site.party, site.analyst)
+    site.note_budget()
     tables = count_tables(split, site.party, records_of(site), noise)
     flat = np.concatenate([tables[name].reshape(-1) for name in split.holders[site.party]])
     yield from send({site.analyst: PublishedTables(flat)})

@@ -18,14 +18,14 @@ from mpc.aggregation import MOST_TIME
 from mpc.randomness import label
 from mpc.rounds import Expect, Party
 from protocols import wire
-from protocols.accounting import Privacy, Promise
+from protocols.accounting import Privacy, SumPromise
 from protocols.queries.aggregations import WAYS, Summation, least_block, neighbourhood_of
 from protocols.queries.members import Members
 from protocols.queries.terms import Terms, Values
 from protocols.roles import AnalystRole
 from protocols.schema import Declaration, Declared
 from protocols.session import QUERY_CELLS, Query
-from protocols.site.statistics import Counts, Moments, Numeric, Statistic
+from protocols.site.statistics import CentredMoments, Counts, Moments, Numeric, Statistic
 from protocols.variables import Family, Variable
 
 
@@ -38,13 +38,13 @@ class Released(NamedTuple):
         As they were decrypted, not clamped.
     parties : tuple of Party
         Whose counts are in them.
-    promise : Promise or None
+    promise : SumPromise or None
         Of the noise; None for exact sums.
     """
 
     sums: Values
     parties: tuple[Party, ...]
-    promise: Promise | None
+    promise: SumPromise | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class Sums(Query[Released]):
     families : tuple of tuple of str
         Child and parents of each table.
     moments : tuple
-        For each statistic of numbers, the columns and the variable that groups them.
+        For each statistic of numbers, the columns, the variable that groups them and whether the
+        numbers are summed about the middle of their bounds.
     via : {"additive", "masked"}
     most_parties, most_records : int
         As of `Terms`.
@@ -86,7 +87,7 @@ class Sums(Query[Released]):
     numerics: tuple[str, ...]
     bounds: NDArray[np.float64]
     families: tuple[tuple[str, ...], ...]
-    moments: tuple[tuple[tuple[str, ...], str], ...]
+    moments: tuple[tuple[tuple[str, ...], str, bool], ...]
     via: str
     most_parties: int
     most_records: int
@@ -126,7 +127,11 @@ class Sums(Query[Released]):
             numerics=tuple(numerics),
             bounds=np.array([(n.low, n.high) for n in numerics.values()], float).reshape(-1, 2),
             families=tuple(f.members for s in counts for f in s.families),
-            moments=tuple((s.columns, s.by) for s in statistics if isinstance(s, Moments)),
+            moments=tuple(
+                (s.columns, s.by, isinstance(s, CentredMoments))
+                for s in statistics
+                if not isinstance(s, Counts)
+            ),
             via=members.via,
             most_parties=terms.most_parties,
             most_records=terms.most_records,
@@ -146,13 +151,13 @@ class Sums(Query[Released]):
         numerics = {name: Numeric(name, *bounds) for name, bounds in pairs}
         counts = Counts(tuple(Family(child, tuple(parents)) for child, *parents in self.families))
         statistics: list[Statistic] = [counts] if self.families else []
-        statistics += [Moments(columns, by) for columns, by in self.moments]
+        statistics += [(CentredMoments if c else Moments)(on, by) for on, by, c in self.moments]
         names = [*variables, *numerics]
         if len(set(names)) != len(self.variables) + len(self.numerics):
             raise ValueError("a variable is declared twice")
         if any(len(set(f)) < len(f) for f in self.families):
             raise ValueError("a table has a variable twice")
-        if unknown := {name for columns, _ in self.moments for name in columns} - set(numerics):
+        if unknown := {name for columns, *_ in self.moments for name in columns} - set(numerics):
             raise ValueError(f"{min(unknown)!r} is not a declared column of numbers")
         return Declaration(variables, numerics, tuple(statistics))
 
@@ -239,7 +244,7 @@ def _summation(encoded: bytes) -> Summation:
     return sum_._replace(promise=_promise(query, sum_))
 
 
-def _promise(query: Sums, sum_: Summation) -> Promise | None:
+def _promise(query: Sums, sum_: Summation) -> SumPromise | None:
     """Return what the noise promises if all who were asked take part."""
     accounting, n = sum_.terms.accounting, len(sum_.members)
     if accounting is None:

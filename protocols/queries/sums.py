@@ -34,9 +34,11 @@ from mpc.errors import PartyGoneError
 from mpc.masked_sum import Member, collect, contribute
 from mpc.noise import no_noise
 from mpc.rounds import Party, Program
-from protocols.accounting import Promise
+from protocols.accounting import OPENDP
+from protocols.budget import Cost
 from protocols.errors import DataError, QueryRefusedError
 from protocols.ledger import Ledger, RevealedTable
+from protocols.promise import Promise
 from protocols.queries.aggregations import Summation, contribute_additive, open_additive, plan_of
 from protocols.queries.sum_query import Released, Sums
 from protocols.queries.terms import Terms, check_records, count_query, data_pert
@@ -114,16 +116,19 @@ def _check_policy(site: SiteRole, query: Sums, sum_: Summation) -> None:
         policy.check_exact(site.party)
         return
     policy.check_budget(site.party, site.memory.spent, _cost(sum_))
-    if privacy.noise == "diluted" and find_spec("opendp") is None:
-        raise QueryRefusedError(site.party, "diluted noise needs OpenDP, which is not installed")
+    check_opendp(site.party, privacy.noise)
 
 
-def _cost(sum_: Summation) -> tuple[float, float]:
-    """Return the eps and delta of a release; nothing is counted for exact sums."""
+def check_opendp(site: Party, noise: str) -> None:
+    """Refuse noise that OpenDP draws where it is not installed."""
+    if noise in OPENDP and find_spec("opendp") is None:
+        raise QueryRefusedError(site, f"{noise} noise needs OpenDP, which is not installed")
+
+
+def _cost(sum_: Summation) -> Cost:
+    """Return the cost of a release; nothing is charged for exact sums."""
     accounting = sum_.terms.accounting
-    if accounting is None:
-        return 0.0, 0.0
-    return accounting.eps, accounting.delta(len(sum_.members))
+    return Cost() if accounting is None else accounting.cost(len(sum_.members))
 
 
 def site_records(site: SiteRole, terms: Terms) -> list[LocalData]:
@@ -159,9 +164,10 @@ def _site(site: SiteRole, query: Sums) -> Program[None]:
     counts = count_query("its data", terms, site_records(site, terms))
     noise = no_noise
     if accounting is not None:
-        noise = accounting.noise(query.estimate(site.party), site.randomness)
-    site.memory.sum(query.number, *_cost(sum_))
+        noise = accounting.noise_of_all(query.estimate(site.party), site.randomness)
+    site.memory.sum(query.number, _cost(sum_))
     _note(site.ledger, query, sum_, sum_.promise, site.analyst)
+    site.note_budget()
     values = data_pert(counts, noise)
     if query.via == "masked":
         keys = {**site.signing_keys, site.party: site.signing.public}
@@ -181,7 +187,7 @@ def _neighbours(sum_: Summation, party: Party) -> set[Party]:
 def _note(
     ledger: Ledger, query: Sums, sum_: Summation, promise: Promise | None, analyst: Party
 ) -> None:
-    numbers = ", ".join(name for columns, _ in query.moments for name in columns)
+    numbers = ", ".join(name for columns, *_ in query.moments for name in columns)
     kind = f"counts and moments of {numbers}" if numbers else "counts"
     members = f"{len(sum_.members) - len(query.absent)} of {len(sum_.members)} parties"
     noise = "without noise" if promise is None else promise.sentence

@@ -27,7 +27,15 @@ from mpc.rounds import Party
 from protocols.accounting import Accounting, Privacy, share_of
 from protocols.errors import DataError
 from protocols.schema import Declared
-from protocols.site.statistics import GRID_BITS, LocalData, length, measure
+from protocols.site.statistics import (
+    GRID_BITS,
+    HALF_BITS,
+    CentredMoments,
+    LocalData,
+    Moments,
+    length,
+    measure,
+)
 
 Values: TypeAlias = NDArray[np.int64]
 
@@ -55,8 +63,9 @@ class Terms:
     Raises
     ------
     ValueError
-        If a parameter is out of its range, the shares leave no `gamma`, a column of numbers would
-        need noise, or the noise is so large that a slot could overflow.
+        If a parameter is out of its range, the shares leave no `gamma`, noise is asked for numbers
+        that are not summed about the middle of their bounds, or the noise is so large that a slot
+        could overflow.
     """
 
     schema: Declared
@@ -72,7 +81,7 @@ class Terms:
             raise ValueError(
                 f"most_parties must be at least 2, most_records at least 1, got {given}"
             )
-        gamma = self.privacy.gamma if self.privacy else 0.0
+        gamma = self.privacy.needed if self.privacy else 0.0
         shares = [share_of(s, 1) for s in (gamma, self.dishonest, self.dropouts)]
         if min(shares) < 0 or sum(shares) > 1 or sum(shares[1:]) >= 1:
             raise ValueError(
@@ -110,13 +119,17 @@ class Terms:
     @property
     def lowest(self) -> int:
         """The lowest value that a party sends, its noise included."""
-        return -self._reach
+        least = 1 << HALF_BITS if self._has(CentredMoments) else 0
+        return -self.most_records * least - self._reach
 
     @property
     def highest(self) -> int:
         """The highest value that a party sends: all its records in one count, and noise."""
-        largest = 1 << 2 * GRID_BITS if self.schema.numerics else 1  # the square of a place
-        return self.most_records * largest + self._reach
+        bits = max(GRID_BITS * self._has(Moments), HALF_BITS * self._has(CentredMoments))
+        return self.most_records * (1 << 2 * bits) + self._reach  # squares are the largest
+
+    def _has(self, kind: type[Moments | CentredMoments]) -> bool:
+        return any(isinstance(statistic, kind) for statistic in self.schema.statistics)
 
     def absent(self, members: int) -> int:
         """Return how many members may be missing in a release."""

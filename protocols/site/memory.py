@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from mpc.rounds import Party
+from protocols.budget import Cost
 from protocols.errors import DataError
 from protocols.site.data import SiteData
 from protocols.site.whole_file import WholeFile
@@ -62,7 +63,7 @@ class SiteMemory:
         self._failed: dict[str, int] = {}  # site -> comparisons that did not find equal lists
         self.last_sum = -1  # the number of the last sum that it took part in
         self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
-        self.spent = 0.0, 0.0  # eps and delta of all sums so far
+        self.spent = Cost()  # of all releases with noise so far
         self.scored = 0  # records whose scores were sent
         self._sets: list[str] = []  # digests of the answered record sets
         self._records: Digests = np.zeros(0, np.uint32)  # all records in these sets, ascending
@@ -145,14 +146,14 @@ class SiteMemory:
 
     # ---- sums and scores ---------------------------------------------------------------------
 
-    def sum(self, number: int, eps: float, delta: float) -> None:
+    def sum(self, number: int, cost: Cost) -> None:
         """Remember a sum and its cost before the first byte is sent.
 
         Parameters
         ----------
         number : int
             The number of the sum.
-        eps, delta : float
+        cost : Cost
             The cost of the sum.
 
         Raises
@@ -163,12 +164,11 @@ class SiteMemory:
         if number <= self.last_sum:
             raise ValueError(f"the number of a sum must be above {self.last_sum}, got {number}")
         self.last_sum = number
-        self.spent = self.spent[0] + eps, self.spent[1] + delta
-        self._keep(True)
+        self.charge(cost)
 
-    def publish(self, eps: float) -> None:
-        """Remember the cost of published tables before they are sent."""
-        self.spent = self.spent[0] + eps, self.spent[1]
+    def charge(self, cost: Cost) -> None:
+        """Remember the cost of a release with noise before the first byte is sent."""
+        self.spent = self.spent.plus(cost)
         self._keep(True)
 
     def score(self, records: int) -> None:
@@ -270,7 +270,8 @@ class SiteMemory:
             "frame": self._frame,
             "sets": self._sets,
             "failed": self._failed,
-            "sums": [self.last_sum, *self.spent, self.scored],
+            "sums": [self.last_sum, self.spent.eps, self.spent.delta, self.scored],
+            "zcdp": [self.spent.rho, self.spent.slack],
         }
         buffer = io.BytesIO()
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
@@ -288,7 +289,9 @@ class SiteMemory:
         self._sets = list(map(str, notes["sets"]))
         last, eps, delta, scored = notes.get("sums", [-1, 0.0, 0.0, 0])
         self.last_sum, self.scored = int(last), int(scored)
-        self.spent = float(eps), float(delta)
+        # An older memory has no rho: that of all releases as one is an upper bound.
+        rho, slack = notes.get("zcdp", Cost.of(eps, delta)[2:])
+        self.spent = Cost(float(eps), float(delta), float(rho), float(slack))
         arrays = self._records, self._atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
             raise ValueError("its key or an array has a wrong size")

@@ -76,14 +76,14 @@ def fixed_noise(monkeypatch, values):
     """OpenDP's draws, replaced."""
     drawn = []
 
-    def draw(rate):
+    def draw(kind, rate):
         def sample(zeros):
             drawn.append((rate, len(zeros)))
             return np.resize(np.array(values), len(zeros)).tolist()
 
         return sample
 
-    monkeypatch.setattr(geometric, "_measurement", draw)
+    monkeypatch.setattr(geometric, "measurement", draw)
     return drawn
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from mpc.noise import DilutedGeometric, DiscreteLaplace, PolyaShare, no_noise
 from mpc.noise.exact import bernoulli, bernoulli_exp, logarithmic, poisson
-from mpc.noise.geometric import _measurement, _scale
+from mpc.noise.geometric import _scale
+from mpc.noise.opendp import measurement
 from mpc.randomness import SystemRandomness
 from tests.noise_law import (
     add_copy,
@@ -188,18 +189,18 @@ def test_opendps_scale_is_never_below_the_one_promised(eps, Delta):
 
 def test_opendps_own_account_of_eps():
     for eps, Delta in ((0.1, 1), (0.5, 3), (1.0, 7)):
-        loss = _measurement(_scale(Fraction(eps) / Delta)).map(Delta)
+        loss = measurement("laplace", _scale(Fraction(eps) / Delta)).map(Delta)
         assert eps * (1 - 1e-12) < loss <= eps * (1 + 1e-12)
 
 
 def test_the_consent_that_opendp_asks_for_is_given_back():
     mod = import_module("opendp.mod")
     mod.disable_features("contrib")
-    _measurement.cache_clear()
+    measurement.cache_clear()
     DiscreteLaplace(eps=0.7)(1)
     assert "contrib" not in mod.GLOBAL_FEATURES
     mod.enable_features("contrib")
-    _measurement.cache_clear()
+    measurement.cache_clear()
     DiscreteLaplace(eps=0.7)(1)
     assert "contrib" in mod.GLOBAL_FEATURES
     mod.disable_features("contrib")

@@ -176,17 +176,17 @@ def test_no_nan_and_no_negative_probability_under_large_noise(via, noise):
 
 
 def test_without_opendp_the_extra_is_named(monkeypatch):
-    import mpc.noise.geometric as geometric
+    from mpc.noise.opendp import measurement
 
     for name in ("opendp", "opendp.measurements", "opendp.mod"):
         monkeypatch.setitem(sys.modules, name, None)
-    geometric._measurement.cache_clear()
+    measurement.cache_clear()
     world = study(parties(3), "masked", Privacy(eps=1.0, noise="diluted"))
     monkeypatch.setattr("protocols.queries.sums.find_spec", lambda name: None)
     with pytest.raises(QueryRefusedError, match="diluted noise needs OpenDP, which is not inst"):
         world.round()
     assert world.spent is None, "and nothing was sent"
-    geometric._measurement.cache_clear()
+    measurement.cache_clear()
     assert isinstance(study(parties(3), "masked", Privacy(eps=90.0)).round(), NaiveBayes)
 
 

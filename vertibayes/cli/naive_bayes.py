@@ -176,7 +176,7 @@ def _summary(request: Request, learned: Learned, tested: LocalData | None) -> di
         "sites": {site: list(names) for site, names in learned.sites.items()},
         "variables": described(learned.model.schema.variables),
         "options": {n: str(v) if isinstance(v, Path) else v for n, v in asdict(request).items()},
-        "promise": learned.promise,
+        "promise": None if learned.promise is None else learned.promise.to_json(),
         "seconds": {"test": round(learned.test_seconds, 4), "total": round(learned.seconds, 4)},
         "rounds": learned.rounds,
         "bytes": {"total": sum(learned.bytes.values()), "sent_by": dict(learned.bytes)},

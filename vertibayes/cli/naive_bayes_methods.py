@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from protocols.federation import ANALYST, federate
 from protocols.ledger import Ledger
+from protocols.promise import Promise
 from protocols.queries.publish import Publish, RecordNoise
 from protocols.queries.scores import WAYS
 from protocols.queries.scoring import Floats, Split, check_products
@@ -56,7 +57,7 @@ class Learned:
     Attributes
     ----------
     model : NaiveBayes
-    promise : mapping or None
+    promise : Promise or None
         Of the noise; None without.
     ledger : Ledger
     sites : mapping of str to sequence of str
@@ -81,7 +82,7 @@ class Learned:
     """
 
     model: NaiveBayes
-    promise: Mapping[str, Any] | None
+    promise: Promise | None
     ledger: Ledger
     sites: Mapping[str, Sequence[str]] = field(default_factory=dict)
     holders: Mapping[str, str] | None = None
@@ -244,7 +245,9 @@ def learn_horizontal(
             "records"
         )
         raise SpentError(reason, ledger) from None
-    promise = study.promise_.to_json() if study.promise_ is not None else None
+    promise = study.promise_
+    if promise is not None:
+        promise = promise.beside("the number of records", "the size of the largest party")
     learned = Learned(study.model_, promise, ledger)
     learned.add(study.federation.traffic)
     if promise is None:

@@ -46,8 +46,8 @@ from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
 
 FOUND_STATES = (
-    "the states of the variables are those that the sites described, with their numbers of "
-    "records: epsilon does not cover these; declare [states] in the study to describe nothing"
+    "the states of the variables and the sites' numbers of records, as the sites described them "
+    "(declare [states] in the study to describe nothing)"
 )
 
 
@@ -165,12 +165,13 @@ def _sums(study: _Study) -> Learned:
         terms = Terms(schema, *sizes, request.privacy(), *shares)
         members = Members(terms, file.sites, request.via)
         release = learn_sums(session, terms, members, absent, alpha=request.alpha)
-    promise = None if release.promise is None else release.promise.to_json()
+    promise = release.promise
+    if promise is not None and not file.states:
+        promise = promise.beside(FOUND_STATES)
     learned = Learned(release.model, promise, session.role.ledger)
     learned.add(session.transport.traffic)
     gone = sorted(set(file.sites) - set(release.parties))
     learned.warnings += [f"not in the sums: {', '.join(gone)}"] if gone else []
-    learned.warnings += [] if file.states or promise is None else [FOUND_STATES]
     return learned
 
 

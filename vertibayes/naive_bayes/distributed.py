@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.accounting import Promise
+from protocols.accounting import SumPromise
 from protocols.errors import QueryRefusedError
 from protocols.federation import RecordFederation
 from protocols.policy import Policy
@@ -46,14 +46,14 @@ class Release(NamedTuple):
         Of this release, as they were decrypted: not clamped.
     parties : tuple of str
         Whose counts are in them.
-    promise : Promise or None
+    promise : SumPromise or None
         Of the noise; None without.
     """
 
     model: NaiveBayes
     sums: Values
     parties: tuple[str, ...]
-    promise: Promise | None
+    promise: SumPromise | None
 
 
 def learn_sums(
@@ -146,7 +146,7 @@ class HDPNB:
         Of the last release; scikit-learn's attributes.
     release_ : Release
         The last one: its sums and whose they are.
-    promise_ : Promise or None
+    promise_ : SumPromise or None
         Of the last release by itself; `spent` is of all.
 
     Raises
@@ -171,7 +171,7 @@ class HDPNB:
         federation: RecordFederation | None = None,
     ) -> None:
         self.terms, self.alpha = terms, alpha
-        self.promise_: Promise | None = None
+        self.promise_: SumPromise | None = None
         self._all_checked = True
         for party, data in parties.items():
             check_records(party, terms, [data])
@@ -288,7 +288,7 @@ class HDPNB:
         return self._learned(self._release(chosen, absent, before), chosen)
 
     @property
-    def spent(self) -> Promise | None:
+    def spent(self) -> SumPromise | None:
         """What all releases so far promise together; None without noise, or before the first.
 
         A record's are those that it was in; a party's, those that it took part in. The noise of the
@@ -296,7 +296,7 @@ class HDPNB:
         """
         if self.promise_ is None:
             return None
-        promise = replace(self.promise_, checked=self._all_checked)
+        promise = replace(self.promise_, checked=self._all_checked).worded()
         holders = [*self._holders.values(), *self._left.values()]
         if self.promise_.protects == "party":
             return promise.times(max(holder.releases for holder in holders))
@@ -337,7 +337,7 @@ class HDPNB:
         self._note(chosen, released.promise)
         return release_of(self.terms, released, alpha=self.alpha, before=before)
 
-    def _note(self, chosen: Mapping[str, list[_Batch]], promise: Promise | None) -> None:
+    def _note(self, chosen: Mapping[str, list[_Batch]], promise: SumPromise | None) -> None:
         self.promise_ = promise
         self._all_checked &= promise is None or promise.checked
         for party, batches in chosen.items():

@@ -1,0 +1,87 @@
+"""What a release with noise promises: how much, for whom, against whom, and what it leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from protocols.budget import Cost, eps_of
+
+UNITS = {
+    "record": "adding or removing one record",
+    "party": "all records of one party",
+    "attributes": "whether the attributes of one training record are known (twice that for other "
+    "values of them)",
+    "report": "all that one person reports, whatever the person's values are",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What a release is, or several are: (eps, delta)-differentially private, and for whom.
+
+    Attributes
+    ----------
+    eps, delta : float
+        Of all that is released, together.
+    protects : str
+        ``record``: two sets of records are neighbours if one has one record more; ``party``: if one
+        has no record of a party whose records the other has; ``attributes``: if one does not know
+        the attributes of a record, except its class; ``report``: if a person has other values.
+    mechanism : str
+        The kind of noise, or the oracle of reports.
+    cost : Cost
+        What a site charges to its budget.
+    composition : str
+        How eps of several counts and releases is composed: ``basic`` or ``zCDP``.
+    whom, noise : str
+        Against whom, and how large the noise is, in words.
+    uncovered : tuple of str
+        What is shown beside the release, which the noise does not protect.
+    releases : int
+        How often what is protected was released.
+    """
+
+    eps: float
+    delta: float
+    protects: str
+    mechanism: str
+    cost: Cost
+    composition: str = "basic"
+    whom: str = "whoever sees the release"
+    noise: str = ""
+    uncovered: tuple[str, ...] = ()
+    releases: int = 1
+
+    def times(self, releases: int) -> Self:
+        """Return the promise of so many releases of the same records.
+
+        Under zCDP, delta stays as it is and eps grows with the square root of their number, as long
+        as eps is small; otherwise eps and delta add up.
+        """
+        cost = self.cost.times(releases)
+        if self.composition == "zCDP":
+            eps, delta = eps_of(cost.rho, self.delta - cost.slack), self.delta
+        else:
+            eps, delta = self.eps * releases, min(self.delta * releases, 1.0)
+        return replace(self, eps=eps, delta=delta, cost=cost, releases=releases)
+
+    def beside(self, *uncovered: str) -> Self:
+        """Return the promise of a release beside which more is shown."""
+        return replace(self, uncovered=(*self.uncovered, *uncovered))
+
+    @property
+    def sentence(self) -> str:
+        """All of this that matters, in words."""
+        often = "" if self.releases == 1 else f" over {self.releases} releases"
+        by = "" if self.composition == "basic" else f" by {self.composition}"
+        noise = f"; {self.noise}" if self.noise else ""
+        shown = f" Not protected: {'; '.join(self.uncovered)}." if self.uncovered else ""
+        return (
+            f"The model is ({self.eps:.4g}, {self.delta:.2g})-differentially private{by} for "
+            f"{UNITS[self.protects]}{often}, against {self.whom}{noise}.{shown}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields and the sentence, of types that JSON has."""
+        return asdict(self) | {"cost": self.cost._asdict(), "sentence": self.sentence}
