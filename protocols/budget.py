@@ -4,9 +4,9 @@
     zCDP     rho and slack add up; at delta, together they cost        (Bun and Steinke 2016)
              eps = rho + 2 sqrt(rho ln(1 / (delta - slack)))
 
-A release that is (eps, delta)-private has rho = eps^2 / 2 and slack = delta; Gaussian noise has less
-rho. The first bound is better for few releases, the second for many small ones. A site permits a
-release if one of both bounds stays within its limits. That holds although releases depend on the
+A release that is (eps, delta)-private has rho = eps^2 / 2 and slack = delta; Gaussian noise has
+less rho. The first bound is better for few releases, the second for many small ones. A site permits
+a release if one of both bounds stays within its limits. That holds although releases depend on the
 results of earlier ones: under the first bound the privacy loss never exceeds eps; under the second
 one it does so with a chance of delta, whenever the site stops [2]_.
 

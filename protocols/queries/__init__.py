@@ -8,19 +8,22 @@ from protocols.queries.scores import SCORES, Scores
 from protocols.queries.sum_query import Released, Sums
 from protocols.queries.sums import SUMS
 from protocols.queries.tables import TABLES, Tables
+from protocols.queries.updates import UPDATES, Gossip, Updates
 from protocols.session import Conversations
 
-CONVERSATIONS = Conversations(MEET, DESCRIBE, COMMIT, TABLES, SUMS, PUBLISH, SCORES)
+CONVERSATIONS = Conversations(MEET, DESCRIBE, COMMIT, TABLES, SUMS, UPDATES, PUBLISH, SCORES)
 
 __all__ = [
     "CONVERSATIONS",
     "Commit",
     "Describe",
     "Description",
+    "Gossip",
     "Meet",
     "Publish",
     "Released",
     "Scores",
     "Sums",
     "Tables",
+    "Updates",
 ]

@@ -14,19 +14,16 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.aggregation import MOST_TIME
 from mpc.randomness import label
 from mpc.rounds import Expect, Party
 from protocols import wire
-from protocols.accounting import Privacy, SumPromise
+from protocols.accounting import SumPromise
 from protocols.queries.aggregations import WAYS, Summation, least_block, neighbourhood_of
 from protocols.queries.members import Members
+from protocols.queries.statistics_query import StatisticsQuery
 from protocols.queries.terms import Terms, Values
 from protocols.roles import AnalystRole
-from protocols.schema import Declaration, Declared
-from protocols.session import QUERY_CELLS, Query
-from protocols.site.statistics import CentredMoments, Counts, Moments, Numeric, Statistic
-from protocols.variables import Family, Variable
+from protocols.session import QUERY_CELLS
 
 
 class Released(NamedTuple):
@@ -48,31 +45,14 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sums(Query[Released]):
+class Sums(StatisticsQuery[Released]):
     """Ask for sums of statistics; `parties` are the members that are not absent.
+
+    The statistics and the noise are those of `StatisticsQuery`.
 
     Parameters
     ----------
-    number : int
-        Above that of all sums that a site has taken part in.
-    variables : tuple
-        Name and states of each categorical variable.
-    numerics : tuple of str
-        The columns of numbers.
-    bounds : ndarray of shape (len(numerics), 2), dtype float64
-        The least and largest number of each.
-    families : tuple of tuple of str
-        Child and parents of each table.
-    moments : tuple
-        For each statistic of numbers, the columns, the variable that groups them and whether the
-        numbers are summed about the middle of their bounds.
     via : {"additive", "masked"}
-    most_parties, most_records : int
-        As of `Terms`.
-    noise : tuple of str
-        Accounting, who is protected and kind of noise; nothing for exact sums.
-    shares : ndarray of shape (5,), dtype float64
-        eps, delta, gamma, dishonest and dropouts, as of `Privacy` and `Terms`.
     blocks : tuple of tuple of str
         All members, in the blocks of their groups.
     estimates : ndarray, dtype uint32
@@ -82,17 +62,7 @@ class Sums(Query[Released]):
     """
 
     kind: ClassVar[str] = "sums"
-    number: int
-    variables: tuple[tuple[str, tuple[str, ...]], ...]
-    numerics: tuple[str, ...]
-    bounds: NDArray[np.float64]
-    families: tuple[tuple[str, ...], ...]
-    moments: tuple[tuple[tuple[str, ...], str, bool], ...]
     via: str
-    most_parties: int
-    most_records: int
-    noise: tuple[str, ...]
-    shares: NDArray[np.float64]
     blocks: tuple[tuple[str, ...], ...]
     estimates: NDArray[np.uint32]
     absent: tuple[str, ...]
@@ -114,81 +84,15 @@ class Sums(Query[Released]):
         absent : iterable of Party, default=()
             The members that are not asked.
         """
-        gone, statistics = set(absent), terms.schema.statistics
-        counts = [s for s in statistics if isinstance(s, Counts)]
-        privacy = terms.privacy
-        numbers = (privacy.eps, privacy.delta, privacy.gamma) if privacy else (0.0, 0.0, 0.0)
-        numerics = terms.schema.numerics
-        blocks = members.blocks
+        gone, blocks = set(absent), members.blocks
         return cls(
             parties=tuple(party for party in members.parties if party not in gone),
-            number=analyst.next_number(),
-            variables=tuple((v.name, v.states) for v in terms.schema.variables.values()),
-            numerics=tuple(numerics),
-            bounds=np.array([(n.low, n.high) for n in numerics.values()], float).reshape(-1, 2),
-            families=tuple(f.members for s in counts for f in s.families),
-            moments=tuple(
-                (s.columns, s.by, isinstance(s, CentredMoments))
-                for s in statistics
-                if not isinstance(s, Counts)
-            ),
+            **cls.fields_of(analyst.next_number(), terms),
             via=members.via,
-            most_parties=terms.most_parties,
-            most_records=terms.most_records,
-            noise=(privacy.accounting, privacy.protects, privacy.noise) if privacy else (),
-            shares=np.array([*numbers, terms.dishonest, terms.dropouts]),
             blocks=blocks,
             estimates=np.array([members.estimates[p] for b in blocks for p in b], np.uint32),
             absent=tuple(sorted(gone)),
         )
-
-    def declared(self) -> Declared:
-        """Return what is counted; ValueError if a name is given twice or is not declared."""
-        variables = {name: Variable(name, states) for name, states in self.variables}
-        if self.bounds.shape != (len(self.numerics), 2):
-            raise ValueError("the columns of numbers and their bounds differ in number")
-        pairs = zip(self.numerics, self.bounds.tolist(), strict=True)
-        numerics = {name: Numeric(name, *bounds) for name, bounds in pairs}
-        counts = Counts(tuple(Family(child, tuple(parents)) for child, *parents in self.families))
-        statistics: list[Statistic] = [counts] if self.families else []
-        statistics += [(CentredMoments if c else Moments)(on, by) for on, by, c in self.moments]
-        names = [*variables, *numerics]
-        if len(set(names)) != len(self.variables) + len(self.numerics):
-            raise ValueError("a variable is declared twice")
-        if any(len(set(f)) < len(f) for f in self.families):
-            raise ValueError("a table has a variable twice")
-        if unknown := {name for columns, *_ in self.moments for name in columns} - set(numerics):
-            raise ValueError(f"{min(unknown)!r} is not a declared column of numbers")
-        return Declaration(variables, numerics, tuple(statistics))
-
-    def terms(self) -> Terms:
-        """Return the terms.
-
-        Raises
-        ------
-        ValueError
-            If they are not terms.
-        """
-        if self.shares.shape != (5,) or self.shares.dtype != np.float64:
-            raise ValueError("the terms must have five numbers: eps, delta, gamma and two shares")
-        eps, delta, gamma, dishonest, dropouts = self.shares.tolist()
-        if len(self.noise) not in (0, 3):
-            raise ValueError("the noise must have an accounting, a neighbour and a kind, or none")
-        privacy = None
-        if self.noise and not self.families:
-            raise ValueError("the noise is for counts, and no table is asked for")
-        if self.noise:
-            accounting, protects, noise = self.noise
-            privacy = Privacy(
-                eps=eps,
-                accounting=accounting,
-                protects=protects,
-                noise=noise,
-                delta=delta,
-                gamma=gamma,
-            )
-        sizes = self.most_parties, self.most_records
-        return Terms(self.declared(), *sizes, privacy, dishonest, dropouts)
 
     def summation(self) -> Summation:
         """Return the sum that is asked for; its digest does not depend on who is asked at last.
@@ -207,8 +111,7 @@ class Sums(Query[Released]):
             raise ValueError(f"via {self.via!r}: it must be {' or '.join(WAYS)}")
         if not terms.counts:  # which finds the undeclared variables
             raise ValueError("no statistics are asked for")
-        if not 0 <= self.number <= MOST_TIME:
-            raise ValueError(f"sum number {self.number}: it must be from 0 to 2**62")
+        self.check_number()
         if not 2 <= len(set(members)) == len(members) <= terms.most_parties:
             raise ValueError(
                 f"{len(members)} members: there must be from 2 to {terms.most_parties}, each once"

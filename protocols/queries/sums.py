@@ -24,32 +24,26 @@ Cost: two rounds for query and answer, and those of the way; the names of all me
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from math import prod
-from time import time_ns
-
-import numpy as np
-
 from mpc.errors import PartyGoneError
 from mpc.masked_sum import Member, collect, contribute
-from mpc.noise import no_noise
 from mpc.rounds import Party, Program
-from protocols.accounting import OPENDP
 from protocols.budget import Cost
-from protocols.errors import DataError, QueryRefusedError
-from protocols.ledger import Ledger, RevealedTable
-from protocols.promise import Promise
+from protocols.errors import QueryRefusedError
+from protocols.ledger import Ledger
 from protocols.queries.aggregations import Summation, contribute_additive, open_additive, plan_of
+from protocols.queries.contributing import (
+    check_number,
+    check_opendp,
+    check_own_records,
+    check_shown,
+    noisy_statistics,
+    note_statistics,
+)
 from protocols.queries.sum_query import Released, Sums
-from protocols.queries.terms import Terms, check_records, count_query, data_pert
 from protocols.roles import AnalystRole, SiteRole, agree_pairs
-from protocols.schema import Declared
 from protocols.session import Conversation
-from protocols.site.statistics import LocalData
-from protocols.variables import Rows
 
 PAIRS = "pair keys of a sum"
-CLOCKS = 3_600_000_000  # microseconds: how far clocks may differ
 
 # ---- the site ------------------------------------------------------------------------------------
 
@@ -61,27 +55,8 @@ def _consider(site: SiteRole, query: Sums) -> None:
         raise QueryRefusedError(site.party, str(error)) from None
     _check_members(site, query, sum_)
     _check_policy(site, query, sum_)
-    _check_number(site, query.number)
-    try:  # last: the reasons tell of the data, and none may tell of a column that is not shown
-        check_records("its data", sum_.terms, site_records(site, sum_.terms))
-    except (ValueError, OverflowError) as error:
-        raise QueryRefusedError(site.party, str(error)) from None
-
-
-def _check_number(site: SiteRole, number: int) -> None:
-    """Refuse a number that was used, may have been used, or would leave none to be used.
-
-    Numbers are the analyst's time. A site that has lost its memory knows no number: those before
-    it was started may be those of sums whose keys it would use again.
-    """
-    memory, now = site.memory, time_ns() // 1000
-    reason = ""
-    if number <= (last := max(memory.last_sum, memory.began - CLOCKS)):
-        reason = f"sum number {number} does not come after {last}: keys are used once"
-    elif number > now + CLOCKS:
-        reason = f"sum number {number} is a time in the future: no later sum could come after it"
-    if reason:
-        raise QueryRefusedError(site.party, reason)
+    check_number(site, query.number)
+    check_own_records(site, sum_.terms)
 
 
 def _check_members(site: SiteRole, query: Sums, sum_: Summation) -> None:
@@ -102,11 +77,7 @@ def _check_members(site: SiteRole, query: Sums, sum_: Summation) -> None:
 
 def _check_policy(site: SiteRole, query: Sums, sum_: Summation) -> None:
     policy, privacy = site.policy, sum_.terms.privacy
-    hidden = [n for n in (*sum_.terms.schema.variables, *query.numerics) if not policy.shows(n)]
-    if hidden:
-        raise QueryRefusedError(site.party, f"it does not show {', '.join(hidden)}")
-    sizes = [(len(family), 0) for family in query.families]
-    policy.check_tables(site.party, [*sizes, (0, sum_.terms.counts)])
+    check_shown(site, query, sum_.terms)
     policy.check_dishonest(site.party, sum_.terms.dishonest)
     n = len(sum_.members)
     if n - sum_.most_absent - sum_.terms.colluding(n) < 2 and policy.dishonest:
@@ -119,56 +90,18 @@ def _check_policy(site: SiteRole, query: Sums, sum_: Summation) -> None:
     check_opendp(site.party, privacy.noise)
 
 
-def check_opendp(site: Party, noise: str) -> None:
-    """Refuse noise that OpenDP draws where it is not installed."""
-    if noise in OPENDP and find_spec("opendp") is None:
-        raise QueryRefusedError(site, f"{noise} noise needs OpenDP, which is not installed")
-
-
 def _cost(sum_: Summation) -> Cost:
     """Return the cost of a release; nothing is charged for exact sums."""
     accounting = sum_.terms.accounting
     return Cost() if accounting is None else accounting.cost(len(sum_.members))
 
 
-def site_records(site: SiteRole, terms: Terms) -> list[LocalData]:
-    """Return a site's records in the declared states.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or has a state that is not declared.
-    """
-    return [_recoded(batch, terms.schema) for batch in site.batches]
-
-
-def _recoded(data: LocalData, schema: Declared) -> LocalData:
-    if all(data.variables.get(name) == variable for name, variable in schema.variables.items()):
-        return data
-    codes = {}
-    for name, variable in schema.variables.items():
-        if name not in data.variables:
-            raise DataError(f"it has no column {name!r}")
-        own = data.variables[name].states
-        unknown = sorted(set(own) - set(variable.states))
-        if unknown:
-            raise DataError(f"the column {name!r} has the state {unknown[0]!r}, not a declared one")
-        places = [variable.states.index(state) for state in own]
-        codes[name] = np.array([*places, len(variable.states)])[data.codes[name]]
-    return LocalData(schema.variables, codes, data.numerics, data.numbers)
-
-
 def _site(site: SiteRole, query: Sums) -> Program[None]:
     sum_ = query.summation()
-    terms, accounting = sum_.terms, sum_.terms.accounting
-    counts = count_query("its data", terms, site_records(site, terms))
-    noise = no_noise
-    if accounting is not None:
-        noise = accounting.noise_of_all(query.estimate(site.party), site.randomness)
+    values = noisy_statistics(site, sum_.terms, query.estimate(site.party))
     site.memory.sum(query.number, _cost(sum_))
-    _note(site.ledger, query, sum_, sum_.promise, site.analyst)
+    _note(site.ledger, query, sum_, site.analyst)
     site.note_budget()
-    values = data_pert(counts, noise)
     if query.via == "masked":
         keys = {**site.signing_keys, site.party: site.signing.public}
         plan = plan_of(sum_, keys)
@@ -184,20 +117,10 @@ def _neighbours(sum_: Summation, party: Party) -> set[Party]:
     return set[Party]().union(*sum_.neighbourhood(party)) - {party}
 
 
-def _note(
-    ledger: Ledger, query: Sums, sum_: Summation, promise: Promise | None, analyst: Party
-) -> None:
-    numbers = ", ".join(name for columns, *_ in query.moments for name in columns)
-    kind = f"counts and moments of {numbers}" if numbers else "counts"
+def _note(ledger: Ledger, query: Sums, sum_: Summation, analyst: Party) -> None:
     members = f"{len(sum_.members) - len(query.absent)} of {len(sum_.members)} parties"
-    noise = "without noise" if promise is None else promise.sentence
-    what = f"sums of {kind} over {members}, number {query.number}: {noise}"
-    ledger.note(what, "all parties together", (analyst,))
-    sizes = {name: len(states) for name, states in query.variables}
-    ledger.open(
-        RevealedTable(family, prod(sizes[name] for name in family), analyst, Rows())
-        for family in query.families
-    )
+    shown = f"sums of {{}} over {members}, number {{}}"
+    note_statistics(ledger, query, shown, sum_.promise, "all parties together", analyst)
 
 
 # ---- the analyst ---------------------------------------------------------------------------------
@@ -220,9 +143,8 @@ def _analyst(analyst: AnalystRole, query: Sums) -> Program[Released]:
     if len(gone) > sum_.most_absent:
         reason = "gone: the noise of the others does not keep the promise"
         raise PartyGoneError(tuple(gone), reason)
-    promise = sum_.promise
-    _note(analyst.ledger, query, sum_, promise, analyst.party)
-    return Released(total.values, total.parties, promise)
+    _note(analyst.ledger, query, sum_, analyst.party)
+    return Released(total.values, total.parties, sum_.promise)
 
 
 SUMS = Conversation(Sums, _analyst, _need).side(SiteRole, _consider, _site)

@@ -1,0 +1,146 @@
+"""What a site does for any query of statistics: checks, counts its records, notes what leaves."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from math import prod
+from time import time_ns
+
+import numpy as np
+
+from mpc.noise import no_noise
+from mpc.rounds import Party
+from protocols.accounting import OPENDP
+from protocols.errors import DataError, QueryRefusedError
+from protocols.ledger import Ledger, RevealedTable
+from protocols.promise import Promise
+from protocols.queries.statistics_query import StatisticsQuery
+from protocols.queries.terms import Terms, Values, check_records, count_query, data_pert
+from protocols.roles import SiteRole
+from protocols.schema import Declared
+from protocols.site.statistics import LocalData
+from protocols.variables import Rows
+
+CLOCKS = 3_600_000_000  # microseconds: how far clocks may differ
+
+# ---- before a site agrees ------------------------------------------------------------------------
+
+
+def check_number(site: SiteRole, number: int) -> None:
+    """Refuse a number that was used, may have been used, or would leave none to be used.
+
+    Numbers are the analyst's time. A site that has lost its memory knows no number: those before
+    it was started may be those of sums whose keys it would use again.
+    """
+    memory, now = site.memory, time_ns() // 1000
+    reason = ""
+    if number <= (last := max(memory.last_sum, memory.began - CLOCKS)):
+        reason = f"sum number {number} does not come after {last}: keys are used once"
+    elif number > now + CLOCKS:
+        reason = f"sum number {number} is a time in the future: no later sum could come after it"
+    if reason:
+        raise QueryRefusedError(site.party, reason)
+
+
+def check_shown(site: SiteRole, query: StatisticsQuery[object], terms: Terms) -> None:
+    """Refuse columns that a site does not show, and tables that are too wide or too large."""
+    named = (*terms.schema.variables, *query.numerics)
+    if hidden := [name for name in named if not site.policy.shows(name)]:
+        raise QueryRefusedError(site.party, f"it does not show {', '.join(hidden)}")
+    sizes = [(len(family), 0) for family in query.families]
+    site.policy.check_tables(site.party, [*sizes, (0, terms.counts)])
+
+
+def check_opendp(site: Party, noise: str) -> None:
+    """Refuse noise that OpenDP draws where it is not installed."""
+    if noise in OPENDP and find_spec("opendp") is None:
+        raise QueryRefusedError(site, f"{noise} noise needs OpenDP, which is not installed")
+
+
+def check_own_records(site: SiteRole, terms: Terms) -> None:
+    """Refuse terms that a site's records do not fit: last, as the reasons tell of the data."""
+    try:
+        check_records("its data", terms, site_records(site, terms))
+    except (ValueError, OverflowError) as error:
+        raise QueryRefusedError(site.party, str(error)) from None
+
+
+# ---- what it counts and notes --------------------------------------------------------------------
+
+
+def site_records(site: SiteRole, terms: Terms) -> list[LocalData]:
+    """Return a site's records in the declared states.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, or has a state that is not declared.
+    """
+    return [_recoded(batch, terms.schema) for batch in site.batches]
+
+
+def _recoded(data: LocalData, schema: Declared) -> LocalData:
+    if all(data.variables.get(name) == variable for name, variable in schema.variables.items()):
+        return data
+    codes = {}
+    for name, variable in schema.variables.items():
+        if name not in data.variables:
+            raise DataError(f"it has no column {name!r}")
+        own = data.variables[name].states
+        unknown = sorted(set(own) - set(variable.states))
+        if unknown:
+            raise DataError(f"the column {name!r} has the state {unknown[0]!r}, not a declared one")
+        places = [variable.states.index(state) for state in own]
+        codes[name] = np.array([*places, len(variable.states)])[data.codes[name]]
+    return LocalData(schema.variables, codes, data.numerics, data.numbers)
+
+
+def noisy_statistics(site: SiteRole, terms: Terms, estimate: int) -> Values:
+    """Return a site's own statistics with its noise; exact ones without.
+
+    Parameters
+    ----------
+    site : SiteRole
+        Whose records are counted.
+    terms : Terms
+        What is counted.
+    estimate : int
+        What the site takes the number of members for.
+    """
+    counts, accounting = count_query("its data", terms, site_records(site, terms)), terms.accounting
+    noise = no_noise if accounting is None else accounting.noise_of_all(estimate, site.randomness)
+    return data_pert(counts, noise)
+
+
+def note_statistics(
+    ledger: Ledger,
+    query: StatisticsQuery[object],
+    shown: str,
+    promise: Promise | None,
+    about: Party,
+    analyst: Party,
+) -> None:
+    """Note what is shown, with which noise, and the tables among it.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    query : StatisticsQuery
+        What is counted.
+    shown : str
+        What is shown, before "of counts": "sums".
+    promise : Promise or None
+        Of the noise.
+    about, analyst : Party
+        Whose records are counted, and who learns of them.
+    """
+    numbers = ", ".join(name for columns, *_ in query.moments for name in columns)
+    kind = f"counts and moments of {numbers}" if numbers else "counts"
+    noise = "without noise" if promise is None else promise.sentence
+    ledger.note(shown.format(kind, query.number) + f": {noise}", about, (analyst,))
+    sizes = {name: len(states) for name, states in query.variables}
+    ledger.open(
+        RevealedTable(family, prod(sizes[name] for name in family), analyst, Rows())
+        for family in query.families
+    )
