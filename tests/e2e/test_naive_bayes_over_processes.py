@@ -13,7 +13,8 @@ from mpc.errors import PartyGoneError
 from protocols.accounting import Privacy
 from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER
-from protocols.queries import Describe, Meet, Publish
+from protocols.gossip import replay
+from protocols.queries import Describe, Meet, Publish, Updates
 from protocols.queries.members import Members
 from protocols.queries.publish import RecordNoise
 from protocols.queries.scoring import Logarithms, Split
@@ -86,6 +87,49 @@ def test_twenty_parties_of_which_three_leave_two_join_and_two_are_killed(tmp_pat
         left = [site for site in members.parties if site not in ("s05", "s06")]
         assert absent == {"s05"} and release.parties == tuple(left)
         assert np.array_equal(release.sums, sums_of(data, left, terms))
+
+
+def test_eight_nodes_gossip_two_are_killed_and_all_is_as_in_one_process(tmp_path):
+    data = {f"s{i}": site_data(i) for i in range(8)}
+    terms = Terms(SCHEMA, 8, 30, Privacy(eps=1.0, noise="laplace"), dropouts=0.25)
+    policy = {"most_epsilon": 1.5}
+    with Processes(tmp_path, data, patience=PATIENCE, policy=policy, memory=True) as processes:
+        processes.stop_at("s2", "gossip step", 3)
+        processes.stop_at("s6", "gossip step", 7)
+        session, absent = processes.star(tuple(data), most_absent=2)
+        killed = [killing(processes, party) for party in ("s2", "s6")]
+        with session:
+            gossip = session.ask(Updates.of(session.role, terms, data, 30))
+            left = Updates.of(session.role, terms, data, 1, ["s2", "s6"])
+            with pytest.raises(QueryRefusedError, match=r"costs epsilon 1: 0.5 is left"):
+                session.ask(left)
+        for thread in killed:
+            thread.join(10)
+    assert not absent and sorted(gossip.updates) == sorted(data)
+    assert [len(sent) for sent in gossip.sent] == [8] * 3 + [7] * 4 + [6] * 23
+    replayed = replay(gossip.updates, gossip.sent)
+    assert set(replayed) == set(gossip.estimates) == set(data) - {"s2", "s6"}
+    assert all(np.array_equal(replayed[site], gossip.estimates[site]) for site in replayed)
+    noise = [gossip.updates[s] - sums_of(data, [s], terms) for s in data]
+    assert 0 < np.std(noise) < 3 * gossip.promise.sd, "each has noise of the promised size"
+
+
+def test_eight_sites_show_updates_one_is_killed_and_the_others_are_the_model(tmp_path):
+    data = {f"s{i}": site_data(i) for i in range(8)}
+    terms = Terms(SCHEMA, 8, 30, Privacy(eps=1.0, noise="gaussian"), dropouts=0.25)
+    with Processes(tmp_path, data, patience=PATIENCE, policy={"most_delta": 1e-4}) as processes:
+        processes.running["s1"].kill()
+        processes.stop_at("s5", "gossip step")
+        session, absent = processes.star(tuple(data), most_absent=2)
+        killed = killing(processes, "s5")
+        with session:
+            gossip = session.ask(Updates.of(session.role, terms, data, 1, absent))
+        killed.join(10)
+    left = sorted(set(data) - {"s1", "s5"})
+    assert absent == {"s1"} and sorted(gossip.updates) == left
+    noise = sum(gossip.updates.values()) - sums_of(data, left, terms)
+    assert 0 < np.std(noise) < 3 * gossip.promise.sd * np.sqrt(6)
+    assert gossip.promise.composition == "zCDP" and "zCDP" in gossip.promise.sentence
 
 
 def test_a_killed_site_is_named_resumes_and_its_budget_is_spent_once_it_has_sent(tmp_path):
