@@ -36,9 +36,10 @@ Cost: bytes per report, and variance of a rare value at eps = 1 for each of n re
 
 Subset selection has the least variance of rare values of all six [3]_; with k = 1 it is
 DirectEncoding. SummationHistogram takes some 10 microseconds per cell, the others some 10
-nanoseconds, and subset selection k times 30 nanoseconds per report. Hadamard response is left out because it is better nowhere in variance:
-with p = e^eps / (e^eps + 1) and q = 1/2, its variance is (e^eps + 1)^2 / (e^eps - 1)^2, and that of
-OptimalUnary is 4 e^eps / (e^eps - 1)^2, which is smaller. It only sends fewer bytes, log2(d) bits.
+nanoseconds, and subset selection k times 30 nanoseconds per report.
+Hadamard response [5]_ is left out because it has a larger variance everywhere: with p = e^eps /
+(e^eps + 1) and q = 1/2, (e^eps + 1)^2 / (e^eps - 1)^2, against 4 e^eps / (e^eps - 1)^2 of
+OptimalUnary. It only sends fewer bytes, some log2(d) bits.
 
 References
 ----------

@@ -83,6 +83,6 @@ class SubsetSelection(BitOracle):
         return np.asarray(super()._well_formed(reports) & (sizes == self.size))
 
 
-def _spread(p: Fraction, q: Fraction) -> Fraction:
+def _spread(p: Fraction, q: Fraction) -> float:
     """Return the variance of a rare value per report."""
-    return q * (1 - q) / (p - q) ** 2
+    return float(q * (1 - q) / (p - q) ** 2) if p > q else math.inf
