@@ -5,11 +5,12 @@
 FOLDER has an environment for each peer, which must not be those of this project:
 
     python3.11 -m venv FOLDER/pure-ldp
-    FOLDER/pure-ldp/bin/pip install pure-ldp
+    FOLDER/pure-ldp/bin/pip install pure-ldp scikit-learn statsmodels
     python3.11 -m venv FOLDER/multi-freq-ldpy
-    FOLDER/multi-freq-ldpy/bin/pip install multi-freq-ldpy
+    FOLDER/multi-freq-ldpy/bin/pip install multi-freq-ldpy scipy
 
-A peer whose environment does not exist is left out, with a message.
+Both peers import libraries that they do not declare. A peer whose environment does not exist is
+left out, with a message.
 """
 
 from __future__ import annotations

@@ -37,9 +37,10 @@ Cost: bytes per report, and variance of a rare value at eps = 1 for each of n re
 Subset selection has the least variance of rare values of all six [3]_; with k = 1 it is
 DirectEncoding. SummationHistogram takes some 10 microseconds per cell, the others some 10
 nanoseconds, and subset selection k times 30 nanoseconds per report.
-Hadamard response [5]_ is left out because it has a larger variance everywhere: with p = e^eps /
-(e^eps + 1) and q = 1/2, (e^eps + 1)^2 / (e^eps - 1)^2, against 4 e^eps / (e^eps - 1)^2 of
-OptimalUnary. It only sends fewer bytes, some log2(d) bits.
+Hadamard response [5]_ is left out. With p = e^eps / (e^eps + 1) and q = 1/2, its variance is
+(e^eps + 1)^2 / (e^eps - 1)^2, larger than that of OptimalUnary, 4 e^eps / (e^eps - 1)^2, at each
+eps; its blocks for large eps are optimal up to a constant factor only. It sends fewer bytes,
+log2(d) bits, which matters for domains of many thousands of values.
 
 References
 ----------
@@ -48,7 +49,7 @@ References
 .. [2] E. Yilmaz, M. Al-Rubaie, J. M. Chang (2019). Locally Differentially Private Naive Bayes
    Classification. Section 2.2.1. arXiv, doi:10.48550/arXiv.1905.01039.
 .. [3] M. Ye, A. Barg (2018). Optimal Schemes for Discrete Distribution Estimation Under Locally
-   Differential Privacy. IEEE Trans. Inf. Theory 64(8). doi:10.1109/TIT.2018.2809790.
+   Differential Privacy. IEEE Trans. Inf. Theory 64(8). doi:10.48550/arXiv.1702.00610.
 .. [4] S. Wang, L. Huang, P. Wang, Y. Nie, H. Xu, W. Yang, X. Li, C. Qiao (2016). Mutual Information
    Optimally Local Private Discrete Distribution Estimation. doi:10.48550/arXiv.1607.08025.
 .. [5] J. Acharya, Z. Sun, H. Zhang (2019). Hadamard Response: Estimating Distributions Privately,

@@ -78,6 +78,14 @@ def test_noise(capsys):
     assert "at most" in capsys.readouterr().out
 
 
+def test_a_frequency_oracle(capsys):
+    example = load("frequency_oracle")
+    estimates, low, high = example.ask()
+    assert abs(estimates - example.PEOPLE).max() < 6 * 250, "250 is the standard deviation"
+    assert (low <= high).all() and (high - low).max() < 1200
+    assert "weekly" in capsys.readouterr().out
+
+
 def test_scalar_products(capsys):
     for parties, subprotocols in ((2, 1), (3, 4), (4, 29)):
         result, run = load("scalar_product").multiply(parties)
