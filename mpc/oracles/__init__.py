@@ -39,13 +39,13 @@ DirectEncoding. SummationHistogram takes some 10 microseconds per cell, the othe
 nanoseconds, and subset selection k times 30 nanoseconds per report.
 Hadamard response [5]_ is left out. With p = e^eps / (e^eps + 1) and q = 1/2, its variance is
 (e^eps + 1)^2 / (e^eps - 1)^2, larger than that of OptimalUnary, 4 e^eps / (e^eps - 1)^2, at each
-eps; its blocks for large eps are optimal up to a constant factor only. It sends fewer bytes,
-log2(d) bits, which matters for domains of many thousands of values.
+eps. Its form for large eps also has larger errors than subset selection [6]_. It sends fewer
+bytes, log2(d) bits, which matters for domains of many thousands of values.
 
 References
 ----------
 .. [1] T. Wang, J. Blocki, N. Li, S. Jha (2017). Locally Differentially Private Protocols for
-   Frequency Estimation. USENIX Security. Sections 3 and 4, equations 2 to 10.
+   Frequency Estimation. USENIX Security. Sections 3 (pure protocols) and 4 (the oracles).
 .. [2] E. Yilmaz, M. Al-Rubaie, J. M. Chang (2019). Locally Differentially Private Naive Bayes
    Classification. Section 2.2.1. arXiv, doi:10.48550/arXiv.1905.01039.
 .. [3] M. Ye, A. Barg (2018). Optimal Schemes for Discrete Distribution Estimation Under Locally
@@ -54,6 +54,8 @@ References
    Optimally Local Private Discrete Distribution Estimation. doi:10.48550/arXiv.1607.08025.
 .. [5] J. Acharya, Z. Sun, H. Zhang (2019). Hadamard Response: Estimating Distributions Privately,
    Efficiently, and with Little Communication. AISTATS. doi:10.48550/arXiv.1802.04705.
+.. [6] V. Feldman, J. Nelson, H. Nguyen, K. Talwar (2022). Private Frequency Estimation via
+   Projective Geometry. ICML: subset selection beside Hadamard response.
 """
 
 from mpc.oracles.choice import ORACLES, best_oracle

@@ -225,7 +225,7 @@ class PureOracle(FrequencyOracle):
         return float(self._q)
 
     def estimate(self, support: ArrayLike, n: int) -> NDArray[np.float64]:
-        """Estimate counts: (support - n q) / (p - q); equation 2 of Wang et al. (2017).
+        """Estimate counts: (support - n q) / (p - q); Wang et al. (2017), section 3.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class PureOracle(FrequencyOracle):
         return np.asarray(above / float(self._p - self._q))
 
     def variance(self, n: int, counts: ArrayLike = 0.0) -> Any:
-        """Return n q (1-q) / (p-q)^2 + counts (1-p-q) / (p-q); equation 3 of Wang et al. (2017).
+        """Return n q (1-q) / (p-q)^2 + counts (1-p-q) / (p-q); Wang et al. (2017), section 3.
 
         Parameters
         ----------
