@@ -1,14 +1,17 @@
 """What releases with noise cost a site's records, and what several of them cost together.
 
     basic    eps and delta of all releases add up                      (Dwork and Roth 2014)
-    zCDP     rho and slack add up; at delta, together they cost        (Bun and Steinke 2016)
-             eps = rho + 2 sqrt(rho ln(1 / (delta - slack)))
+    zCDP     rho and slack add up; together they cost                  (Bun and Steinke 2016)
+             eps = rho + 2 sqrt(rho ln(1 / (.9 delta))), if the slack is at most .1 delta
 
 A release that is (eps, delta)-private has rho = eps^2 / 2 and slack = delta; Gaussian noise has
 less rho. The first bound is better for few releases, the second for many small ones. A site permits
-a release if one of both bounds stays within its limits. That holds although releases depend on the
-results of earlier ones: under the first bound the privacy loss never exceeds eps; under the second
-one it does so with a chance of delta, whenever the site stops [2]_.
+a release if one of both bounds stays within its limits.
+
+Releases may depend on the results of earlier ones. Then each bound holds by itself, whenever the
+site stops: the limits of rho and of slack are fixed beforehand, as Theorem 1 of [2]_ requires. An
+analyst who chooses, by the results, which of both bounds the releases end under can exceed eps with
+a chance of at most 2 delta.
 
 References
 ----------
@@ -24,6 +27,7 @@ import math
 from typing import NamedTuple
 
 ROUNDING = 1e-9  # relative rounding error of sums of costs
+SLACK = 0.1  # the share of delta that is kept for slack under zCDP
 
 
 class Cost(NamedTuple):
@@ -45,7 +49,7 @@ class Cost(NamedTuple):
     @classmethod
     def of(cls, eps: float, delta: float = 0.0) -> Cost:
         """Return the cost of a release of which no more is known than eps and delta."""
-        return cls(eps, delta, eps**2 / 2, delta)
+        return cls(eps, delta, eps * eps / 2, delta)
 
     def plus(self, other: Cost) -> Cost:
         """Return what both cost together."""
@@ -56,19 +60,44 @@ class Cost(NamedTuple):
         return Cost(*(releases * part for part in self))
 
     def eps_at(self, delta: float) -> float:
-        """Return the least eps that is proved at a delta: infinite if there is none."""
+        """Return the least eps that is proved at a delta: infinite if no eps is."""
         basic = self.eps if self.delta <= delta * (1 + ROUNDING) else math.inf
-        return min(basic, eps_of(self.rho, delta - self.slack))
+        within = self.slack <= delta * SLACK
+        return min(basic, eps_of(self.rho, delta * (1 - SLACK)) if within else math.inf)
+
+    def proved(self, delta: float) -> tuple[float, float]:
+        """Return an eps and its delta: of zCDP at `delta`, if its eps is less than the basic one.
+
+        Parameters
+        ----------
+        delta : float
+            The largest delta that zCDP may have.
+        """
+        eps = self.eps_at(delta)
+        return (eps, delta) if eps < self.eps else (self.eps, min(self.delta, 1.0))
+
+    def permits(self, more: Cost, eps: float, delta: float) -> bool:
+        """Whether this and `more` together stay within both limits; not if a cost is nan."""
+        together = self.plus(more)
+        if any(map(math.isnan, together)):
+            return False
+        proved = together.eps_at(delta)
+        return proved < math.inf and proved <= eps * (1 + ROUNDING)
+
+    def without_delta(self) -> Cost:
+        """Return the cost with delta and slack left out."""
+        return self._replace(delta=0.0, slack=0.0)
 
     def left(self, eps: float, delta: float) -> float:
         """Return the largest eps of one more release, which has no delta, within both limits."""
         basic = eps - self.eps if self.delta <= delta * (1 + ROUNDING) else 0.0
-        rho = rho_of(eps, delta - self.slack) - self.rho
+        within = self.slack <= delta * SLACK
+        rho = rho_of(eps, delta * (1 - SLACK)) - self.rho if within else 0.0
         return max(basic, math.sqrt(2 * max(rho, 0.0)))
 
 
 def eps_of(rho: float, delta: float) -> float:
-    """Return the eps of rho-zCDP at a delta: infinite if delta is not above zero."""
+    """Return the eps of rho-zCDP at a delta: infinite if delta is not between 0 and 1."""
     if not rho:
         return 0.0 if delta >= 0 else math.inf
     if not 0 < delta < 1:
@@ -80,6 +109,8 @@ def rho_of(eps: float, delta: float) -> float:
     """Return the largest rho whose eps at a delta is not above `eps`: the inverse of `eps_of`."""
     if not 0 < delta < 1:
         return 0.0
+    if eps == math.inf:
+        return math.inf
     excess = -math.log(delta)
     root = eps / (math.sqrt(excess + eps) + math.sqrt(excess))  # without cancellation
     return root**2

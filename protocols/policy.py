@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from protocols.budget import ROUNDING, Cost
+from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.variables import Rows
 
@@ -136,17 +135,15 @@ class Policy:
             The cost of all releases so far, and of this release.
         """
         limit, most = self.most_epsilon, self.most_delta
-        together = spent.plus(cost)
-        eps = together.eps_at(most)  # infinite beyond most_delta
-        if eps < math.inf and eps <= limit * (1 + ROUNDING):
+        if spent.permits(cost, limit, most):
             return
-        if together.eps <= limit:  # then delta is what does not suffice
-            name, price, left = "delta", cost.delta, max(most - spent.delta, 0.0)
+        if spent.without_delta().permits(cost.without_delta(), limit, most):
+            left = max(most - spent.delta, 0.0)
+            price, budget = f"delta {cost.delta:.4g}", f"most_delta = {most:g}"
         else:
-            name, price, left = "epsilon", cost.eps, spent.left(limit, most)
-        budget = f"most_{name} = {limit if name == 'epsilon' else most:g}"
-        reason = f"the release costs {name} {price:.4g}: {left:.4g} is left of {budget}"
-        raise QueryRefusedError(site, reason)
+            left = spent.left(limit, most)
+            price, budget = f"epsilon {cost.eps:.4g}", f"most_epsilon = {limit:g}"
+        raise QueryRefusedError(site, f"the release costs {price}: {left:.4g} is left of {budget}")
 
     def check_dishonest(self, site: str, dishonest: float) -> None:
         """Refuse terms under which too few members may work with the analyst."""

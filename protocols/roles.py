@@ -196,9 +196,9 @@ class SiteRole:
         """Note in the ledger what all releases with noise cost together: after each of them."""
         spent = self.memory.spent
         if spent.eps:
-            eps = spent.eps_at(max(self.policy.most_delta, spent.delta))
-            what = f"all releases with noise so far cost epsilon {eps:.4g} and delta"
-            self.ledger.note(f"{what} {spent.delta:.2g}", f"the records of {self.party}", ())
+            eps, delta = spent.proved(self.policy.most_delta)
+            what = f"all releases with noise so far cost epsilon {eps:.4g} and delta {delta:.2g}"
+            self.ledger.note(what, f"the records of {self.party}", ())
 
     def leave(self) -> None:
         """Let go of the study that it has joined, and of whom it has met: a session is over."""

@@ -40,8 +40,8 @@ class DiscreteGaussian:
 
     Examples
     --------
-    >>> DiscreteGaussian(rho=0.02, Delta=3).scale
-    15.0...
+    >>> round(DiscreteGaussian(rho=0.02, Delta=3).scale, 9)
+    15.0
     """
 
     rho: float

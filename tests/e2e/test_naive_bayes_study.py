@@ -122,7 +122,7 @@ def test_columns_are_learned_with_noise_and_records_predicted(capsys, tmp_path, 
     rows = (tmp_path / "out" / "predictions.csv").read_text().splitlines()
     assert rows[0] == "record,class,no,yes" and len(rows) == 21
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["promise"]["eps_of_a_record"] == pytest.approx(3)
+    assert summary["promise"]["eps"] == pytest.approx(3)
     assert "<svg" in (tmp_path / "out" / "structure.svg").read_text()
     code, error = learn(capsys, study, tmp_path / "again")
     assert code == 2 and "refuses" in error and "is left of most_epsilon = 3" in error

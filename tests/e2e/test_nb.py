@@ -96,8 +96,10 @@ def test_with_noise(folder, tmp_path, capsys, monkeypatch):
     assert code == 0 and "--epsilon does not cover them" in warned
     _, summary, ledger = outputs(tmp_path / "out")
     assert {rate for rate, _ in drawn} == {10.0}, "eps = .5 over five features"
-    assert summary["promise"]["eps_of_a_count"] == pytest.approx(0.1)
-    assert summary["promise"]["eps_of_a_record"] == pytest.approx(0.5)
+    promise = summary["promise"]
+    assert promise["eps"] == pytest.approx(0.5) == promise["cost"]["eps"]
+    assert (promise["delta"], promise["protects"]) == (0, "attributes")
+    assert "standard deviation 14.14" in promise["sentence"], "eps = .1 a count"
     assert summary["records"] == 1980 and summary["test"]["records"] == 20
     assert sum(n for _, n in drawn) == summary["opened"]["cells"]
     exact = tmp_path / "exact"
@@ -119,7 +121,7 @@ def test_the_accounting_of_the_paper(folder, tmp_path, capsys, monkeypatch):
     )  # fmt: skip
     _, summary, _ = outputs(tmp_path / "out")
     assert code == 0 and {rate for rate, _ in drawn} == {2.0} and summary["test"] is None
-    assert summary["promise"]["eps_of_a_record"] == pytest.approx(2.5)
+    assert summary["promise"]["eps"] == pytest.approx(2.5)
 
 
 def test_products_classify_as_sums_do(folder, tmp_path, capsys, monkeypatch):

@@ -15,6 +15,7 @@ from mpc.additive_scheme import Parameters
 from mpc.errors import FaultyPartyError
 from mpc.membership.roll import Roll
 from protocols.accounting import Privacy
+from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.federation import RecordFederation, federate
 from protocols.policy import Policy
@@ -205,7 +206,7 @@ def test_refusals_tell_how_many_records_a_site_has():
         except QueryRefusedError:
             low = most + 1
     assert low == 37
-    assert site.memory.spent == (0.0, 0.0)
+    assert site.memory.spent == Cost()
 
 
 # ---- numbers -------------------------------------------------------------------------------------
@@ -256,7 +257,7 @@ def test_no_number_shuts_out_all_later_sums():
     "changes",
     [
         {"families": ()},
-        {"families": (), "moments": (((), "y"),)},
+        {"families": (), "moments": (((), "y", True),)},
         {"estimates": np.array([np.nan, 2.0])},
         {"estimates": np.array([-3, 2])},
         {"shares": np.array([1.0, 5e-324, 1.0, 0, 0]), "noise": ("whole", "record", "diluted")},
@@ -271,12 +272,12 @@ def test_terms_that_are_no_numbers_are_refused_before_anything_is_noted(changes)
     site, asked = world.roles["p00"], query(world, privacy=Privacy(eps=1.0))
     assert consider(site, asked) is None
     assert refusal(site, replace(asked, **changes))
-    assert site.memory.spent == (0.0, 0.0)
+    assert site.memory.spent == Cost()
 
 
 def test_a_budget_that_is_no_number_allows_nothing():
     with pytest.raises(QueryRefusedError, match="costs epsilon"):
-        Policy().check_budget("site", (math.nan, 0.0), (0.1, 0.0))
-    assert Policy().check_budget("site", (0.5, 0.0), (0.5, 0.0)) is None
+        Policy().check_budget("site", Cost.of(math.nan), Cost.of(0.1))
+    assert Policy().check_budget("site", Cost.of(0.5), Cost.of(0.5)) is None
     with pytest.raises(ValueError, match="dishonest"):
         Policy(dishonest=1.0)

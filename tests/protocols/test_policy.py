@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
 from protocols.variables import Rows
@@ -48,7 +49,7 @@ def test_sums_without_noise_are_refused_unless_they_are_allowed():
     ],
 )
 def test_a_release_over_the_budget_is_refused_and_what_is_left_is_named(spent, cost, reason):
-    found = refuses(Policy().check_budget, spent, cost)
+    found = refuses(Policy().check_budget, Cost.of(*spent), Cost.of(*cost))
     assert found is None if reason is None else reason in found
 
 

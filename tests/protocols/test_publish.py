@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mpc.errors import MalformedMessageError
+from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, federate
 from protocols.ledger import RevealedTable
@@ -73,7 +74,7 @@ def test_without_opendp_there_is_no_noise(monkeypatch):
 def test_what_a_policy_does_not_allow_is_refused(policy, reason):
     with sites(**policy) as federation:
         assert reason in refusal(federation, QUERY)
-        assert all(site.memory.spent == (0.0, 0.0) for site in federation.roles.values())
+        assert all(site.memory.spent == Cost() for site in federation.roles.values())
 
 
 def test_records_that_are_not_compared_with_the_other_sites_are_refused():
@@ -91,15 +92,15 @@ def test_the_budget_is_one_for_all_releases_and_outlives_the_process(tmp_path):
     with sites(most_epsilon=1.0) as federation:
         site = federation.roles["site-1"]
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
-            site.memory.sum(3, 0.1, 0.0)
+            site.memory.sum(3, Cost.of(0.1))
             federation.session.ask(QUERY)
             federation.session.ask(QUERY)
             assert "costs epsilon 0.4: 0.1 is left" in refusal(federation, QUERY)
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
             assert "costs epsilon 0.4: 0.1 is left" in refusal(federation, QUERY)
-            assert site.memory.spent == (pytest.approx(0.9), 0.0)
+            assert site.memory.spent[:2] == (pytest.approx(0.9), 0.0)
         spent = federation.roles["site-0"].memory.spent
-        assert spent == (pytest.approx(0.4), 0.0), "it holds one feature"
+        assert spent[:2] == (pytest.approx(0.4), 0.0), "it holds one feature"
 
 
 def test_the_budget_is_spent_before_the_first_byte(tmp_path):
@@ -108,7 +109,7 @@ def test_the_budget_is_spent_before_the_first_byte(tmp_path):
         with closing(SiteMemory(tmp_path / "memory")) as site.memory:
             next(PUBLISH.side_of(SiteRole).program(site, QUERY))  # the process dies here
     with closing(SiteMemory(tmp_path / "memory")) as again:
-        assert again.spent == (pytest.approx(0.4), 0.0)
+        assert again.spent[:2] == (pytest.approx(0.4), 0.0)
 
 
 def test_the_ledgers_have_what_was_published():
@@ -117,9 +118,11 @@ def test_the_ledgers_have_what_was_published():
         ledgers = federation.session.role.ledger, federation.roles["site-1"].ledger
     opened = [RevealedTable((f"x{i}", "y"), n, ANALYST, Rows()) for i, n in enumerate((9, 6, 12))]
     assert ledgers[0].tables == opened and ledgers[1].tables == opened[1:]
-    ((what, about, to),) = ledgers[1].facts
+    (what, about, to), budget = ledgers[1].facts
     assert what == "counts of x1, x2 by y, with discrete Laplace noise, eps = 100 a count"
     assert (about, to) == ("site-1", (ANALYST,))
+    spent = "all releases with noise so far cost epsilon 200 and delta 0"
+    assert budget == (spent, "the records of site-1", ())
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from mpc.additive_scheme import Parameters
 from mpc.errors import ProtocolError, UnknownFaultyPartyError
 from protocols.accounting import Privacy
+from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST
 from protocols.ledger import RevealedTable
@@ -100,10 +101,10 @@ Y, A = ("y", ("s0", "s1", "s2")), ("a", ("s0", "s1", "s2", "s3"))
         ({"families": (("y",), ("a", "a"))}, "a table has a variable twice"),
         ({"families": (("y",), ())}, "not enough values"),
         ({"families": ()}, "no statistics are asked for"),
-        ({"moments": ((("z",), "y"),)}, "'z' is not a declared column"),
+        ({"moments": ((("z",), "y", False),)}, "'z' is not a declared column"),
         ({"numerics": ("z",)}, "the columns of numbers and their bounds differ in number"),
         ({"numerics": ("z",), "bounds": np.ones((1, 2))}, "'z' between the declared bounds"),
-        ({"moments": (((), "q"),)}, "variable not found: 'q'"),
+        ({"moments": (((), "q", True),)}, "variable not found: 'q'"),
     ],
 )  # fmt: skip
 @both_ways
@@ -193,7 +194,7 @@ def test_where_one_site_refuses_nobody_spends_anything(via):
     federation.roles["p02"].policy = replace(OWN_RULES, most_epsilon=1.0)
     with pytest.raises(QueryRefusedError, match="p02 refuses: the release costs epsilon 30: 1 is"):
         ask(federation, query_of(federation, via, NOISY))
-    assert {site.memory.spent for site in federation.roles.values()} == {(0.0, 0.0)}
+    assert {site.memory.spent for site in federation.roles.values()} == {Cost()}
     assert not any(site.ledger.facts for site in federation.roles.values())
 
 
@@ -227,7 +228,7 @@ def test_the_budget_is_spent_before_the_first_byte_and_a_number_once(via, tmp_pa
         consider(site, query)
         next(SUMS.side_of(SiteRole).program(site, query))  # the process dies here
     with closing(SiteMemory(tmp_path / "memory")) as again:
-        assert again.spent[0] == 30.0 and again.last_sum == query.number
+        assert again.spent.eps == 30.0 and again.last_sum == query.number
         site.memory = again
         with pytest.raises(ValueError, match="must be above"):
             next(SUMS.side_of(SiteRole).program(site, query))
@@ -244,9 +245,14 @@ def test_the_ledgers_have_what_was_released(via):
             RevealedTable(("a", "y"), 12, ANALYST, Rows()),
             RevealedTable(("b", "y"), 6, ANALYST, Rows()),
         ]
-        ((what, about, to),) = ledger.facts
+        what, about, to = ledger.facts[0]
         assert "sums of counts over 4 of 4 parties" in what and released.promise.sentence in what
         assert (about, to) == ("all parties together", (ANALYST,))
+    assert [len(ledger.facts) for ledger in ledgers] == [1, 2, 2, 2, 2]
+    for party, site in federation.roles.items():
+        what, about, to = site.ledger.facts[1]
+        assert what == "all releases with noise so far cost epsilon 30 and delta 3.4e-17"
+        assert (about, to) == (f"the records of {party}", ())
 
 
 # ---- what is summed ------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ def test_numbers_without_noise(via):
     held = {f"p{i}": part(8) for i in range(3)}
     model = study(held, via, schema=schema).round()
     assert np.array_equal(model.sums_, pooled(Terms(schema, 3, 8), list(held.values())).sums_)
-    with pytest.raises(ValueError, match="z is a number: this noise is for counts"):
+    with pytest.raises(ValueError, match="z: noise needs CentredMoments, not Moments"):
         Terms(schema, 3, 8, Privacy(eps=1.0))
 
 

@@ -43,7 +43,7 @@ def test_slots_have_room_but_for_a_chance_by_hand():
     """2^-64 in delta: the chance of a slot too small is that over 1 + e^eps, shared by all."""
     found = accounting(eps=3.0)
     chance = 2.0**-64 / (1 + math.exp(3.0)) / (20 * 21)
-    assert found.reach(20, 21) == found.copy.bound(1, chance) > found.copy.bound(1, 20 * chance)
+    assert found.reach(20, 21) == found.copy().bound(1, chance) > found.copy().bound(1, 20 * chance)
 
 
 def test_a_record_by_hand():

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB
 
+from protocols.budget import Cost
 from protocols.federation import DEALER, federate
 from protocols.queries import Publish, Scores
 from protocols.queries.publish import RecordNoise, count_tables
@@ -215,8 +216,9 @@ def test_the_promise_adds_up():
     ours, theirs = RecordNoise(0.6), RecordNoise(0.6, "count")
     assert ours.of_a_table(split.schema).eps == pytest.approx(0.2)
     assert theirs.of_a_table(split.schema).eps == 0.6
-    assert ours.promise(split.schema)["eps_of_a_record"] == pytest.approx(0.6)
-    assert theirs.promise(split.schema)["eps_of_a_record"] == pytest.approx(1.8)
+    assert ours.promise(split.schema).eps == pytest.approx(0.6)
+    assert theirs.promise(split.schema).eps == pytest.approx(1.8)
+    assert ours.promise(split.schema).cost == Cost.of(ours.promise(split.schema).eps)
 
 
 def test_one_more_known_value_changes_one_count_by_one():
