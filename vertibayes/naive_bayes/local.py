@@ -1,0 +1,57 @@
+"""Naive Bayes from reports under local differential privacy (Yilmaz et al. 2019)."""
+
+from __future__ import annotations
+
+from protocols.local_reports import Aggregator, Client, ReportPlan
+from protocols.site.statistics import LocalData
+from vertibayes.naive_bayes.base import NaiveBayes
+
+FLOOR = 1e-2  # see learn_reports
+
+
+def learn_reports(
+    aggregator: Aggregator, *, alpha: float = 1.0, floor: float = FLOOR, negative: str = "zero"
+) -> NaiveBayes:
+    """Learn from what an aggregator has received.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+    alpha, floor : float
+        As of `NaiveBayes`. The floor keeps a class or a variance that noise has carried below zero
+        from ruling out everything else; in shares of the square of half the range, for variances.
+    negative : {"zero", "one", "keep"}, default="zero"
+        What becomes of negative counts; "one" is the paper's choice. See `Aggregator.estimates`.
+
+    Returns
+    -------
+    model : NaiveBayes
+        Its features are those of ``aggregator.plan.model_schema``: predict what
+        ``aggregator.plan.prepare(data)`` returns.
+
+    Raises
+    ------
+    ValueError
+        If nobody has answered one of the questions.
+
+    References
+    ----------
+    .. [1] E. Yilmaz, M. Al-Rubaie, J. M. Chang (2019). Locally Differentially Private Naive Bayes
+       Classification. Sections 3.1 and 3.2.
+    """
+    model = NaiveBayes(aggregator.plan.model_schema, alpha=alpha, floor=floor)
+    return model.fit_sums(aggregator.sums(negative))
+
+
+def simulate_reports(plan: ReportPlan, data: LocalData) -> Aggregator:
+    """Have each record's person report, and return the aggregator of these reports.
+
+    Parameters
+    ----------
+    plan : ReportPlan
+    data : LocalData
+        One record per person, with the columns of ``plan.schema``.
+    """
+    aggregator = Aggregator(plan)
+    aggregator.update(Client(plan).perturb_all(data))
+    return aggregator
