@@ -74,12 +74,12 @@ class Aggregator:
 
     def __init__(self, plan: ReportPlan) -> None:
         self.plan = plan
-        self._tallies = {question.name: tally_of(question) for question in plan.questions}
+        self.tallies = {question.name: tally_of(question) for question in plan.questions}
 
     @property
     def people(self) -> int:
         """How many people reported."""
-        answers = [tally.n for tally in self._tallies.values()]
+        answers = [tally.n for tally in self.tallies.values()]
         return sum(answers) if self.plan.reports == "one" else answers[0]
 
     def update(self, reports: Reports) -> None:
@@ -97,12 +97,12 @@ class Aggregator:
             people do not answer all questions where they have to.
         """
         answers = reports.answers
-        if unknown := [name for name in answers if name not in self._tallies]:
+        if unknown := [name for name in answers if name not in self.tallies]:
             raise ValueError(f"the plan has no question {unknown[0]!r}")
         fresh = Aggregator(self.plan)
         for name, rows in answers.items():
-            fresh._tallies[name].update(rows)
-        numbers = {tally.n for tally in fresh._tallies.values()}
+            fresh.tallies[name].update(rows)
+        numbers = {tally.n for tally in fresh.tallies.values()}
         if self.plan.reports != "one" and len(numbers) > 1:
             raise ValueError(
                 f"each person answers all questions: expected equally many answers, got {numbers}"
@@ -119,8 +119,8 @@ class Aggregator:
         """
         if other.plan != self.plan:
             raise ValueError("the aggregators have different plans: only equal plans add up")
-        for name, tally in self._tallies.items():
-            tally.merge(other._tallies[name])
+        for name, tally in self.tallies.items():
+            tally.merge(other.tallies[name])
 
     def estimates(self, negative: str = "keep") -> dict[str, Estimate]:
         """Estimate the sums of each question over all people who reported.
@@ -164,20 +164,34 @@ class Aggregator:
             If nobody has answered one of the questions.
         """
         estimates = self.estimates(negative)
-        values = [estimates[question.name].values for question in self.plan.questions]
-        counts = len(self.plan.model_schema.variables)
-        powers = (values[counts:][: self._numbers], values[counts:][self._numbers :])
-        columns = [np.concatenate(power) for power in powers if power]  # (numbers, classes)
-        moments = np.stack(columns, axis=1) if columns else np.zeros(0)
-        return np.concatenate([*(v.reshape(-1) for v in values[:counts]), moments.reshape(-1)])
+        return self._flat([estimates[q.name].values for q in self.plan.questions])
 
-    @property
-    def _numbers(self) -> int:
-        """How many questions are about numbers, and as many about their squares."""
-        return (len(self.plan.questions) - len(self.plan.model_schema.variables)) // 2
+    def errors(self) -> Floats:
+        """Return the standard errors of all estimates, in the order of `sums`.
+
+        Returns
+        -------
+        errors : ndarray, dtype float64
+
+        Raises
+        ------
+        ValueError
+            If nobody has answered one of the questions.
+        """
+        estimates = self.estimates()
+        return self._flat([estimates[q.name].errors for q in self.plan.questions])
+
+    def _flat(self, arrays: list[Floats]) -> Floats:
+        """Order the questions' arrays as a schema does: a number's sums, then its squares."""
+        counts = len(self.plan.model_schema.variables)
+        numbers = (len(arrays) - counts) // 2
+        powers = arrays[counts:][:numbers], arrays[counts:][numbers:]
+        columns = [np.concatenate(power) for power in powers if power]  # (columns, classes)
+        moments = np.stack(columns, axis=1) if columns else np.zeros(0)
+        return np.concatenate([a.reshape(-1) for a in (*arrays[:counts], moments)])
 
     def _estimate(self, question: Question, negative: str) -> Estimate:
-        tally: QuestionTally = self._tallies[question.name]
+        tally: QuestionTally = self.tallies[question.name]
         if not tally.n:
             raise ValueError(
                 f"nobody has answered the question {question.name!r}: collect more reports"
