@@ -1,10 +1,10 @@
 """What many people's reports add up to, drawn at once from the law of their sum.
 
-    de           of c people with a value, Binomial(c, d q) report a uniform value, the others theirs
+    de           of c people with a value, Binomial(c, d q) report a uniform one, the others theirs
     sue oue the  Binomial(c, p) + Binomial(n - c, q) for each value
-    she, Laplace the difference of two negative binomial numbers with n, for each cell
-    one bit      a bit for each person
-    ss           reports are drawn: their sum has no simpler law
+    she          the difference of two negative binomial numbers with n, for each cell
+    numbers      a number or a bit for each person: plans with numbers are of few people
+    ss           reports of the oracle itself: their sum has no simpler law
 
 The noise of these draws is for benchmarks alone: it protects nobody. That tallies have the law of
 those of real reports is a test.
@@ -12,7 +12,7 @@ those of real reports is a test.
 
 from __future__ import annotations
 
-from math import exp
+from math import expm1
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def choose(questions: int, people: People, generator: np.random.Generator) -> li
 def collect(
     plan: ReportPlan, people: People, generator: np.random.Generator, who: list | None = None
 ) -> Aggregator:
-    """Return an aggregator with all people's reports; `who` is of `choose`, with one report each."""
+    """Return an aggregator with all reports; `who` is of `choose`, where people report once."""
     aggregator = Aggregator(plan)
     for place, question in enumerate(plan.questions):
         tally = aggregator.tallies[question.name]
@@ -78,9 +78,8 @@ def collect(
                 tally.tally.support += support(oracle, counts, n, generator)
                 tally.tally.n += n
         elif isinstance(question, LaplaceQuestion):
-            noise = laplace_sum(float(question.noise.rate), n, total.size, generator)
-            tally.totals += (total + noise).reshape(question.shape)
-            tally.n += n
+            draws = generator.geometric(-expm1(-float(question.noise.rate)), (2, *rows.shape))
+            tally.update(np.clip(rows + draws[0] - draws[1], -question.largest, question.largest))
         else:
             entries = generator.integers(0, question.shape[1], n)
             share = question.step / HALF
@@ -105,5 +104,5 @@ def laplace_sum(rate: float, n: int, cells: int, generator: np.random.Generator)
     """Draw sums of n discrete Laplace numbers: shape (cells,), dtype int64."""
     if not n:
         return np.zeros(cells, np.int64)
-    draws = generator.negative_binomial(n, 1 - exp(-rate), (2, cells))
+    draws = generator.negative_binomial(n, -expm1(-rate), (2, cells))
     return draws[0] - draws[1]
