@@ -322,7 +322,7 @@ class Accounting:
             eps=eps, Delta=Delta, delta=delta, gamma=gamma, n=n, randomness=randomness
         )
 
-    def noise_of_all(self, estimate: int, randomness: Randomness) -> Noise:
+    def noise_of_all(self, estimate: int, randomness: Randomness | None = None) -> Noise:
         """Return the noise of a party for all values of a release; as `noise`.
 
         Raises
@@ -331,12 +331,13 @@ class Accounting:
             If copies of noise are drawn and OpenDP is not installed.
         """
         changes = np.repeat([p.Delta for p in self.parts], [p.cells for p in self.parts])
+        source = randomness or SystemRandomness()
 
         def draw(count: int, /) -> NDArray[np.int64]:
             values = np.zeros(count, np.int64)
             for change in np.unique(changes).tolist():
                 places = np.flatnonzero(changes == change)
-                values[places] = self.noise(estimate, randomness, change)(len(places))
+                values[places] = self.noise(estimate, source, change)(len(places))
             return values
 
         return draw

@@ -1,0 +1,364 @@
+"""Federated naive Bayes: nodes send noisy statistics of their records, and a model is their sum.
+
+    node i        exact_updates    n, m, S, Q of its records                      (equations 14, 15)
+                  local_updates    the same plus noise: its local update               (Algorithm 2)
+    aggregator    aggregate        the sum of the local updates, as a model            (Algorithm 3)
+                  `online`         adds the update of a new node to a model  (equations 22 to 24)
+
+Every node holds other records of the same variables. With local noise (``laplace``, ``gaussian``) a
+node adds a whole copy, which protects its records whatever others do; the sum of n updates then has
+n copies. With ``polya`` shares the noise of all nodes together is one copy, 1 / n of that variance,
+but only the sum may become known: `protocols.queries.sums` sums without showing a summand.
+
+The functions here run all nodes in one process.
+
+References
+----------
+.. [1] L. Giaretta, T. Marchioro, E. Markatos, S. Girdzijauskas (2023). Towards a Realistic
+   Decentralized Naive Bayes with Differential Privacy. Sections 3.1, 3.2 and 4.2.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.accounting import Accounting, Privacy, SumPromise
+from protocols.errors import DataError
+from protocols.schema import Schema
+from protocols.site.statistics import LocalData, Numeric
+from vertibayes.naive_bayes.base import Floats, NaiveBayes, Sums
+
+FLOOR = 1e-6  # what noise cannot carry counts and variances below, as in [1]
+SENSITIVITIES = ("declared", "paper")
+DISTRIBUTIONS = ("equal", "uniform", "exponential", "log-uniform")
+NOT_PRIVATE = (
+    "sensitivity='paper' is not private: the noise is as large as the largest value at the node, "
+    "so that the noise reveals this value, and eps promises nothing"
+)
+
+
+class NotPrivateWarning(UserWarning):
+    """Noise was drawn that protects nothing."""
+
+
+class Bytes(Protocol):
+    """Where the coins of shares come from; OpenDP draws whole copies by itself."""
+
+    def bytes(self, count: int) -> bytes:
+        """Return so many random bytes."""
+        ...
+
+
+# ---- the nodes -----------------------------------------------------------------------------------
+
+
+def exact_updates(schema: Schema, nodes: Sequence[LocalData]) -> NDArray[np.int64]:
+    """Return the statistics of each node's records, without noise.
+
+    Parameters
+    ----------
+    schema : Schema
+    nodes : sequence of LocalData
+        The records of each node. A node may have no records, or no record of a class.
+
+    Returns
+    -------
+    updates : ndarray of shape (nodes, k), dtype int64
+
+    Raises
+    ------
+    ValueError
+        If there is no node.
+    DataError
+        If a node has other states or bounds than declared; the error names the node.
+    """
+    if not nodes:
+        raise ValueError("nodes must have at least one node, got 0")
+    for place, data in enumerate(nodes):
+        _check(schema, place, data)
+    return np.array([schema.measure(data) for data in nodes])
+
+
+def local_updates(
+    schema: Schema,
+    nodes: Sequence[LocalData],
+    privacy: Privacy | Sequence[Privacy],
+    *,
+    sensitivity: str = "declared",
+    most_records: int = 1,
+    randomness: Bytes | None = None,
+) -> NDArray[np.int64]:
+    """Return the local update of each node: its statistics plus noise ([1]_, Algorithm 2).
+
+    Parameters
+    ----------
+    schema : Schema
+        With `centred`, if it has numbers.
+    nodes : sequence of LocalData
+    privacy : Privacy or sequence of Privacy
+        Of all nodes, or of each node: nodes may have different budgets if the noise is local.
+    sensitivity : {"declared", "paper"}, default="declared"
+        By how much one record changes a sum of numbers: by as much as the declared bounds permit,
+        or by the largest absolute value at the node, as in [1]_. The second one is **not private**
+        and emits a `NotPrivateWarning`. It needs bounds about 0; see `about_zero`.
+    most_records : int, default=1
+        The most records of a node, for a `privacy` that protects parties.
+    randomness : Randomness, optional
+        Where the coins of shares come from; the operating system, if None.
+
+    Returns
+    -------
+    updates : ndarray of shape (nodes, k), dtype int64
+
+    Raises
+    ------
+    ValueError
+        If there is no node, the privacies are not one for each node, or a number is not summed
+        about the middle of its bounds.
+    DataError
+        If a node has other states or bounds than declared; the error names the node.
+    ImportError
+        If copies of noise are drawn and OpenDP is not installed.
+    """
+    updates = exact_updates(schema, nodes)
+    asked = _each(privacy, len(nodes))
+    if sensitivity not in SENSITIVITIES:
+        raise ValueError(f"sensitivity must be 'declared' or 'paper', got {sensitivity!r}")
+    if sensitivity == "paper":
+        if not all(each.is_local for each in asked):
+            raise ValueError("sensitivity='paper' needs noise='laplace' or noise='gaussian'")
+        warnings.warn(NOT_PRIVATE, NotPrivateWarning, stacklevel=2)
+    accountings: dict[tuple[Privacy, tuple[int, ...]], Accounting] = {}
+    for update, data, each in zip(updates, nodes, asked, strict=True):
+        key = each, paper_changes(schema, data) if sensitivity == "paper" else ()
+        if key not in accountings:
+            accountings[key] = Accounting(schema, each, most_records, key[1])
+        update += accountings[key].noise_of_all(len(nodes), randomness)(len(update))
+    return updates
+
+
+def promised(
+    schema: Schema,
+    privacy: Privacy,
+    nodes: int,
+    *,
+    sensitivity: str = "declared",
+    most_records: int = 1,
+) -> SumPromise | None:
+    """Return what the local update of a node with this `privacy` promises its records.
+
+    Parameters
+    ----------
+    schema : Schema
+    privacy : Privacy
+    nodes : int
+    sensitivity, most_records
+        As of `local_updates`.
+
+    Returns
+    -------
+    promise : SumPromise or None
+        None with ``sensitivity="paper"``, which is not private. With shares of noise, the promise
+        is of the sum of all updates.
+    """
+    if sensitivity == "paper":
+        return None
+    accounting = Accounting(schema, privacy, most_records)
+    if privacy.is_local:
+        return accounting.promise([accounting.copy()], nodes)
+    return accounting.promise(accounting.noises([nodes] * nodes), nodes, checked=False)
+
+
+def paper_changes(schema: Schema, data: LocalData) -> tuple[int, ...]:
+    """Return by how much a record changes each part as [1]_ measures it: on the node's own records.
+
+    Raises
+    ------
+    ValueError
+        If the bounds of a number are not about 0.
+    """
+    changes = [1] * (1 + len(schema.categorical))
+    for name, numeric in schema.numerics.items():
+        if numeric.middle:
+            raise ValueError(
+                f"{name}: sensitivity='paper' needs bounds about 0, got {numeric.low} to "
+                f"{numeric.high}; use about_zero"
+            )
+        largest = max(int(np.abs(numeric.centred(data.numbers[name])).max(initial=0)), 1)
+        changes += [largest, largest**2]
+    return tuple(changes)
+
+
+def about_zero(schema: Schema, nodes: Sequence[LocalData]) -> tuple[Schema, list[LocalData]]:
+    """Return the schema and the nodes with bounds about 0: -M to M, M the larger absolute bound."""
+    numerics = {
+        name: Numeric(name, -max(abs(low), abs(high)), max(abs(low), abs(high)))
+        for name, low, high in schema.numerics.values()
+    }
+    features = {name: numerics.get(name, feature) for name, feature in schema.features.items()}
+    return replace(schema, features=features), [replace(d, numerics=numerics) for d in nodes]
+
+
+def _each(privacy: Privacy | Sequence[Privacy], nodes: int) -> Sequence[Privacy]:
+    if isinstance(privacy, Privacy):
+        return [privacy] * nodes
+    if len(privacy) != nodes:
+        raise ValueError(f"privacy must be one for each of the {nodes} nodes, got {len(privacy)}")
+    if len(set(privacy)) > 1 and not all(each.is_local for each in privacy):
+        raise ValueError(
+            "nodes with different budgets need noise='laplace' or noise='gaussian': the shares of "
+            "other noise add up to a copy only if all nodes have the same budget"
+        )
+    return privacy
+
+
+def _check(schema: Schema, place: int, data: LocalData) -> None:
+    for name, variable in schema.variables.items():
+        own = data.variables.get(name)
+        if own is None or own.states != variable.states:
+            raise DataError(f"node {place} does not have {name!r} in the declared states")
+    for name, numeric in schema.numerics.items():
+        if data.numerics.get(name) != numeric:
+            raise DataError(f"node {place} does not have {name!r} between the declared bounds")
+
+
+# ---- which updates to use ------------------------------------------------------------------------
+
+
+def relative_error(schema: Schema, updates: Sums, exact: Sums) -> Floats:
+    """Return the relative error of updates, summed over their values ([1]_, equation 28).
+
+    Where the exact value is 0, equation 28 divides by 0. Here the divisor is then by how much one
+    record changes the value at most, as if there were one record: to leave such values out would
+    make a node of few records look precise. Only the node itself knows the exact values, and
+    may compute this; see `below`.
+
+    Parameters
+    ----------
+    schema : Schema
+    updates, exact : ndarray of shape (nodes, k) or (k,)
+
+    Returns
+    -------
+    errors : ndarray of shape (nodes,) or ()
+    """
+    parts = Accounting(schema, Privacy(eps=1.0)).parts
+    changes = np.repeat([part.Delta for part in parts], [part.cells for part in parts])
+    divisors = np.where(exact == 0, changes, np.abs(exact))
+    return np.asarray((np.abs(updates - exact) / divisors).sum(axis=-1))
+
+
+def below(updates: Sums, errors: Floats, threshold: float) -> Sums:
+    """Return the updates whose relative error is at most a threshold ([1]_, section 4.2).
+
+    Whether a node stays out depends on its exact values, and is not covered by eps: a node that
+    stays out shows that its noise is large compared with its counts, so roughly how few records it
+    has.
+
+    Raises
+    ------
+    ValueError
+        If no update is left.
+    """
+    kept = errors <= threshold
+    if not kept.any():
+        raise ValueError(
+            f"threshold must be at least {errors.min():.4g} (the smallest relative error), got "
+            f"{threshold}: no update is left"
+        )
+    return updates[kept]
+
+
+# ---- experiments: who has which records and which budget -----------------------------------------
+
+
+def node_sizes(
+    distribution: str, nodes: int, records: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return how many records each node has, which add up to `records` ([1]_, section 4.2).
+
+    Parameters
+    ----------
+    distribution : {"equal", "uniform", "exponential", "log-uniform"}
+        Sizes are proportional to 1, U(1, 10), Exp(2), or e^U(ln 2, ln(records / 5)).
+    nodes, records : int
+    generator : numpy.random.Generator
+
+    Raises
+    ------
+    ValueError
+        If the distribution is unknown, or there are no nodes or too few records.
+    """
+    if nodes < 1 or records < 10:
+        raise ValueError(
+            f"nodes must be at least 1 and records at least 10, got {nodes}, {records}"
+        )
+    if distribution not in DISTRIBUTIONS:
+        known = ", ".join(DISTRIBUTIONS)
+        raise ValueError(f"distribution must be one of {known}, got {distribution!r}")
+    if distribution == "uniform":
+        weights = generator.uniform(1, 10, nodes)
+    elif distribution == "exponential":
+        weights = generator.exponential(2, nodes)
+    elif distribution == "log-uniform":
+        weights = log_uniform(2, records / 5, nodes, generator)
+    else:
+        weights = np.ones(nodes)
+    shares = np.cumsum(weights)
+    ends = np.rint(shares / shares[-1] * records).astype(np.int64)
+    return np.asarray(np.diff(ends, prepend=0))
+
+
+def log_uniform(low: float, high: float, count: int, generator: np.random.Generator) -> Floats:
+    """Return numbers whose logarithm is uniform: sizes or budgets of any order of magnitude."""
+    if not 0 < low <= high:
+        raise ValueError(f"low must be above 0 and at most high, got {low} and {high}")
+    return np.exp(generator.uniform(np.log(low), np.log(high), count))
+
+
+def deal_records(
+    data: LocalData, sizes: NDArray[np.int64], generator: np.random.Generator
+) -> list[LocalData]:
+    """Deal records to nodes of these sizes at random.
+
+    Raises
+    ------
+    ValueError
+        If a size is negative, or the sizes do not add up to the number of records.
+    """
+    if (sizes < 0).any() or sizes.sum() != data.records:
+        raise ValueError(f"sizes must add up to the {data.records} records, got {sizes.sum()}")
+    places = generator.permutation(data.records)
+    return [data.rows(rows) for rows in np.split(places, np.cumsum(sizes)[:-1])]
+
+
+# ---- the aggregator ------------------------------------------------------------------------------
+
+
+def aggregate(
+    schema: Schema, updates: Sums, *, alpha: float = 1.0, floor: float = FLOOR
+) -> NaiveBayes:
+    """Return the model of the sum of local updates ([1]_, Algorithm 3).
+
+    Parameters
+    ----------
+    schema : Schema
+    updates : ndarray of shape (nodes, k)
+    alpha, floor : float
+        As of `NaiveBayes`. `floor` is a number of records for counts, and a share of the square of
+        half the range for variances.
+
+    Raises
+    ------
+    ValueError
+        If there is no update, an update has too few or too many values, or one is not finite.
+    """
+    if updates.ndim != 2 or not len(updates):
+        raise ValueError(f"updates must be one row for each node, got the shape {updates.shape}")
+    return NaiveBayes(schema, alpha=alpha, floor=floor).fit_sums(updates.sum(axis=0))
