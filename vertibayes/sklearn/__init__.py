@@ -1,0 +1,12 @@
+"""Naive Bayes under differential privacy as scikit-learn estimators on data frames.
+
+    from vertibayes.sklearn import FederatedNB
+    model = FederatedNB(epsilon=1.0, nodes=10, bounds={"age": (17, 90)}, categories={...})
+    model.fit(X, y).predict(X_new)
+
+scikit-learn is an extra: ``pip install 'vertibayes[sklearn]'``.
+"""
+
+from vertibayes.sklearn.naive_bayes import FederatedNB, GossipNB, LocalNB
+
+__all__ = ["FederatedNB", "GossipNB", "LocalNB"]
