@@ -169,10 +169,11 @@ class RecordFederation:
         if party == ANALYST or party in self.roles:
             raise ValueError(f"{party!r} is the name of another party")
         columns = {n: codes.astype(np.uint16) for n, codes in data.codes.items()}
+        # any value may be missing
         variables = {n: Variable(n, v.states, True) for n, v in data.variables.items()}
         role = SiteRole(
             party=party,
-            data=SiteData(variables, columns),  # any value may be missing
+            data=SiteData(variables, columns, numerics=data.numerics, numbers=data.numbers),
             keys=KeyPair.generate(self.randomness),
             public_keys=self.analyst.public_keys,  # one mapping for all: who joins is in it
             analyst=ANALYST,

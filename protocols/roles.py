@@ -185,7 +185,7 @@ class SiteRole:
         others = set(self.public_keys) - {self.dealer}
         check_apart(self.dealer, self.analyst, {self.party, *others})
         if not self.batches:
-            self.batches = [LocalData(self.data.variables, self.data.codes)]
+            self.batches = [self.data.local]
 
     @cached_property
     def signing(self) -> SigningKey:

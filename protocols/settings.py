@@ -19,8 +19,9 @@ from protocols.sizes import parse_size
 
 Binning: TypeAlias = Literal["equal-frequency", "equal-width"]
 Kind: TypeAlias = Literal[
-    "text", "texts", "repeated", "flag", "whole", "number", "edges", "path", "size", "names or file"
-]
+    "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
+    "names or file",
+]  # fmt: skip
 
 REQUIRED: Final = object()  # the default of a setting that must be given
 LISTS: Final = ("texts", "repeated", "edges", "names or file")
@@ -50,6 +51,10 @@ def _is_edges(value: Any) -> bool:
     return _is_list(value, _is_number) and all(low < high for low, high in pairwise(value))
 
 
+def _is_bounds(value: Any) -> bool:
+    return _is_edges(value) and len(value) == 2
+
+
 KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be, and whether it is
     "text": ("a text that is not empty", _is_text),
     "texts": ("a list of different texts", _is_texts),
@@ -58,6 +63,7 @@ KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be
     "whole": ("a whole number", _is_whole),
     "number": ("a number", _is_number),
     "edges": ("a list of ascending numbers", _is_edges),
+    "bounds": ("two ascending numbers, as [0, 120]", _is_bounds),
     "path": ("the path of a file", _is_text),
     "size": ("an amount of memory, as 512MiB", _is_whole),
     "names or file": (
@@ -147,6 +153,8 @@ class Setting:
             return tuple(Decimal(str(edge)) for edge in value)
         if self.kind == "number":
             return float(value)
+        if self.kind == "bounds":
+            return tuple(map(float, value))
         return tuple(value) if isinstance(value, list) else value
 
     def _is_accepted(self, value: Any) -> bool:
@@ -197,4 +205,6 @@ VARIABLE = (  # how one column of a site becomes a variable
     Setting("categorical", "flag", "Take its numbers or dates as names: never binned.", False),
     Setting("bins", "number", "Share of the records in a bin of its numbers.", above=0, most=0.5),
     Setting("ignore_case", "flag", "Take values that differ only in case as one state.", False),
+    Setting("bounds", "bounds", "Keep its numbers, between these bounds, for sums: it has no "
+            "states."),
 )  # fmt: skip

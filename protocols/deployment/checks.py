@@ -221,6 +221,11 @@ def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:
             findings.say("ok", text)
         else:
             findings.say("warning", f"{text}: only one state has records; the variable is useless")
+    for name, numbers in data.numbers.items():
+        numeric, gone = data.numerics[name], int(np.isnan(numbers).sum())
+        text = f"{len(numbers) - gone} numbers, {gone} missing, {numeric.beyond(numbers)} beyond"
+        how: How = "ok" if gone < len(numbers) else "warning"
+        findings.say(how, f"{file.party}: {name}: {text} {numeric.low:g} to {numeric.high:g}")
     spaced = 0 if data.ids is None else sum(text != text.strip() for text in data.ids.texts)
     if spaced:
         text = f"{spaced} identifiers begin or end with a space: others without do not match"

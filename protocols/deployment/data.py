@@ -17,6 +17,7 @@ ADVICE = Advice(
     more_states="max_states = {count}",
     cut="COLUMN = { cut = [...] }",
     edges="cut",
+    bounds="bounds",
     identifies="id_column = {names}",
     missing="missing_codes = [{code}]",
     for_shell=False,
@@ -67,4 +68,5 @@ def _encoding(site: SiteFile) -> Encoding:
         ignore_case=[name for name, spec in specs.items() if spec.ignore_case],
         own_bins={name: spec.bins for name, spec in specs.items() if spec.bins is not None},
         advice=ADVICE,
+        bounds={name: spec.bounds for name, spec in specs.items() if spec.bounds is not None},
     )

@@ -43,6 +43,7 @@ STUDY = (
 )  # fmt: skip
 
 STATES = Setting("", "texts", "The states of a variable, in order.", least=2)
+BOUNDS = Setting("", "bounds", "The bounds of a variable that stays a number.")
 COUNT = Setting("", "whole", "How many records have a class.", least=0)
 
 
@@ -139,7 +140,8 @@ class StudyFile(_OwnFile):
     """An analyst's study; its tables [learning] and [validation] are read by the learners.
 
     `states` declares the states of variables, `class_counts` the number of records of each class:
-    naive Bayes needs them where the sites' data must not tell them.
+    naive Bayes needs them where the sites' data must not tell them. `numbers` declares the bounds
+    of variables that stay numbers.
     """
 
     kind: ClassVar[str] = "study"
@@ -148,6 +150,7 @@ class StudyFile(_OwnFile):
     dealer: Party
     signing: Mapping[Party, bytes]
     states: Mapping[str, tuple[str, ...]]
+    numbers: Mapping[str, tuple[float, float]]
     class_counts: Mapping[str, int]
     variables: tuple[str, ...]
     memory: int | None
@@ -157,8 +160,11 @@ class StudyFile(_OwnFile):
         """Read and check a study's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "study", "analyst", "dealer", "sites", "learning", "validation", "relay"
-        file.check((*known, "states", "class_counts"))
+        file.check((*known, "states", "numbers", "class_counts"))
         states, counts = file.table("states"), file.table("class_counts")
+        numbers = file.table("numbers")
+        if twice := [name for name in numbers.values if name in states.values]:
+            raise numbers.error(twice[0], "it is also in [states]: declare states or bounds")
         study = file.table("study")
         folder, values = study.path("folder", "study"), study.take_all(STUDY)
         study.end()
@@ -175,6 +181,7 @@ class StudyFile(_OwnFile):
             pinned=dict([*sites.items(), dealer]),
             signing=signing_keys(file, "sites"),
             states={name: states.take(replace(STATES, name=name)) for name in states.values},
+            numbers={name: numbers.take(replace(BOUNDS, name=name)) for name in numbers.values},
             class_counts={name: counts.take(replace(COUNT, name=name)) for name in counts.values},
         )
 

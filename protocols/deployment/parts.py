@@ -76,6 +76,7 @@ class VariableSpec:
     categorical: bool = False
     bins: float | None = None
     ignore_case: bool = False
+    bounds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,7 @@ def variables_of(file: TomlFile) -> dict[str, VariableSpec]:
 def _variable(table: Table) -> VariableSpec:
     spec = VariableSpec(**table.take_all(VARIABLE))
     table.end()
-    ways = [name for name in ("states", "cut", "categorical", "bins") if name in table]
+    ways = [name for name in ("states", "cut", "categorical", "bins", "bounds") if name in table]
     if len(ways) > 1:
         raise table.error(ways[1], f"{' and '.join(ways)} exclude each other: give one of them")
     return spec

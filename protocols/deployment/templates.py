@@ -63,6 +63,7 @@ id_column = "id"                 # identifies people: all sites must hold the sa
 #   {{ states = ["no", "yes"] }}   these states, in this order; another value is an error
 #   {{ cut = [18, 65] }}           numbers in these bins: up to 18, up to 65, above
 #   {{ bins = 0.2 }}               numbers in bins of a fifth of the records
+#   {{ bounds = [0, 120] }}        numbers that stay numbers, for sums of naive Bayes
 #   {{ categorical = true }}       numbers or dates that are names
 #   {{ ignore_case = true }}       "yes" and "YES" are one state
 # A name with a space needs quotes: "blood pressure" = {{ cut = [120, 140] }}
@@ -113,6 +114,8 @@ max_parents = 3
 # Naive Bayes in place of a Bayesian network: replace [learning] by
 # [states]                       # the states of each variable; those of the data if not given
 # a = ["no", "yes"]
+# [numbers]                      # the bounds of variables that stay numbers at the sites
+# b = [0, 120]
 # [learning]
 # learner = "naive_bayes"
 # method = "hdpnb"               # hdpnb: sites hold records; vdpnb: sites hold columns

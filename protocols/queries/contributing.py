@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib.util import find_spec
 from math import prod
 from time import time_ns
@@ -69,30 +70,41 @@ def check_own_records(site: SiteRole, terms: Terms) -> None:
 
 
 def site_records(site: SiteRole, terms: Terms) -> list[LocalData]:
-    """Return a site's records in the declared states.
+    """Return a site's records in the states and between the bounds that the analyst declares.
+
+    The bounds limit what a record changes, so that those of the site's own file do not matter.
 
     Raises
     ------
     DataError
-        If a column is missing, or has a state that is not declared.
+        If a column is missing, has a state that is not declared, or has numbers in place of states.
     """
     return [_recoded(batch, terms.schema) for batch in site.batches]
 
 
 def _recoded(data: LocalData, schema: Declared) -> LocalData:
-    if all(data.variables.get(name) == variable for name, variable in schema.variables.items()):
+    numerics = schema.numerics
+    same = all(data.variables.get(name) == variable for name, variable in schema.variables.items())
+    if same and all(data.numerics.get(name) == numeric for name, numeric in numerics.items()):
         return data
     codes = {}
     for name, variable in schema.variables.items():
         if name not in data.variables:
-            raise DataError(f"it has no column {name!r}")
+            raise DataError(_missing(name, data.numerics, "has numbers, and its states are asked"))
         own = data.variables[name].states
         unknown = sorted(set(own) - set(variable.states))
         if unknown:
             raise DataError(f"the column {name!r} has the state {unknown[0]!r}, not a declared one")
         places = [variable.states.index(state) for state in own]
         codes[name] = np.array([*places, len(variable.states)])[data.codes[name]]
-    return LocalData(schema.variables, codes, data.numerics, data.numbers)
+    for name in numerics:
+        if name not in data.numbers:
+            raise DataError(_missing(name, data.variables, "has states, and its numbers are asked"))
+    return LocalData(schema.variables, codes, numerics, {n: data.numbers[n] for n in numerics})
+
+
+def _missing(name: str, others: Collection[str], what: str) -> str:
+    return f"the column {name!r} {what} for" if name in others else f"it has no column {name!r}"
 
 
 def noisy_statistics(site: SiteRole, terms: Terms, estimate: int) -> Values:

@@ -1,4 +1,4 @@
-"""A site's data: its variables and the codes of its records."""
+"""A site's data: its variables and the codes of its records, and its columns of numbers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from protocols.errors import DataError
 from protocols.site.alignment import order_of
-from protocols.site.encoding import Encoded, Encoding, encode
+from protocols.site.encoding import Encoded, Encoding, Numbers, encode, read_column_of_numbers
 from protocols.site.findings import Finding, Report, UnsuitableColumnError
 from protocols.site.frame import columns_of, text_column
+from protocols.site.statistics import LocalData, Numeric, check_numbers
 from protocols.site.text import TextColumn, empty_at_end, same_length
 from protocols.variables import Variable
 
@@ -35,27 +36,35 @@ class SiteData:
         The identifiers of the records. They distinguish record sets and never leave the site.
     report : Report
         The findings about the columns from which the data were read.
+    numerics : mapping of str to Numeric
+        The columns that stay numbers, by name: they are in sums, and in no table.
+    numbers : mapping of str to ndarray of shape (n,), dtype float64
+        The numbers of each such column; nan where a number is missing.
 
     Raises
     ------
     DataError
-        If columns of codes are missing, differ in length, or have another type or invalid codes.
+        If columns of codes or numbers are missing, differ in length, or have another type or
+        invalid values.
     """
 
     variables: Mapping[str, Variable]
     codes: Mapping[str, NDArray[np.unsignedinteger]] = field(repr=False)
     ids: TextColumn | None = field(default=None, repr=False)
     report: Report = field(default=Report(), repr=False)
+    numerics: Mapping[str, Numeric] = field(default_factory=dict)
+    numbers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.variables or set(self.variables) != set(self.codes):
+        if not {*self.variables, *self.numerics} or set(self.variables) != set(self.codes):
             raise DataError("the data must have at least one variable, and codes of each variable")
+        self._check_numbers()
         for name, codes in self.codes.items():
             if self.variables[name].name != name:
                 raise DataError(f"{name}: its variable is named {self.variables[name].name!r}")
             if codes.ndim != 1 or codes.dtype not in (np.uint8, np.uint16):
                 raise DataError(f"{name}: codes must have one axis and the type uint8 or uint16")
-        lengths = {len(codes) for codes in self.codes.values()}
+        lengths = {len(column) for column in (*self.codes.values(), *self.numbers.values())}
         if self.ids is not None:
             lengths.add(len(self.ids))
         if len(lengths) > 1:
@@ -66,29 +75,49 @@ class SiteData:
                     f"{name}: codes must be below {self.variables[name].codes}, got {codes.max()}"
                 )
 
+    def _check_numbers(self) -> None:
+        if set(self.numerics) != set(self.numbers) or set(self.numerics) & set(self.variables):
+            raise DataError("the data must have numbers of each column of numbers, and no codes")
+        for name, numbers in self.numbers.items():
+            if numbers.ndim != 1 or numbers.dtype != np.float64:
+                raise DataError(f"{name}: numbers must have one axis and the type float64")
+        check_numbers(self.numerics, self.numbers)
+
     @property
     def records(self) -> int:
         """The number of records."""
-        return len(next(iter(self.codes.values())))
+        return len(next(iter((*self.codes.values(), *self.numbers.values()))))
+
+    @property
+    def local(self) -> LocalData:
+        """The same columns, of which statistics are summed."""
+        return LocalData(self.variables, self.codes, self.numerics, self.numbers)
 
     def take(self, names: Iterable[str]) -> SiteData:
-        """Return the data of some variables."""
+        """Return the data of some variables and columns of numbers."""
         chosen = list(names)
-        variables = {name: self.variables[name] for name in chosen}
-        return SiteData(variables, {name: self.codes[name] for name in chosen}, self.ids)
+        coded = [name for name in chosen if name not in self.numerics]
+        numerics = {name: self.numerics[name] for name in chosen if name in self.numerics}
+        return SiteData(
+            {name: self.variables[name] for name in coded},
+            {name: self.codes[name] for name in coded},
+            self.ids,
+            numerics=numerics,
+            numbers={name: self.numbers[name] for name in numerics},
+        )
 
     def rows(self, places: NDArray[np.integer]) -> SiteData:
         """Return the data of some records, without their identifiers."""
         codes = {name: column[places] for name, column in self.codes.items()}
-        return SiteData(self.variables, codes)
+        numbers = {name: column[places] for name, column in self.numbers.items()}
+        return SiteData(self.variables, codes, numerics=self.numerics, numbers=numbers)
 
     def in_order_of_ids(self) -> SiteData:
         """Return the data with the records in the order of their identifiers' characters."""
         if self.ids is None:
             return self
         order = order_of(self.ids)
-        codes = {name: column[order] for name, column in self.codes.items()}
-        return SiteData(self.variables, codes, self.ids.take(order), self.report)
+        return replace(self.rows(order), ids=self.ids.take(order), report=self.report)
 
     @classmethod
     def from_text(
@@ -124,11 +153,12 @@ class SiteData:
         """
         same_length(site, columns)
         how = encoding or Encoding()
-        encoded: dict[str, Encoded] = {}
+        encoded: dict[str, Encoded | Numbers] = {}
         left_out: dict[str, Finding] = {}
         for name, column in columns.items():
             try:
-                encoded[name] = encode(site, name, column, how)
+                read = read_column_of_numbers if name in how.bounds else encode
+                encoded[name] = read(site, name, column, how)
             except UnsuitableColumnError as error:
                 left_out[name] = error.finding
         warnings = [(name, finding) for name, e in encoded.items() for finding in e.findings]
@@ -136,8 +166,16 @@ class SiteData:
         report = Report(site, len(columns), left_out, warnings, how.advice, empty)
         if left_out and (strict or not encoded):
             raise DataError(report.refusal())
-        variables = {name: e.variable for name, e in encoded.items()}
-        return cls(variables, {name: e.codes for name, e in encoded.items()}, ids, report)
+        coded = {name: e for name, e in encoded.items() if isinstance(e, Encoded)}
+        numbers = {name: e for name, e in encoded.items() if isinstance(e, Numbers)}
+        return cls(
+            {name: e.variable for name, e in coded.items()},
+            {name: e.codes for name, e in coded.items()},
+            ids,
+            report,
+            {name: e.numeric for name, e in numbers.items()},
+            {name: e.values for name, e in numbers.items()},
+        )
 
     @classmethod
     def from_frame(
@@ -152,7 +190,7 @@ class SiteData:
         """Encode a data frame.
 
         The categories of a categorical column are its states, in their order. Other columns are
-        encoded as in files.
+        encoded as in files; those with bounds stay numbers.
 
         Parameters
         ----------
@@ -184,6 +222,7 @@ class SiteData:
         states = {
             name: [category for category in categories if not how.says_missing(category, name)]
             for name, categories in declared.items()
+            if name not in how.bounds
         }
         how = replace(how, states={**states, **how.states})
         return cls.from_text(site, columns, how, identifiers, strict=strict)

@@ -1,8 +1,9 @@
-"""Encode a column of text as a variable and its codes."""
+"""Encode a column of text as a variable and its codes, or as numbers between bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
@@ -15,6 +16,7 @@ from protocols.site.binning import METHODS, bin_of, bins_of
 from protocols.site.findings import COMMAND_LINE, Advice, Finding
 from protocols.site.numerals import number, read_each
 from protocols.site.states import StateFinder
+from protocols.site.statistics import Numeric
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
 
@@ -47,11 +49,14 @@ class Encoding:
         The shares of the records in a bin of some columns, where it is not `bins`.
     advice : Advice
         The remedies that findings advise.
+    bounds : mapping of str to (float, float)
+        The least and largest number of the columns that stay numbers: these have no states.
 
     Raises
     ------
     ValueError, TypeError
-        If a number is out of range, edges do not ascend, or a collection of texts is a single text.
+        If a number is out of range, edges or bounds do not ascend, a column has bounds and states,
+        or a collection of texts is a single text.
     """
 
     missing_codes: Collection[str] = ()
@@ -64,6 +69,7 @@ class Encoding:
     ignore_case: Collection[str] = ()
     own_bins: Mapping[str, float] = field(default_factory=dict)
     advice: Advice = COMMAND_LINE
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("missing_codes", "categorical", "ignore_case"):
@@ -81,6 +87,20 @@ class Encoding:
         for name, edges in self.cuts.items():
             if not edges or any(low >= high for low, high in pairwise(edges)):
                 raise ValueError(f"the edges of {name!r} must be one number or more, ascending")
+        self._check_bounds()
+
+    def _check_bounds(self) -> None:
+        for name, numeric in self.numerics.items():
+            numeric.check()
+            ways = {"states": self.states, "cut": self.cuts, "categorical": self.categorical}
+            for way, names in (ways | {"bins": self.own_bins}).items():
+                if name in names:
+                    raise ValueError(f"{name}: bounds and {way} exclude each other: give one")
+
+    @property
+    def numerics(self) -> dict[str, Numeric]:
+        """The columns that stay numbers."""
+        return {name: Numeric(name, *map(float, pair)) for name, pair in self.bounds.items()}
 
     def says_missing(self, text: str, name: str) -> bool:
         """Whether a text of a column stands for a missing value."""
@@ -98,6 +118,41 @@ class Encoded(NamedTuple):
     variable: Variable
     codes: NDArray[np.unsignedinteger]
     findings: tuple[Finding, ...] = ()
+
+
+class Numbers(NamedTuple):
+    """A column of numbers, and the number of each record: shape (n,), dtype float64.
+
+    The number is nan where it is missing; one beyond the bounds is kept.
+    """
+
+    numeric: Numeric
+    values: NDArray[np.float64]
+    findings: tuple[Finding, ...] = ()
+
+
+def read_column_of_numbers(
+    source: str, name: str, column: TextColumn, encoding: Encoding
+) -> Numbers:
+    """Read a column that stays numbers: one of ``encoding.bounds``.
+
+    Parameters
+    ----------
+    source, name, column, encoding
+        As `encode`.
+
+    Raises
+    ------
+    UnsuitableColumnError
+        If the column has no values.
+    DataError
+        If it has a word that does not say missing, or numbers in several units or notations.
+    """
+    finder, numeric = StateFinder(source, name, column, encoding), encoding.numerics[name]
+    if not finder.counts:
+        raise finder.unsuitable("no values", "no values")
+    values, findings = finder.between(numeric)
+    return Numbers(numeric, values, (*findings, *finder.few_known()))
 
 
 def encode(source: str, name: str, column: TextColumn, encoding: Encoding) -> Encoded:
@@ -189,11 +244,39 @@ def encode_known(
     unknown = [text for text in texts if text not in code_of]
     if unknown and unseen is None:
         raise StateFinder(source, name, column, encoding).not_one_of(unknown[0], states)
-    if unknown and unseen is not None:
-        used = np.bincount(column.places, minlength=len(column.texts))
-        counts = dict(zip(column.texts, used.tolist(), strict=True))
-        unseen.extend(Unseen(name, text, counts[text]) for text in unknown if counts[text])
+    if unseen is not None:
+        unseen += _unseen(name, column, unknown)
     return _codes(name, column, states, code_of)
+
+
+def read_known_numbers(
+    name: str, column: TextColumn, encoding: Encoding, unseen: list[Unseen]
+) -> NDArray[np.float64]:
+    """Return the numbers of new records, each text read by itself; other texts are missing.
+
+    Parameters
+    ----------
+    name, column, encoding
+        As `encode`.
+    unseen : list of Unseen
+        The list to which texts that are not numbers are added.
+
+    Returns
+    -------
+    numbers : ndarray of shape (n,), dtype float64
+        Nan where the number is missing.
+    """
+    texts = [text for text in column.texts if not encoding.says_missing(text, name)]
+    values = read_each(texts)
+    unseen += _unseen(name, column, [text for text in texts if text not in values])
+    known = np.array([float(values.get(text, math.nan)) for text in column.texts], np.float64)
+    return np.asarray(known[column.places])
+
+
+def _unseen(name: str, column: TextColumn, unknown: Sequence[str]) -> Iterator[Unseen]:
+    used = np.bincount(column.places, minlength=len(column.texts)).tolist()
+    counts = dict(zip(column.texts, used, strict=True))
+    return (Unseen(name, text, counts[text]) for text in unknown if counts[text])
 
 
 def _take_equal_numbers(

@@ -55,6 +55,7 @@ class Advice:
     more_states: str = "--max-states {count}"
     cut: str = "--cut COLUMN=EDGE,EDGE"
     edges: str = "--cut"
+    bounds: str = "--bounds"
     identifies: str = "--id-column {names}"
     missing: str = "--missing-codes {code}"
     strict: str = "--strict"

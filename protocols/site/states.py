@@ -1,12 +1,14 @@
-"""The states of one column: declared, cut at declared edges, or found in the column."""
+"""The states of one column: declared, cut at declared edges, or found in it; or its numbers."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from protocols.errors import DataError
 from protocols.site import inspection
@@ -14,6 +16,7 @@ from protocols.site.binning import METHODS, bin_names, bin_of, bins_at, plain
 from protocols.site.findings import NAMES, Finding, UnsuitableColumnError
 from protocols.site.inspection import FEW_WORDS, MOST_NUMBERS, counted
 from protocols.site.numerals import Numerals, read_numbers, read_plain
+from protocols.site.statistics import Numeric
 from protocols.site.text import TextColumn
 
 if TYPE_CHECKING:
@@ -59,11 +62,14 @@ class StateFinder:
 
     def not_one_of(self, text: str, states: Sequence[str]) -> DataError:
         """Return the error about a value that is not one of the states."""
+        return self._unlike(text, f"is not one of its states, {', '.join(states)}")
+
+    def _unlike(self, text: str, what: str) -> DataError:
         count, first = self._records(text)
         remedy = self.encoding.advice.missing_code(text)
         return DataError(
-            f"{self.source}: the column {self.name!r}, record {first}: {text!r} is not one of its "
-            f"states, {', '.join(states)} ({count} such records); if it says missing: {remedy}"
+            f"{self.source}: the column {self.name!r}, record {first}: {text!r} {what} ({count} "
+            f"such records); if it says missing: {remedy}"
         )
 
     def everywhere(self) -> str:
@@ -115,20 +121,38 @@ class StateFinder:
 
     def cut(self, edges: Sequence[Decimal]) -> States:
         """Give each number its declared bin."""
-        numbers, bins = read_numbers(self.counts), bins_at(edges)
-        if numbers.fault:
-            raise DataError(f"{self.source}: the column {self.name!r}: {numbers.fault}")
-        words = [w for w in numbers.words if not inspection.says_missing(w, among_numbers=True)]
-        if words and not numbers.values:
-            raise DataError(
-                f"{self.source}: {self.name} has text, not numbers, as {words[0]!r}; "
-                f"{self.encoding.advice.edges} is for numeric columns"
-            )
+        bins = bins_at(edges)
+        numbers, words = self._all_numbers(self.encoding.advice.edges)
         if words:
             raise self.not_one_of(words[0], bin_names(bins))
         code_of = {t: p for t, v in numbers.values.items() if (p := bin_of(v, bins)) is not None}
         findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
         return States(bin_names(bins), code_of, (*findings, *self._about_edges(numbers, edges)))
+
+    # ---- declared numbers ------------------------------------------------------------------------
+
+    def between(self, numeric: Numeric) -> tuple[NDArray[np.float64], tuple[Finding, ...]]:
+        """Return the number of each record, nan where it is missing, and what to check."""
+        numbers, words = self._all_numbers(self.encoding.advice.bounds)
+        if words:
+            raise self._unlike(words[0], "is not a number")
+        value_of = [float(numbers.values.get(text, math.nan)) for text in self.column.texts]
+        values = np.array(value_of, np.float64)[self.column.places]
+        findings = (*self._about_numbers(numbers), *self._about_codes(numbers))
+        return values, (*findings, *self._about_bounds(numeric, values))
+
+    def _all_numbers(self, option: str) -> tuple[Numerals, list[str]]:
+        """Return a column's numbers, and the words among them that do not say missing."""
+        numbers = read_numbers(self.counts)
+        if numbers.fault:
+            raise DataError(f"{self.source}: the column {self.name!r}: {numbers.fault}")
+        words = [w for w in numbers.words if not inspection.says_missing(w, among_numbers=True)]
+        if words and not numbers.values:
+            raise DataError(
+                f"{self.source}: {self.name} has text, not numbers, as {words[0]!r}; {option} is "
+                "for numeric columns"
+            )
+        return numbers, words
 
     # ---- states found in the column --------------------------------------------------------------
 
@@ -278,6 +302,15 @@ class StateFinder:
                 "edges beside the numbers",
                 f"no record is {empty}: the numbers are {plain(values[0])} to {plain(values[-1])}",
                 f"check {self.encoding.advice.edges}",
+            )
+
+    def _about_bounds(self, numeric: Numeric, values: NDArray[np.float64]) -> Iterator[Finding]:
+        if beyond := numeric.beyond(values):
+            yield Finding(
+                "numbers beyond the bounds",
+                f"{beyond} of {self.known} numbers lie beyond the bounds, {numeric.low:g} to "
+                f"{numeric.high:g}, and count as the nearer bound",
+                f"check {self.encoding.advice.bounds}",
             )
 
     def _about_words(self) -> Iterator[Finding]:

@@ -38,6 +38,23 @@ class Numeric(NamedTuple):
     low: float
     high: float
 
+    def check(self) -> None:
+        """Refuse bounds that do not ascend, are not finite, or leave no number between them.
+
+        Raises
+        ------
+        DataError
+            It names the column.
+        """
+        if not -inf < self.low < self.middle < self.high < inf:
+            raise DataError(
+                f"{self.name}: bounds must be finite and ascend, got {self.low:g} to {self.high:g}"
+            )
+
+    def beyond(self, values: NDArray[np.float64]) -> int:
+        """Return how many numbers lie beyond the bounds."""
+        return int(((values < self.low) | (values > self.high)).sum())
+
     def grid(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the places of numbers on the grid, from 0 to 2**20.
 
@@ -47,7 +64,8 @@ class Numeric(NamedTuple):
             NaN where the number is missing: its place is -1.
         """
         missing = np.isnan(values)
-        share = np.where(missing, 0.0, (values - self.low) / (self.high - self.low))
+        within = np.clip(values, self.low, self.high)
+        share = np.where(missing, 0.0, (within - self.low) / (self.high - self.low))
         places = np.rint(np.clip(share, 0.0, 1.0) * 2**GRID_BITS).astype(np.int64)
         return np.where(missing, -1, places)
 
@@ -64,7 +82,8 @@ class Numeric(NamedTuple):
         values : ndarray of shape (n,), dtype float64
             NaN where the number is missing: its place is 0, the middle.
         """
-        share = np.nan_to_num((values - self.middle) / (self.high - self.middle))
+        within = np.clip(values, self.low, self.high)
+        share = np.nan_to_num((within - self.middle) / (self.high - self.middle))
         return np.asarray(np.rint(np.clip(share, -1.0, 1.0) * 2**HALF_BITS), np.int64)
 
     @property
@@ -164,12 +183,7 @@ class LocalData:
             states = len(self.variables[name].states)
             if len(column) and not 0 <= column.min() <= column.max() <= states:
                 raise DataError(f"{name}: codes must be between 0 and {states}")
-        for name, numeric in self.numerics.items():
-            low, high = numeric.low, numeric.high
-            if not -inf < low < high < inf:
-                raise DataError(f"{name}: bounds must be finite and ascend, got {low} to {high}")
-            if np.isinf(self.numbers[name]).any():
-                raise DataError(f"{name}: numbers must be finite")
+        check_numbers(self.numerics, self.numbers)
 
     @property
     def records(self) -> int:
@@ -181,6 +195,22 @@ class LocalData:
         codes = {name: column[places] for name, column in self.codes.items()}
         numbers = {name: column[places] for name, column in self.numbers.items()}
         return LocalData(self.variables, codes, self.numerics, numbers)
+
+
+def check_numbers(
+    numerics: Mapping[str, Numeric], numbers: Mapping[str, NDArray[np.float64]]
+) -> None:
+    """Refuse columns of numbers whose bounds are out of range, or whose numbers are not finite.
+
+    Raises
+    ------
+    DataError
+        It names the column.
+    """
+    for name, numeric in numerics.items():
+        numeric.check()
+        if np.isinf(numbers[name]).any():
+            raise DataError(f"{name}: numbers must be finite")
 
 
 def shapes(statistic: Statistic, variables: Mapping[str, Variable]) -> list[tuple[int, ...]]:
