@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from protocols.errors import DataError
+from protocols.schema import Schema
 from protocols.site.data import SiteData
-from protocols.site.encoding import Encoding, Unseen, encode_known
+from protocols.site.encoding import Encoding, Unseen, encode_known, read_known_numbers
 from protocols.site.frame import columns_of
+from protocols.site.statistics import LocalData, Numeric
 from protocols.site.text import TextColumn, read_columns
 from protocols.variables import Variable
 from vertibayes.network import Network
@@ -69,6 +74,19 @@ class Records(NamedTuple):
             warnings.append(self.warning_of_values(source) + REMEDY)
         return warnings
 
+    def complete(self, schema: Schema) -> LocalData:
+        """Return the class and the features of all records, missing where the file has no column.
+
+        Parameters
+        ----------
+        schema : Schema
+            The class and the features that were read.
+        """
+        records, codes, numbers = self.data.records, self.data.codes, self.data.numbers
+        unknown = {n: np.full(records, len(v.states)) for n, v in schema.variables.items()}
+        gone = {name: np.full(records, np.nan) for name in schema.numerics}
+        return LocalData(schema.variables, unknown | {**codes}, schema.numerics, gone | {**numbers})
+
     def warning_of_values(self, source: object) -> str:
         """Return a warning about unseen values, by column."""
         columns = dict.fromkeys(value.column for value in self.unseen)
@@ -85,8 +103,10 @@ class Records(NamedTuple):
         if rest:
             records = counted(sum(v.records for v in rest), "record")
             shown.append(f"{counted(len(rest), 'other value')} ({records})")
-        variable = self.data.variables[name]
-        if (self.data.codes[name] == len(variable.states)).all():
+        variable = self.data.variables.get(name)
+        if variable is None:
+            shown.append("expected numbers")
+        elif (self.data.codes[name] == len(variable.states)).all():
             shown.append(f"no record has one of its states, {_listed(variable.states)}")
         return f"{name}: {', '.join(shown)}"
 
@@ -99,6 +119,7 @@ def read_records(
     missing_state: bool = False,
     target: str | None = None,
     id_column: str | None = None,
+    numerics: Mapping[str, Numeric] | None = None,
 ) -> Records:
     """Read a file's columns in the states of variables.
 
@@ -119,6 +140,8 @@ def read_records(
         A variable whose column is ignored.
     id_column : str, optional
         The column of identifiers, which are kept unchanged.
+    numerics : mapping of str to Numeric, optional
+        The columns that stay numbers, by name.
 
     Raises
     ------
@@ -126,10 +149,11 @@ def read_records(
         If the file cannot be read, or has no column of identifiers, no column of a variable, or no
         value that is one of its variable's states.
     """
+    numerics = numerics or {}
     columns = read_columns(path, keep_spaces=_have_spaces(variables))
-    ids = _taken(path, columns, variables, id_column)
+    ids = _taken(path, columns, {**variables, **numerics}, id_column)
     appended = {name for name in variables if missing_state and has_missing_state(variables[name])}
-    records = _encode(str(path), columns, variables, missing_codes, appended, target)
+    records = _encode(str(path), columns, variables, missing_codes, appended, target, numerics)
     return records._replace(ids=ids)
 
 
@@ -165,26 +189,31 @@ def _encode(
     missing_codes: Collection[str],
     missing_states: Collection[str],
     target: str | None,
+    numerics: Mapping[str, Numeric] = MappingProxyType({}),
 ) -> Records:
-    others = {name: variable for name, variable in variables.items() if name != target}
-    names = [name for name in columns if name in others]
-    if not names:
-        raise _none_of_the_variables(source, columns, variables, target)
+    others = [name for name in (*variables, *numerics) if name != target]
+    names = [name for name in columns if name in others and name not in numerics]
+    numbered = {name: numeric for name, numeric in numerics.items() if name in columns}
+    if not names and not numbered:
+        raise _none_of_the_variables(source, columns, {*variables, *numerics}, target)
     states = {
         name: variables[name].states[: -1 if name in missing_states else None] for name in names
     }
     how, unseen = Encoding(missing_codes, states), list[Unseen]()
     codes = {name: encode_known(source, name, columns[name], how, unseen).codes for name in names}
-    if unseen and all((codes[name] == len(states[name])).all() for name in names):
+    numbers = {name: read_known_numbers(name, columns[name], how, unseen) for name in numbered}
+    known = any((codes[name] < len(states[name])).any() for name in names)
+    if unseen and not known and all(np.isnan(values).all() for values in numbers.values()):
         raise DataError(
             f"{source} has no value that the model knows: {unseen[0].column} has "
-            f"{unseen[0].text!r}; the model has {_listed(states[unseen[0].column])}"
+            f"{unseen[0].text!r}; the model has "
+            f"{_listed(states.get(unseen[0].column, ['numbers']))}"
         )
-    known = {name: Variable(name, states[name], missing=True) for name in names}
+    coded = {name: Variable(name, states[name], missing=True) for name in names}
     return Records(
-        SiteData(known, codes),
+        SiteData(coded, codes, numerics=numbered, numbers=numbers),
         absent=tuple(name for name in others if name not in columns),
-        unknown=tuple(name for name in columns if name not in variables),
+        unknown=tuple(name for name in columns if name not in {*variables, *numerics}),
         unseen=tuple(unseen),
         unused=target if target in columns else None,
     )

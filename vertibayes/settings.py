@@ -47,6 +47,9 @@ READING = (
     Setting("seed", "whole", "Seed of the random choices: which site or party gets what, which "
             "records are held out.", 0),
 )  # fmt: skip
+BOUNDS = Setting("bounds", "repeated", "Bounds of a column that stays a number: age=17,90; "
+                 "repeat --bounds for each column. Choose them without looking at the data.", (),
+                 shown="COLUMN=LOW,HIGH")  # fmt: skip
 MEMORY = Setting("memory", "size", "Memory that all parties may use together, as 512MiB.", "1GiB")
 
 # ---- Bayesian networks ---------------------------------------------------------------------------

@@ -59,7 +59,16 @@ def split_columns(data: SiteData | DataFrame, sites: int, seed: int = 0) -> dict
         The pooled data; a data frame is encoded by `SiteData.from_frame`.
     sites, seed
         As `deal_columns`.
+
+    Raises
+    ------
+    ValueError
+        As `deal_columns`, or if a column stays a number: tables over columns need its states.
     """
     pooled = data if isinstance(data, SiteData) else SiteData.from_frame(data)
+    if pooled.numerics:
+        raise ValueError(
+            f"{', '.join(pooled.numerics)}: tables over columns have no numbers; omit the bounds"
+        )
     parts = deal_columns(list(pooled.variables), sites, seed)
     return {site: pooled.take(names) for site, names in parts.items()}

@@ -16,6 +16,7 @@ from protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.options import as_options, check_arguments, takes, values_of
 from vertibayes.settings import (
+    BOUNDS,
     LEARNING,
     MEMORY,
     NAIVE_BAYES,
@@ -112,7 +113,7 @@ def _learn(
 
 
 @app.command("nb", context_settings=EXTRA)
-@takes(ONE_FILE, OUT, *NAIVE_BAYES, PARTIES, *TEST, *READING, QUIET)
+@takes(ONE_FILE, OUT, *NAIVE_BAYES, PARTIES, *TEST, BOUNDS, *READING, QUIET)
 def _nb(context: typer.Context, **given: Any) -> None:
     """Learn a naive Bayes classifier, with noise or without.
 
@@ -120,14 +121,15 @@ def _nb(context: typer.Context, **given: Any) -> None:
     --holdout 0.1 --out results
 
     OUT has model.json, model.bif, model.bifxml, structure.json, structure.svg, summary.json and
-    ledger.json. An option with several values takes them separated by commas, or is repeated.
+    ledger.json; with --bounds, naive_bayes.json in place of the three models. An option with
+    several values takes them separated by commas, or is repeated.
     """
     check_arguments(context.args)
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.naive_bayes import run_nb
     from vertibayes.cli.naive_bayes_request import Request
 
-    source = Source((str(given["data"]),), **values_of(READING, given))
+    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING], given))
     request = Request(**values_of([*NAIVE_BAYES, PARTIES, *TEST], given))
     run_nb(source, request, given["out"], quiet=given["quiet"])
 
@@ -149,7 +151,9 @@ def _demo(
 @takes(IDENTIFIERS, MISSING_CODES)
 def _predict(
     context: typer.Context,
-    model: Annotated[Path, typer.Option(help="Model: model.json, .bif or .bifxml.")],
+    model: Annotated[
+        Path, typer.Option(help="Model: model.json, .bif, .bifxml or naive_bayes.json.")
+    ],
     data: Annotated[Path, typer.Option(help="FILE.csv[.gz] with any of the model's variables.")],
     target: Annotated[str, typer.Option(help="Variable to predict; its column is not used.")],
     out: Annotated[Path, typer.Option(help="New CSV file, with a line for each record.")],

@@ -26,8 +26,8 @@ from vertibayes.splitting import deal_columns
 class Source:
     """Where the data are and how they are read.
 
-    The fields are the values of `vertibayes.settings.SPLIT`, `READING` and `MEMORY`, whose help
-    says what each does; `memory` is in bytes.
+    The fields are the values of `vertibayes.settings.SPLIT`, `READING`, `BOUNDS` and `MEMORY`,
+    whose help says what each does; `memory` is in bytes.
     """
 
     data: tuple[str, ...]
@@ -46,6 +46,7 @@ class Source:
     strict: bool = False
     seed: int = 0
     memory: int = GIBIBYTE
+    bounds: tuple[str, ...] = ()
 
     @property
     def encoding(self) -> Encoding:
@@ -64,6 +65,7 @@ class Source:
             cuts=dict(map(_cut, self.cut)),
             binning=self.binning,
             ignore_case=self.ignore_case,
+            bounds=dict(map(_bounds, self.bounds)),
         )
 
 
@@ -150,13 +152,30 @@ def read_pooled(source: Source) -> Sites:
 
 def _cut(text: str) -> tuple[str, list[Decimal]]:
     """Return the column's name and the edges of one ``--cut``."""
-    name, _, edges = text.rpartition("=")
-    numbers = [number(edge) for edge in edges.split(",")]
-    known = [edge for edge in numbers if edge is not None]
-    ascending = all(low < high for low, high in pairwise(known))
-    if not name or len(known) < len(numbers) or not ascending:
+    named = _ascending(text)
+    if named is None:
         raise ValueError(f"--cut {text}: expected COLUMN=NUMBERS, ascending, as --cut age=18,65")
-    return name, known
+    return named
+
+
+def _bounds(text: str) -> tuple[str, tuple[float, float]]:
+    """Return the column's name and the bounds of one ``--bounds``."""
+    name, bounds = _ascending(text) or ("", [])
+    if len(bounds) != 2:
+        raise ValueError(
+            f"--bounds {text}: expected COLUMN=LOW,HIGH, two ascending numbers, as "
+            "--bounds age=17,90"
+        )
+    return name, (float(bounds[0]), float(bounds[1]))
+
+
+def _ascending(text: str) -> tuple[str, list[Decimal]] | None:
+    """Split NAME=NUMBERS; None if the name is missing or the numbers do not ascend."""
+    name, _, texts = text.rpartition("=")
+    numbers = [number(part) for part in texts.split(",")]
+    known = [part for part in numbers if part is not None]
+    ascending = all(low < high for low, high in pairwise(known))
+    return (name, known) if name and len(known) == len(numbers) and ascending else None
 
 
 def _check_names(source: Source, files: Sequence[Held]) -> None:
@@ -170,6 +189,7 @@ def _check_names(source: Source, files: Sequence[Held]) -> None:
         "--categorical": encoding.categorical,
         "--cut": encoding.cuts,
         "--ignore-case": encoding.ignore_case,
+        "--bounds": encoding.bounds,
     }
     for option, columns in given.items():
         for name in columns:

@@ -28,19 +28,23 @@ from vertibayes.cli.naive_bayes_methods import (
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
+    MODELS,
     check_folder,
     described,
     write_folder,
     write_json,
     write_model,
     write_rows,
+    write_structure,
     write_text,
 )
+from vertibayes.naive_bayes.model_file import write_naive_bayes
 from vertibayes.records import read_records
 from vertibayes.report.drawing import draw
 from vertibayes.validation.auc import auc
 
 MUCH = 10  # of epsilon
+NUMBERS_MODEL = "naive_bayes.json"  # of a model with numbers, which other formats do not have
 
 
 def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
@@ -56,12 +60,7 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     sites = read_pooled(source)
     sites.check_target(request.target)
     (data,) = sites.data.values()
-    if request.target not in data.variables:
-        raise ValueError(
-            f"--target {request.target}: no such column; there are {', '.join(data.variables)}"
-        )
-    names = [name for name in data.variables if name != request.target]
-    schema = Schema(data.variables[request.target], {n: data.variables[n] for n in names})
+    schema = _schema(request, sites.order, data)
     training, tested, more = _records(source, request, schema, data)
     start = perf_counter()
     learn = learn_vertical if request.method == "vdpnb" else learn_horizontal
@@ -75,11 +74,30 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     report(out, request, learned, tested, quiet=quiet)
 
 
+def _schema(request: Request, order: Sequence[str], data: SiteData) -> Schema:
+    """Return the class and the features: numbers where bounds are declared."""
+    if request.target not in order:
+        raise ValueError(f"--target {request.target}: no such column; there are {', '.join(order)}")
+    if request.target in data.numerics:
+        raise ValueError(
+            f"--target {request.target}: --bounds keeps its numbers, and a class has states"
+        )
+    if data.numerics and request.method == "vdpnb":
+        raise ValueError(
+            f"--bounds {next(iter(data.numerics))}: vdpnb publishes tables of states; use "
+            "--method hdpnb, or --cut"
+        )
+    columns = {**data.variables, **data.numerics}
+    features = {name: columns[name] for name in order if name != request.target}
+    centred = request.noise != "none"
+    return Schema(data.variables[request.target], features, centred=centred)
+
+
 def _records(
     source: Source, request: Request, schema: Schema, data: SiteData
 ) -> tuple[LocalData, LocalData | None, list[str]]:
     """Return the records to learn from and those to test on, and warnings about the latter."""
-    pooled = LocalData(schema.variables, {name: data.codes[name] for name in schema.variables})
+    pooled = data.local
     if request.test is not None:
         return pooled, *read_tested(request, schema, source.missing_codes)
     if request.holdout is None:
@@ -115,14 +133,12 @@ def read_tested(
         If the file has no column of the class, or no record with a class.
     """
     assert request.test is not None  # it was asked for
-    read = read_records(request.test, schema.variables, missing_codes=missing_codes)
+    read = read_records(
+        request.test, schema.variables, missing_codes=missing_codes, numerics=schema.numerics
+    )
     if request.target in read.absent:
         raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
-    absent = {
-        name: np.full(read.data.records, len(schema.variables[name].states)) for name in read.absent
-    }
-    tested = LocalData(schema.variables, {**read.data.codes, **absent})
-    return _scorable(tested, request), read.warnings(request.test)
+    return _scorable(read.complete(schema), request), read.warnings(request.test)
 
 
 def _scorable(tested: LocalData, request: Request) -> LocalData:
@@ -174,7 +190,8 @@ def _summary(request: Request, learned: Learned, tested: LocalData | None) -> di
         "records": learned.records,
         "parties": request.parties,
         "sites": {site: list(names) for site, names in learned.sites.items()},
-        "variables": described(learned.model.schema.variables),
+        "variables": _described(learned.model.schema),
+        "model": list(MODELS if not learned.model.schema.numerics else [NUMBERS_MODEL]),
         "options": {n: str(v) if isinstance(v, Path) else v for n, v in asdict(request).items()},
         "promise": None if learned.promise is None else learned.promise.to_json(),
         "seconds": {"test": round(learned.test_seconds, 4), "total": round(learned.seconds, 4)},
@@ -184,6 +201,12 @@ def _summary(request: Request, learned: Learned, tested: LocalData | None) -> di
         "test": None if tested is None else _score(learned, tested),
         "warnings": learned.warnings,
     }
+
+
+def _described(schema: Schema) -> dict[str, Any]:
+    """Return the states of the class and the features, or their bounds, as JSON data."""
+    bounds = {n: {"bounds": [low, high]} for n, low, high in schema.numerics.values()}
+    return described(schema.variables) | bounds
 
 
 def _score(learned: Learned, tested: LocalData) -> dict[str, Any]:
@@ -228,15 +251,19 @@ def report(
 
 def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
     """Write structure, model, drawing, summary and ledger."""
-    network = learned.model.to_network()
+    model = learned.model
 
     def write(part: Path) -> None:
-        write_model(part, network)
+        if model.schema.numerics:
+            write_structure(part, model.structure)
+            write_text(part / NUMBERS_MODEL, write_naive_bayes(model))
+        else:
+            write_model(part, model.to_network())
         write_json(part / "ledger.json", learned.ledger.as_json())
         write_json(part / "summary.json", summary)
-        write_text(part / "structure.svg", draw(network.structure, learned.holders))
+        write_text(part / "structure.svg", draw(model.structure, learned.holders))
         if learned.predictions:
-            header = "record", "class", *learned.model.schema.target.states
+            header = "record", "class", *model.schema.target.states
             write_rows(part / "predictions.csv", [header, *learned.predictions])
 
     write_folder(out, write)
@@ -250,6 +277,7 @@ def _shown(summary: Mapping[str, Any]) -> str:
         f"{summary['parties']} parties; {summary['method']}, noise {summary['options']['noise']}",
         f"seconds: {summary['seconds']['total']:.3f}, of it tests {summary['seconds']['test']:.3f}",
         f"sent: {summary['bytes']['total'] / 1e6:.3f} MB in {summary['rounds']} rounds",
+        f"model: {', '.join(summary['model'])}",
         "what was revealed, and to whom: ledger.json",
     ]
     if summary["promise"] is not None:

@@ -251,7 +251,7 @@ def learn_horizontal(
     learned = Learned(study.model_, promise, ledger)
     learned.add(study.federation.traffic)
     if promise is None:
-        (tables,) = apart(schema.statistics, schema.variables, study.release_.sums)
+        tables, *_ = apart(schema.statistics, schema.variables, study.release_.sums)
         shown = disclosure([(Rows(), table) for table in tables], training.records)
         learned.warnings += [shown.sentence()] if shown.cells else []
     if tested is not None:

@@ -8,7 +8,7 @@ with noise, or exact tables through a counter; predictions over the sites
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -27,6 +27,7 @@ from protocols.queries.scoring import Split
 from protocols.queries.terms import Terms
 from protocols.schema import Schema
 from protocols.session import Session
+from protocols.site.statistics import Numeric
 from protocols.variables import Variable
 from vertibayes.cli.learn import ledger_kept
 from vertibayes.cli.naive_bayes import read_tested, report
@@ -93,7 +94,7 @@ def _check_sums(study: _Study) -> None:
     if len(file.sites) < 2:
         raise file.source.error(("sites",), "sums need two sites or more")
     if file.states:
-        _schema_of(study, {name: Variable(name, states) for name, states in file.states.items()})
+        _schema_of(study, file.states)
     gamma = request.gamma if request.epsilon is not None else 0.0
     shares = {"gamma": gamma, **{name: membership[name] for name in ("dishonest", "dropouts")}}
     if sum(share_of(share, 1) for share in shares.values()) > 1:
@@ -107,6 +108,8 @@ def _check_columns(study: _Study) -> None:
     file, counts = study.file, study.file.class_counts
     if file.states:
         raise file.source.error(("states",), "vdpnb does not use it: the sites declare states")
+    if file.numbers:
+        raise file.source.error(("numbers",), "vdpnb publishes tables of states: remove the table")
     if study.request.epsilon is None:
         return
     if not counts:
@@ -185,18 +188,27 @@ def _schema(study: _Study, session: Session, absent: frozenset[str]) -> Schema:
                 known = states.get(name, ())
                 new = tuple(state for state in variable.states if state not in known)
                 states[name] = (*known, *new)
-    chosen = study.file.variables or tuple(states)
-    return _schema_of(study, {name: Variable(name, states[name]) for name in chosen})
+    return _schema_of(study, states)
 
 
-def _schema_of(study: _Study, variables: Mapping[str, Variable]) -> Schema:
-    target = study.request.target
-    if target not in variables:
-        raise study.file.source.error(
-            ("learning", "target"), f"{target!r} is not among {', '.join(variables)}"
-        )
-    features = {name: variable for name, variable in variables.items() if name != target}
-    return Schema(variables[target], features)
+def _schema_of(study: _Study, states: Mapping[str, Sequence[str]]) -> Schema:
+    """Return the class and the features that the study names; numbers have declared bounds."""
+    file, target = study.file, study.request.target
+    columns: dict[str, Variable | Numeric] = {n: Variable(n, (*s,)) for n, s in states.items()}
+    columns |= {name: Numeric(name, *bounds) for name, bounds in file.numbers.items()}
+    chosen = file.variables or tuple(columns)
+    if unknown := [name for name in chosen if name not in columns]:
+        reason = f"{unknown[0]!r} is not among {', '.join(columns)}"
+        raise file.source.error(("study", "variables"), reason)
+    declared = columns.get(target) if target in chosen else None
+    if declared is None:
+        reason = f"{target!r} is not among {', '.join(chosen)}"
+        raise file.source.error(("learning", "target"), reason)
+    if isinstance(declared, Numeric):
+        reason = f"{target!r} is in [numbers]: a class has states"
+        raise file.source.error(("learning", "target"), reason)
+    features = {name: columns[name] for name in chosen if name != target}
+    return Schema(declared, features, centred=study.request.noise != "none")
 
 
 # ---- sites that hold columns ---------------------------------------------------------------------
@@ -221,7 +233,7 @@ def _exact(study: _Study, session: Session) -> tuple[Learned, Split]:
     file, request = study.file, study.request
     with TableFile(file.tables) as kept:
         counter = counter_of(file, session, kept)
-        schema = _schema_of(study, counter.variables)
+        schema = _schema_of(study, {n: v.states for n, v in counter.variables.items()})
         model = NaiveBayes(schema, alpha=request.alpha).fit_counter(counter)
         holders = {name: sites[0] for name, sites in counter.study.holders.items()}
     split = _split(study, schema, holders, model.class_count_.astype(int).tolist())

@@ -27,13 +27,14 @@ from vertibayes.cli.validations import as_json
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned
 from vertibayes.model_file import WRITERS
-from vertibayes.network import Network
+from vertibayes.network import Network, Structure
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.drawing import draw
 from vertibayes.report.words import area_of, size
 from vertibayes.validation.methods import Validation
 
+MODELS = "model.json", "model.bif", "model.bifxml"
 LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; with a number, of a failed run before
 LEAST_FREE = 1_000_000  # bytes free on the disk of the results before a run: models are smaller
 
@@ -211,11 +212,15 @@ def write_results(
 
 def write_model(part: Path, network: Network) -> None:
     """Write structure and model in all formats: first, as they matter most on a full disk."""
-    structure = network.structure
+    write_structure(part, network.structure)
+    for name in MODELS:
+        write_text(part / name, WRITERS[Path(name).suffix](network))
+
+
+def write_structure(part: Path, structure: Structure) -> None:
+    """Write the nodes and edges of a structure."""
     nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
     write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
-    for ending in (".json", ".bif", ".bifxml"):
-        write_text(part / f"model{ending}", WRITERS[ending](network))
 
 
 def title_of(method: str, validation: Validation) -> str:

@@ -6,12 +6,17 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from protocols.errors import DataError
 from protocols.site.text import TextColumn
 from protocols.site.whole_file import replacing
+from protocols.variables import Variable
 from vertibayes.cli.notices import warn
 from vertibayes.inference.prediction import Prediction, predicted
 from vertibayes.model_file import read_model
+from vertibayes.naive_bayes.base import NaiveBayes, log_proba
+from vertibayes.naive_bayes.model_file import is_naive_bayes, read_naive_bayes
 from vertibayes.network import Network
 from vertibayes.records import Records, read_records
 
@@ -58,20 +63,37 @@ def run_predict(
     """
     if out.exists():
         raise ValueError(f"--out {out}: the file exists; specify a new one")
-    network = read_model(model)
-    if target not in network.variables:
-        raise ValueError(f"--target {target}: the model has {', '.join(network.variables)}")
+    known = read_naive_bayes(model) if is_naive_bayes(model) else read_model(model)
+    variables = known.variables if isinstance(known, Network) else known.schema.variables
+    if target not in variables:
+        raise ValueError(f"--target {target}: the model has {', '.join(variables)}")
     records = read_records(
         data,
-        network.variables,
+        variables,
         missing_codes=missing_codes,
         missing_state=missing_state,
         target=target,
         id_column=id_column,
+        numerics={} if isinstance(known, Network) else known.schema.numerics,
     )
-    prediction = predicted(network, records.data, target)
+    if isinstance(known, Network):
+        prediction = predicted(known, records.data, target)
+    else:
+        prediction = _by_naive_bayes(known, records, target)
     warn(_warnings(records, data, prediction))
-    _write(out, network, target, prediction, (id_column or "", records.ids))
+    _write(out, variables[target], prediction, (id_column or "", records.ids))
+
+
+def _by_naive_bayes(model: NaiveBayes, records: Records, target: str) -> Prediction:
+    """Predict the class; a record that is impossible in every class has the prior."""
+    if target != model.schema.target.name:
+        raise ValueError(
+            f"--target {target}: a naive_bayes.json predicts its class, {model.schema.target.name}"
+        )
+    joint = model.predict_joint_log_proba(records.complete(model.schema))
+    impossible = np.isneginf(joint.max(axis=1))
+    joint[impossible] = model.class_log_prior_
+    return Prediction(np.exp(log_proba(joint)), impossible)
 
 
 def _warnings(records: Records, path: Path, prediction: Prediction) -> Iterator[str]:
@@ -88,14 +110,12 @@ def _warnings(records: Records, path: Path, prediction: Prediction) -> Iterator[
 
 def _write(
     out: Path,
-    network: Network,
-    target: str,
+    target: Variable,
     prediction: Prediction,
     ids: tuple[str, TextColumn | None],
 ) -> None:
-    states = network.variables[target].states
-    id_column, texts = ids
-    header = [target, *(f"P({target}={state})" for state in states), NOTE]
+    states, (id_column, texts) = target.states, ids
+    header = [target.name, *(f"P({target.name}={state})" for state in states), NOTE]
     try:
         with replacing(out) as part, part.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)

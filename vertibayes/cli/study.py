@@ -122,7 +122,11 @@ def check_settings(file: StudyFile) -> None:
 
 def learner_of(file: StudyFile) -> str:
     """Return what a study's [learning] learns; as `options_of`."""
-    return str(file.source.table("learning").take(LEARNER))
+    learner = str(file.source.table("learning").take(LEARNER))
+    if learner == "bayesian_network" and file.numbers:
+        reason = "Bayesian networks have states alone: remove it, or set learner"
+        raise file.source.error(("numbers",), reason)
+    return learner
 
 
 def options_of(file: StudyFile) -> Options:

@@ -167,7 +167,7 @@ class NaiveBayes:
         ValueError
             If the data lack a feature, or have it in other states.
         """
-        if not hasattr(self, "sums_"):
+        if not hasattr(self, "class_log_prior_"):
             raise ValueError("not fitted: call fit, fit_sums or fit_counter first")
         total = np.tile(self.class_log_prior_, (data.records, 1))
         for name, log_prob in self.feature_log_prob_.items():
@@ -229,9 +229,14 @@ class NaiveBayes:
         if self.schema.numeric:
             raise ValueError(f"{self.schema.numeric[0]} is a number: networks here are discrete")
         target = self.schema.target.name
-        structure = Structure({target: (), **dict.fromkeys(self.schema.categorical, (target,))})
         cpts = {n: np.exp(table.T) for n, table in self.feature_log_prob_.items()}
         cpts[target] = np.exp(self.class_log_prior_)
         cpts = {name: cpt / cpt.sum(axis=0) for name, cpt in cpts.items()}
         variables = {n: Variable(n, v.states) for n, v in self.schema.variables.items()}
-        return Network(structure, variables, cpts)
+        return Network(self.structure, variables, cpts)
+
+    @property
+    def structure(self) -> Structure:
+        """The class as the only parent of all features, numbers too."""
+        target = self.schema.target.name
+        return Structure({target: (), **dict.fromkeys(self.schema.features, (target,))})
