@@ -212,7 +212,9 @@ def study_of(
                 raise ValueError(f"the column {name!r} is at two sites, {both}; rename one")
             variables[name], holders[name] = variable, (site,)
     if absent := sorted(set(chosen or ()) - set(variables)):
-        raise ValueError(f"no site shows {', '.join(absent)}; choose from what they show")
+        raise ValueError(
+            f"no site shows {', '.join(absent)} with states; choose from what they show"
+        )
     in_order = _in_order(variables, variables if order is None else order)
     return Study(study, in_order, holders, max(counts.values()), dealer, block_rows, memory)
 

@@ -195,7 +195,7 @@ def _encode(
     names = [name for name in columns if name in others and name not in numerics]
     numbered = {name: numeric for name, numeric in numerics.items() if name in columns}
     if not names and not numbered:
-        raise _none_of_the_variables(source, columns, {*variables, *numerics}, target)
+        raise _none_of_the_variables(source, columns, [*variables, *numerics], target)
     states = {
         name: variables[name].states[: -1 if name in missing_states else None] for name in names
     }

@@ -151,9 +151,7 @@ def _demo(
 @takes(IDENTIFIERS, MISSING_CODES)
 def _predict(
     context: typer.Context,
-    model: Annotated[
-        Path, typer.Option(help="Model: model.json, .bif, .bifxml or naive_bayes.json.")
-    ],
+    model: Annotated[Path, typer.Option(help="model.json, .bif, .bifxml or naive_bayes.json.")],
     data: Annotated[Path, typer.Option(help="FILE.csv[.gz] with any of the model's variables.")],
     target: Annotated[str, typer.Option(help="Variable to predict; its column is not used.")],
     out: Annotated[Path, typer.Option(help="New CSV file, with a line for each record.")],

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from protocols.schema import Schema
 from protocols.site.binning import bins_of
 from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData
+from protocols.site.statistics import LocalData, Numeric
+from protocols.variables import Variable
 from vertibayes import __version__
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.cli.learn import keep_ledger
@@ -87,7 +88,7 @@ def _schema(request: Request, order: Sequence[str], data: SiteData) -> Schema:
             f"--bounds {next(iter(data.numerics))}: vdpnb publishes tables of states; use "
             "--method hdpnb, or --cut"
         )
-    columns = {**data.variables, **data.numerics}
+    columns: dict[str, Variable | Numeric] = {**data.variables, **data.numerics}
     features = {name: columns[name] for name in order if name != request.target}
     centred = request.noise != "none"
     return Schema(data.variables[request.target], features, centred=centred)
@@ -162,9 +163,10 @@ def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator
         return
     binned = [n for n, v in schema.variables.items() if bins_of(v.states) is not None]
     cut = f", and the bins of {', '.join(binned)} are cut from it" if binned else ""
+    bounds = ", as are the --bounds" if schema.numerics else ""
     yield (
         "the states of all variables are those found in the file, taken as known beforehand"
-        f"{cut}: --epsilon does not cover them"
+        f"{bounds}{cut}: --epsilon does not cover them"
     )
     if request.method == "hdpnb":
         yield (

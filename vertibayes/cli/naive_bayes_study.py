@@ -8,7 +8,7 @@ with noise, or exact tables through a counter; predictions over the sites
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -94,7 +94,7 @@ def _check_sums(study: _Study) -> None:
     if len(file.sites) < 2:
         raise file.source.error(("sites",), "sums need two sites or more")
     if file.states:
-        _schema_of(study, file.states)
+        _schema_of(study, _variables(file.states))
     gamma = request.gamma if request.epsilon is not None else 0.0
     shares = {"gamma": gamma, **{name: membership[name] for name in ("dishonest", "dropouts")}}
     if sum(share_of(share, 1) for share in shares.values()) > 1:
@@ -188,14 +188,18 @@ def _schema(study: _Study, session: Session, absent: frozenset[str]) -> Schema:
                 known = states.get(name, ())
                 new = tuple(state for state in variable.states if state not in known)
                 states[name] = (*known, *new)
-    return _schema_of(study, states)
+    return _schema_of(study, _variables(states))
 
 
-def _schema_of(study: _Study, states: Mapping[str, Sequence[str]]) -> Schema:
+def _variables(states: Mapping[str, tuple[str, ...]]) -> dict[str, Variable]:
+    return {name: Variable(name, own) for name, own in states.items()}
+
+
+def _schema_of(study: _Study, variables: Mapping[str, Variable]) -> Schema:
     """Return the class and the features that the study names; numbers have declared bounds."""
     file, target = study.file, study.request.target
-    columns: dict[str, Variable | Numeric] = {n: Variable(n, (*s,)) for n, s in states.items()}
-    columns |= {name: Numeric(name, *bounds) for name, bounds in file.numbers.items()}
+    numerics = {name: Numeric(name, *bounds) for name, bounds in file.numbers.items()}
+    columns: dict[str, Variable | Numeric] = {**variables, **numerics}
     chosen = file.variables or tuple(columns)
     if unknown := [name for name in chosen if name not in columns]:
         reason = f"{unknown[0]!r} is not among {', '.join(columns)}"
@@ -233,7 +237,7 @@ def _exact(study: _Study, session: Session) -> tuple[Learned, Split]:
     file, request = study.file, study.request
     with TableFile(file.tables) as kept:
         counter = counter_of(file, session, kept)
-        schema = _schema_of(study, {n: v.states for n, v in counter.variables.items()})
+        schema = _schema_of(study, counter.variables)
         model = NaiveBayes(schema, alpha=request.alpha).fit_counter(counter)
         holders = {name: sites[0] for name, sites in counter.study.holders.items()}
     split = _split(study, schema, holders, model.class_count_.astype(int).tolist())
