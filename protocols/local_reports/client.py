@@ -82,7 +82,7 @@ class Client:
             If a column is missing, has other states or bounds than the schema, or has missing
             values where the plan does not permit them.
         """
-        _check(self.plan, data)
+        check_fits(self.plan, data)
         prepared, questions = self.plan.prepare(data), self.plan.questions
         if self.plan.reports != "one":
             return Reports({q.name: q.perturb(prepared, self.randomness) for q in questions})
@@ -123,8 +123,8 @@ def _number(name: str, value: str | float | None) -> float:
     return number
 
 
-def _check(plan: ReportPlan, data: LocalData) -> None:
-    """Refuse records that the plan does not fit."""
+def check_fits(plan: ReportPlan, data: LocalData) -> None:
+    """Refuse records that the plan does not fit, with a DataError."""
     for name, variable in plan.schema.variables.items():
         own = data.variables.get(name)
         if own is None or own.states != variable.states:

@@ -4,6 +4,7 @@ from protocols.queries.commit import COMMIT, Commit
 from protocols.queries.describe import DESCRIBE, Describe, Description
 from protocols.queries.meet import MEET, Meet
 from protocols.queries.publish import PUBLISH, Publish
+from protocols.queries.report import REPORT, Report
 from protocols.queries.scores import SCORES, Scores
 from protocols.queries.sum_query import Released, Sums
 from protocols.queries.sums import SUMS
@@ -11,7 +12,9 @@ from protocols.queries.tables import TABLES, Tables
 from protocols.queries.updates import UPDATES, Gossip, Updates
 from protocols.session import Conversations
 
-CONVERSATIONS = Conversations(MEET, DESCRIBE, COMMIT, TABLES, SUMS, UPDATES, PUBLISH, SCORES)
+CONVERSATIONS = Conversations(
+    MEET, DESCRIBE, COMMIT, TABLES, SUMS, UPDATES, REPORT, PUBLISH, SCORES
+)
 
 __all__ = [
     "CONVERSATIONS",
@@ -22,6 +25,7 @@ __all__ = [
     "Meet",
     "Publish",
     "Released",
+    "Report",
     "Scores",
     "Sums",
     "Tables",

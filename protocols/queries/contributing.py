@@ -61,7 +61,7 @@ def check_opendp(site: Party, noise: str) -> None:
 def check_own_records(site: SiteRole, terms: Terms) -> None:
     """Refuse terms that a site's records do not fit: last, as the reasons tell of the data."""
     try:
-        check_records("its data", terms, site_records(site, terms))
+        check_records("its data", terms, site_records(site, terms.schema))
     except (ValueError, OverflowError) as error:
         raise QueryRefusedError(site.party, str(error)) from None
 
@@ -69,7 +69,7 @@ def check_own_records(site: SiteRole, terms: Terms) -> None:
 # ---- what it counts and notes --------------------------------------------------------------------
 
 
-def site_records(site: SiteRole, terms: Terms) -> list[LocalData]:
+def site_records(site: SiteRole, schema: Declared) -> list[LocalData]:
     """Return a site's records in the states and between the bounds that the analyst declares.
 
     The bounds limit what a record changes, so that those of the site's own file do not matter.
@@ -79,7 +79,7 @@ def site_records(site: SiteRole, terms: Terms) -> list[LocalData]:
     DataError
         If a column is missing, has a state that is not declared, or has numbers in place of states.
     """
-    return [_recoded(batch, terms.schema) for batch in site.batches]
+    return [_recoded(batch, schema) for batch in site.batches]
 
 
 def _recoded(data: LocalData, schema: Declared) -> LocalData:
@@ -119,7 +119,10 @@ def noisy_statistics(site: SiteRole, terms: Terms, estimate: int) -> Values:
     estimate : int
         What the site takes the number of members for.
     """
-    counts, accounting = count_query("its data", terms, site_records(site, terms)), terms.accounting
+    counts, accounting = (
+        count_query("its data", terms, site_records(site, terms.schema)),
+        terms.accounting,
+    )
     noise = no_noise if accounting is None else accounting.noise_of_all(estimate, site.randomness)
     return data_pert(counts, noise)
 

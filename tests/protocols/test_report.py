@@ -1,0 +1,163 @@
+"""Reports of the people whom sites hold: what is asked, refused, charged and shown."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpc.errors import MalformedMessageError
+from protocols.errors import QueryRefusedError
+from protocols.local_reports import ReportPlan
+from protocols.queries import Report
+from protocols.queries.report import PEOPLE, REPORT, Perturbed
+from protocols.roles import SiteRole
+from protocols.schema import Schema
+from protocols.site.memory import SiteMemory
+from protocols.site.statistics import LocalData, Numeric
+from protocols.variables import Variable
+from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, join_all, parties, watch
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.distributed import OWN_RULES
+from vertibayes.naive_bayes.local import learn_reports
+
+Z = Numeric("z", -2.0, 2.0)
+MIXED = Schema(SCHEMA.target, {"a": SCHEMA.features["a"], "z": Z})
+
+
+def query_of(federation, most_records=500, schema=SCHEMA, eps=1.0, **given):
+    return Report.of(ReportPlan(schema=schema, eps=eps, **given), federation.roles, most_records)
+
+
+def mixed(count, seed):
+    draw = np.random.default_rng(seed)
+    codes = {n: draw.integers(0, len(v.states), count) for n, v in MIXED.variables.items()}
+    return LocalData(MIXED.variables, codes, {"z": Z}, {"z": draw.normal(codes["y"] - 1, 0.5)})
+
+
+def ask(federation, query):
+    with federation.session() as session:
+        return session.ask(query)
+
+
+def refusal(site, query):
+    with pytest.raises(QueryRefusedError) as caught:
+        REPORT.side_of(SiteRole).consider(site, query)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("reports", ["one", "all"])
+@pytest.mark.parametrize("oracle", ["auto", "de", "sue", "oue", "she", "the", "ss"])
+def test_each_person_of_all_sites_is_counted(oracle, reports):
+    federation = federation_of(parties(5, 40))
+    aggregator = ask(federation, query_of(federation, oracle=oracle, reports=reports))
+    assert aggregator.people == 200
+
+
+def test_with_a_large_eps_the_model_is_that_of_all_records():
+    held = parties(4, 2500)
+    federation = federation_of(held)
+    aggregator = ask(federation, query_of(federation, 2500, eps=20.0))
+    model = learn_reports(aggregator)
+    exact = NaiveBayes(SCHEMA).fit(join_all(held.values()))
+    assert np.exp(model.class_log_prior_) == pytest.approx(np.exp(exact.class_log_prior_), abs=0.03)
+    for name, table in model.feature_log_prob_.items():
+        assert np.exp(table) == pytest.approx(np.exp(exact.feature_log_prob_[name]), abs=0.08)
+
+
+@pytest.mark.parametrize("how", [{"bins": 4}, {"approach": 1}, {"approach": 2}, {"approach": 3}])
+def test_numbers_are_reported_in_each_way(how):
+    held = {f"p{i}": mixed(800, i) for i in range(3)}
+    federation = federation_of(held)
+    aggregator = ask(federation, query_of(federation, 800, MIXED, eps=8.0, **how))
+    model = learn_reports(aggregator)
+    tested = aggregator.plan.prepare(mixed(300, 9))
+    assert model.score(tested) > 0.45, "chance is a third; the exact model has about .65"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"shares": np.array([0.0, np.nan])}, "eps must be a finite number above 0"),
+        ({"shares": np.array([np.nan, np.nan])}, "eps must be a finite number above 0"),
+        ({"shares": np.zeros(3)}, "the plan eps and theta"),
+        ({"bounds": np.zeros((2, 2))}, "two bounds each"),
+        ({"oracle": "own"}, "oracle must be one of"),
+        ({"reports": "some"}, "reports must be one of"),
+        ({"approach": 4}, "approach must be one of"),
+        ({"target": "q"}, "the class 'q' is not a declared variable"),
+        ({"variables": (("y", ("s0",), False),)}, "fewer than two classes"),
+        ({"variables": (("y", ("s0", "s1"), False), ("y", ("s0", "s1"), False))}, "twice"),
+        ({"most_records": 39}, "more records than the 39 agreed"),
+        ({"parties": ("p01",)}, "not among the sites that are asked"),
+    ],
+)
+def test_a_query_that_cannot_be_run_is_refused(changes, reason):
+    federation = federation_of(parties(2, 40))
+    query = replace(query_of(federation), **changes)
+    assert reason in refusal(federation.roles["p00"], query)
+
+
+def test_a_policy_is_kept_and_the_budget_is_spent_once_per_query(tmp_path):
+    federation = federation_of(parties(2, 40), policy=replace(OWN_RULES, most_epsilon=2.5))
+    site, seen = federation.roles["p00"], []
+    site.memory = SiteMemory(tmp_path / "memory")
+
+    def note(transport, sent):
+        if isinstance(sent.message, Perturbed) and sent.sender == "p00":
+            site.memory.close()
+            with closing(SiteMemory(tmp_path / "memory")) as again:
+                seen.append(again.spent.eps)
+
+    watch(federation, note)
+    ask(federation, query_of(federation, reports="all"))
+    assert seen == [1.0], "all questions together, before the first byte"
+    assert "costs epsilon 3: 1.5 is left" in refusal(
+        site, query_of(federation, reports="all_at_full_eps")
+    )
+    site.policy = replace(OWN_RULES, variables=["y"])
+    assert "it does not show a, b" in refusal(site, query_of(federation))
+
+
+def test_missing_values_are_reported_where_the_plan_permits_them():
+    y, a = SCHEMA.variables["y"], SCHEMA.variables["a"]
+    data = LocalData({"y": y, "a": a}, {"y": np.array([0, 1, 2]), "a": np.array([4, 0, 1])})
+    federation = federation_of({"p0": data, "p1": data})
+    strict = query_of(federation, schema=Schema(y, {"a": a}))
+    assert "a: a value is missing" in refusal(federation.roles["p0"], strict)
+    schema = Schema(y, {"a": Variable("a", a.states, missing=True)})
+    assert ask(federation, query_of(federation, schema=schema)).people == 6
+
+
+def test_ledgers_and_promise_say_what_is_shown_beside_the_noise():
+    federation = federation_of(parties(2, 40))
+    query = query_of(federation)
+    ask(federation, query)
+    assert PEOPLE in query.promise.sentence and "(1, 0)-differentially" in query.promise.sentence
+    for role in (*federation.roles.values(), federation.analyst):
+        assert query.promise.sentence in role.ledger.facts[0].what
+    assert federation.roles["p00"].ledger.facts[-1].what.endswith("cost epsilon 1 and delta 0")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"questions": ("y", "y"), "answers": (np.zeros(1, np.uint32),) * 2},
+        {"questions": ("y",), "answers": ()},
+        {"questions": ("q",), "answers": (np.zeros(1, np.uint32),)},
+        {"questions": ("y",), "answers": (np.array([3], np.uint32),)},
+        {"questions": ("y",), "answers": (np.zeros((1, 2)),)},
+        {"questions": ("y",), "answers": (np.array(0, np.uint32),)},
+    ],
+)
+def test_reports_that_no_client_makes_blame_their_site(change):
+    federation = federation_of(parties(2, 40))
+
+    def note(transport, sent):
+        if isinstance(sent.message, Perturbed) and sent.sender == "p01":
+            return replace(sent.message, **change)
+        return None
+
+    watch(federation, note)
+    with pytest.raises(MalformedMessageError, match="p01"):
+        ask(federation, query_of(federation, oracle="de"))
