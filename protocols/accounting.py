@@ -334,6 +334,8 @@ class Accounting:
         source = randomness or SystemRandomness()
 
         def draw(count: int, /) -> NDArray[np.int64]:
+            if count != len(changes):
+                raise ValueError(f"a release has {len(changes)} values, got {count}")
             values = np.zeros(count, np.int64)
             for change in np.unique(changes).tolist():
                 places = np.flatnonzero(changes == change)

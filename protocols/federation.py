@@ -117,6 +117,9 @@ def federate(
 class RecordFederation:
     """Sites that hold different records of the same columns, in this process; they come and go.
 
+    A site that leaves keeps its memory, and has it again when it comes back under its name: what
+    was released of its records stays charged to its budget.
+
     Parameters
     ----------
     parties : mapping of Party to LocalData
@@ -152,6 +155,7 @@ class RecordFederation:
         self.randomness = randomness or SystemRandomness()
         self.policy, self.modulus = policy or Policy(), modulus or RSA_2048
         self.roles: dict[Party, SiteRole] = {}
+        self._memories: dict[Party, SiteMemory] = {}  # also of those who have left
         self.traffic = Traffic()
         keys = KeyPair.generate(self.randomness)
         self.analyst = AnalystRole(ANALYST, self.randomness, keys=keys, modulus=self.modulus)
@@ -159,7 +163,7 @@ class RecordFederation:
             self.join(party, data)
 
     def join(self, party: Party, data: LocalData) -> None:
-        """Start a site, with a new key that all others pin.
+        """Start a site, with a new key that all others pin, and with its memory if it was there.
 
         Raises
         ------
@@ -178,7 +182,7 @@ class RecordFederation:
             public_keys=self.analyst.public_keys,  # one mapping for all: who joins is in it
             analyst=ANALYST,
             policy=self.policy,
-            memory=SiteMemory(randomness=self.randomness),
+            memory=self._memories.get(party) or SiteMemory(randomness=self.randomness),
             randomness=self.randomness,
             analyst_key=self.analyst.keys.public,
             signing_keys=self.analyst.signing_keys,
@@ -191,6 +195,7 @@ class RecordFederation:
 
     def leave(self, party: Party) -> None:
         """End a site; the others forget its key."""
+        self._memories[party] = self.roles[party].memory
         for known in (self.roles, self.analyst.public_keys, self.analyst.signing_keys):
             del known[party]
 

@@ -54,21 +54,36 @@ class Promise:
     releases: int = 1
 
     def times(self, releases: int) -> Self:
-        """Return the promise of so many releases of the same records.
+        """Return the promise of so many releases like this one, of the same records."""
+        return self.over(self.cost.times(releases), releases)
+
+    def over(self, cost: Cost, releases: int) -> Self:
+        """Return the promise of several releases of the same records, with this kind of noise.
 
         Under zCDP, delta stays as it is and eps grows with the square root of their number, as long
         as eps is small; otherwise eps and delta add up.
+
+        Parameters
+        ----------
+        cost : Cost
+            Of all of them.
+        releases : int
+            How many they are.
         """
-        cost = self.cost.times(releases)
         if self.composition == "zCDP":
             eps, delta = eps_of(cost.rho, self.delta - cost.slack), self.delta
         else:
-            eps, delta = self.eps * releases, min(self.delta * releases, 1.0)
+            eps, delta = cost.eps, min(cost.delta, 1.0)
         return replace(self, eps=eps, delta=delta, cost=cost, releases=releases)
 
     def beside(self, *uncovered: str) -> Self:
         """Return the promise of a release beside which more is shown."""
         return replace(self, uncovered=(*self.uncovered, *uncovered))
+
+    @property
+    def beyond(self) -> str:
+        """What is shown beside the release, in words."""
+        return f"not protected by the noise: {'; '.join(self.uncovered)}"
 
     @property
     def sentence(self) -> str:

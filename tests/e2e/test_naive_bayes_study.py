@@ -168,3 +168,24 @@ def test_records_are_summed_and_the_budget_is_refused_when_spent(capsys, tmp_pat
     code, error = learn(capsys, study, tmp_path / "again")
     assert code == 2 and "epsilon 0.6: 0.4 is left of most_epsilon = 1" in error
     assert StudyFile.read(study).states["a"] == ("u", "v", "w")
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_what_sites_described_is_named_in_the_promise_and_noted_once(
+    capsys, tmp_path, in_one_process, declared
+):
+    sites = dict.fromkeys(("one", "two", "three"), ("a", "b", "c", "y"))
+    settings = SUMS if declared else SUMS[SUMS.index("[learning]") :]
+    study = deployment(tmp_path / "all", sites, "most_epsilon = 1", settings)
+    code, told, error = run(capsys, "learn", str(study), "--out", str(tmp_path / "out"))
+    assert code == 0
+    summary, ledger = (
+        json.loads((tmp_path / "out" / f"{name}.json").read_text()) for name in ("summary", "ledger")
+    )
+    records = "the sites' numbers of records"
+    assert len(summary["promise"]["uncovered"]) == (not declared)
+    for text in (summary["promise"]["sentence"], told + error):
+        assert text.count(records) == (not declared)
+    assert not summary["warnings"]
+    whats = [fact["what"] for fact in ledger["revealed"]]
+    assert sum("number of records" in what for what in whats) == (0 if declared else 3)

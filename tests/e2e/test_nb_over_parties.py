@@ -49,9 +49,16 @@ def test_with_noise_its_promise_is_told(folder, tmp_path, capsys, accounting):
     )  # fmt: skip
     noisy, exact = (read_bif_file(tmp_path / n / "model.bif") for n in ("out", "exact"))
     assert any(not np.allclose(noisy.cpts[n], exact.cpts[n], atol=1e-6) for n in NAMES)
-    warnings = outputs(tmp_path / "out")[1]["warnings"]
-    assert any("the number of records" in told for told in warnings)
-    assert any("--gamma counts on the noise of all" in told for told in warnings)
+    _, summary, ledger = outputs(tmp_path / "out")
+    assert any("--gamma counts on the noise of all" in told for told in summary["warnings"])
+    beside = ["the number of records", "the size of the largest party"]
+    assert promise["uncovered"] == beside
+    assert f"Not protected: {'; '.join(beside)}." in promise["sentence"]
+    said = "\n".join([told, warned])
+    assert all(said.count(shown) == 1 for shown in (f"{beside[0]};", beside[1])), "once"
+    facts = [fact["what"] for fact in ledger["revealed"]]
+    assert sum("all releases of the study so far" in what for what in facts) == 1
+    assert facts[-1] == f"not protected by the noise: {'; '.join(beside)}"
 
 
 def test_its_model_predicts(folder, tmp_path, capsys):

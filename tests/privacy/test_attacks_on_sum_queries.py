@@ -236,7 +236,7 @@ def twice(monkeypatch):
 def test_a_site_that_has_lost_its_memory_uses_no_key_again(monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(QueryRefusedError, match="keys are used"):
         twice(patch)
-    monkeypatch.setattr("protocols.queries.sums.CLOCKS", 1 << 62)
+    monkeypatch.setattr("protocols.queries.contributing.CLOCKS", 1 << 62)
     first, second = twice(monkeypatch)
     opened = first * pow(second, -1, SMALL**2) % SMALL**2
     assert opened % SMALL == 1, "the key is gone: the rest is the difference of its noise"

@@ -183,7 +183,7 @@ def test_without_opendp_the_extra_is_named(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     measurement.cache_clear()
     world = study(parties(3), "masked", Privacy(eps=1.0, noise="diluted"))
-    monkeypatch.setattr("protocols.queries.sums.find_spec", lambda name: None)
+    monkeypatch.setattr("protocols.queries.contributing.find_spec", lambda name: None)
     with pytest.raises(QueryRefusedError, match="diluted noise needs OpenDP, which is not inst"):
         world.round()
     assert world.spent is None, "and nothing was sent"

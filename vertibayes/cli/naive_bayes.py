@@ -170,9 +170,8 @@ def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator
     )
     if request.method == "hdpnb":
         yield (
-            "the number of records, that of the largest party (the sensitivity, if a party is "
-            "protected), the number without a class and the scores of tested records are written "
-            "as they are: --epsilon does not cover them"
+            "the number of records without a class and the scores of tested records are written as "
+            "they are: --epsilon does not cover them"
         )
         if request.gamma * request.parties > request.parties - 1:
             yield (

@@ -248,6 +248,7 @@ def learn_horizontal(
     promise = study.promise_
     if promise is not None:
         promise = promise.beside("the number of records", "the size of the largest party")
+        ledger.note(promise.beyond, "all parties together", (ANALYST,))
     learned = Learned(study.model_, promise, ledger)
     learned.add(study.federation.traffic)
     if promise is None:

@@ -17,13 +17,14 @@ sections 4 and 5.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from protocols.accounting import SumPromise
+from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.federation import RecordFederation
 from protocols.policy import Policy
@@ -105,12 +106,29 @@ def release_of(
     return Release(model, *released)
 
 
+class _Spent(NamedTuple):
+    """How many releases there were, and what they cost together."""
+
+    releases: int = 0
+    cost: Cost = Cost()
+
+    def after(self, cost: Cost) -> _Spent:
+        return _Spent(self.releases + 1, self.cost.plus(cost))
+
+    @classmethod
+    def most(cls, spent: Iterable[_Spent]) -> _Spent:
+        """Return the most of each number: a bound for all."""
+        each = [cls(), *spent]
+        costs = zip(*(one.cost for one in each), strict=True)
+        return cls(max(one.releases for one in each), Cost(*map(max, costs)))
+
+
 @dataclass
 class _Batch:
     """Records that a party brought at one time."""
 
     data: LocalData = field(repr=False)
-    releases: int = 0  # that they were in
+    spent: _Spent = field(default_factory=_Spent)  # by the releases that they were in
     learned: bool = False  # whether the present model is of them
 
 
@@ -119,7 +137,7 @@ class _Holder:
     """What the study keeps of a party, as long as it is a member."""
 
     batches: list[_Batch]
-    releases: int = 0
+    spent: _Spent = field(default_factory=_Spent)
 
 
 class HDPNB:
@@ -291,26 +309,29 @@ class HDPNB:
     def spent(self) -> SumPromise | None:
         """What all releases so far promise together; None without noise, or before the first.
 
-        A record's are those that it was in; a party's, those that it took part in. The noise of the
-        last release stands for all.
+        A record's are those that it was in; a party's, those that it took part in. No record, or
+        party, has more. The words are those of the last release.
         """
         if self.promise_ is None:
             return None
         promise = replace(self.promise_, checked=self._all_checked).worded()
-        holders = [*self._holders.values(), *self._left.values()]
-        if self.promise_.protects == "party":
-            return promise.times(max(holder.releases for holder in holders))
-        return promise.times(max(batch.releases for batch in self._batches()))
+        party = self.promise_.protects == "party"
+        protected = self._everyone() if party else self._batches()
+        most = _Spent.most(each.spent for each in protected)
+        return promise.over(most.cost, most.releases)
+
+    def _everyone(self) -> Iterator[_Holder]:
+        yield from (*self._holders.values(), *self._left.values())
 
     def _batches(self) -> Iterator[_Batch]:
-        for holder in (*self._holders.values(), *self._left.values()):
+        for holder in self._everyone():
             yield from holder.batches
 
     def _comes(self, party: str, data: LocalData) -> _Holder:
         """Take a party's records; who comes back may bring the same, released before."""
         old = self._left.pop(party, _Holder([]))
-        releases = max((batch.releases for batch in old.batches), default=0)
-        return _Holder([_Batch(data, releases)], old.releases)
+        spent = _Spent.most(batch.spent for batch in old.batches)
+        return _Holder([_Batch(data, spent)], old.spent)
 
     def _present(self, absent: Collection[str]) -> list[str]:
         self.members.check_absent(absent)
@@ -340,10 +361,18 @@ class HDPNB:
     def _note(self, chosen: Mapping[str, list[_Batch]], promise: SumPromise | None) -> None:
         self.promise_ = promise
         self._all_checked &= promise is None or promise.checked
+        cost = Cost() if promise is None else promise.cost
         for party, batches in chosen.items():
-            self._holders[party].releases += 1
+            holder = self._holders[party]
+            holder.spent = holder.spent.after(cost)
             for batch in batches:
-                batch.releases += 1
+                batch.spent = batch.spent.after(cost)
+        if (spent := self.spent) is not None:
+            self.federation.analyst.ledger.note(
+                f"all releases of the study so far: {spent.sentence}",
+                "all parties together",
+                (self.federation.analyst.party,),
+            )
 
     def _learned(self, release: Release, chosen: Mapping[str, list[_Batch]]) -> NaiveBayes:
         for party in release.parties:
