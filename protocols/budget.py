@@ -66,15 +66,17 @@ class Cost(NamedTuple):
         return min(basic, eps_of(self.rho, delta * (1 - SLACK)) if within else math.inf)
 
     def proved(self, delta: float) -> tuple[float, float]:
-        """Return an eps and its delta: of zCDP at `delta`, if its eps is less than the basic one.
+        """Return the least eps at a delta, with the delta that it has: less under basic composition.
 
         Parameters
         ----------
         delta : float
-            The largest delta that zCDP may have.
+            The largest delta. If neither bound stays within it, the delta of basic composition,
+            which is larger.
         """
         eps = self.eps_at(delta)
-        return (eps, delta) if eps < self.eps else (self.eps, min(self.delta, 1.0))
+        basic = eps == math.inf or (eps == self.eps and self.delta <= delta)
+        return (self.eps, min(self.delta, 1.0)) if basic else (eps, delta)
 
     def permits(self, more: Cost, eps: float, delta: float) -> bool:
         """Whether this and `more` together stay within both limits; not if a cost is nan."""

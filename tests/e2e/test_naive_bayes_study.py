@@ -180,7 +180,8 @@ def test_what_sites_described_is_named_in_the_promise_and_noted_once(
     code, told, error = run(capsys, "learn", str(study), "--out", str(tmp_path / "out"))
     assert code == 0
     summary, ledger = (
-        json.loads((tmp_path / "out" / f"{name}.json").read_text()) for name in ("summary", "ledger")
+        json.loads((tmp_path / "out" / f"{name}.json").read_text())
+        for name in ("summary", "ledger")
     )
     records = "the sites' numbers of records"
     assert len(summary["promise"]["uncovered"]) == (not declared)
@@ -188,4 +189,4 @@ def test_what_sites_described_is_named_in_the_promise_and_noted_once(
         assert text.count(records) == (not declared)
     assert not summary["warnings"]
     whats = [fact["what"] for fact in ledger["revealed"]]
-    assert sum("number of records" in what for what in whats) == (0 if declared else 3)
+    assert sum("record count" in what for what in whats) == (0 if declared else 3)
