@@ -66,7 +66,7 @@ class Cost(NamedTuple):
         return min(basic, eps_of(self.rho, delta * (1 - SLACK)) if within else math.inf)
 
     def proved(self, delta: float) -> tuple[float, float]:
-        """Return the least eps at a delta, with the delta that it has: less under basic composition.
+        """Return the least eps at a delta, and the delta that it has: basic composition has less.
 
         Parameters
         ----------
