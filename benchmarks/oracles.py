@@ -1,6 +1,6 @@
 """Frequency oracles beside pure-ldp and multi-freq-ldpy; and variances, measured and stated.
 
-    python benchmarks/oracles.py [--peers FOLDER] [--repeats 5] [--parts time,variance]
+    python benchmarks/oracles.py [--peers FOLDER] [--repeats 5] [--parts time,variance] [--oracles de,ss]
 
 FOLDER has an environment for each peer, which must not be those of this project:
 
@@ -28,9 +28,9 @@ on_one_thread()
 from mpc.oracles import ORACLES, FrequencyOracle, Tally
 
 USERS, DOMAINS, EPS = 50_000, (8, 100), 1.0
-ORDER = ("de", "sue", "oue", "the", "ss", "she")
+NAMES = ("de", "sue", "oue", "the", "ss", "she")
 PEERS = ("pure-ldp", "multi-freq-ldpy")
-SQUARES = 40_000  # squared errors that are averaged: a standard error of 0.7 %
+SQUARES = 20_000  # squared errors that are averaged: a standard error of 1 %
 PEER_SCRIPT = Path(__file__).parent / "peers" / "frequency_oracles.py"
 
 
@@ -42,25 +42,30 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, help="the folder of the peers' environments")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--parts", default="time,variance")
+    parser.add_argument("--oracles", default=",".join(NAMES))
     given = parser.parse_args()
+    names = given.oracles.split(",")
     if "time" in given.parts:
         header = ["oracle", "domain", "bytes per report", "ours s"]
         for peer in PEERS:
             header += [f"{peer} s", "ratio"]
-        print(table(header, times(given.peers, given.repeats)), flush=True)
+        print(table(header, times(given.peers, given.repeats, names)), flush=True)
     if "variance" in given.parts:
         header = ["oracle", "domain", "eps", "stated sd", "measured / stated variance", "errors"]
-        print("\n" + table(header, list(variances())))
+        print("\n" + table(header, []))
+        for row in variances(names):
+            print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
 
-def times(folder: Path | None, repeats: int) -> list[list[object]]:
+def times(folder: Path | None, repeats: int, names: list[str]) -> list[list[object]]:
     """Measure the way from values to estimates, ours and the peers'."""
     rows: list[list[object]] = []
     for domain in DOMAINS:
         peers = {peer: peer_times(folder, peer, domain, repeats) for peer in PEERS}
-        for name in ORDER:
+        for name in names:
             oracle = ORACLES[name](eps=EPS, domain=domain)
-            ours = seconds_of(lambda o=oracle: estimates(o, USERS), 1 if name == "she" else repeats)
+            values, times = np.arange(USERS) % domain, 1 if name == "she" else repeats
+            ours = seconds_of(lambda o=oracle, v=values: estimates(o, v), times)
             row: list[object] = [name, domain, oracle.report_bytes, f"{ours:.4f}"]
             for peer in PEERS:
                 theirs = peers[peer].get(name)
@@ -69,10 +74,10 @@ def times(folder: Path | None, repeats: int) -> list[list[object]]:
     return rows
 
 
-def estimates(oracle: FrequencyOracle, users: int) -> np.ndarray:
+def estimates(oracle: FrequencyOracle, values: np.ndarray) -> np.ndarray:
     """Perturb the values of all people, add up the reports, and estimate."""
     tally = Tally(oracle)
-    tally.update(oracle.perturb(np.arange(users) % oracle.domain))
+    tally.update(oracle.perturb(values))
     return tally.estimate()
 
 
@@ -87,14 +92,14 @@ def peer_times(folder: Path | None, peer: str, domain: int, repeats: int) -> dic
     return json.loads(done.stdout)
 
 
-def variances():
+def variances(names: list[str]):
     """Yield the mean squared error of estimates of all people, over cells and repetitions.
 
     SummationHistogram is slow: its errors are those of groups of twenty people.
     """
-    for eps in (0.5, 1.0, 2.0, 4.0):
+    for eps in (1.0, 4.0):
         for domain in DOMAINS:
-            for name in ORDER:
+            for name in names:
                 if name == "she" and (eps, domain) != (1.0, 8):
                     continue
                 oracle = ORACLES[name](eps=eps, domain=domain)
@@ -108,8 +113,9 @@ def variances():
 
 def squares(oracle: FrequencyOracle, users: int) -> float:
     """Return the mean squared error of one repetition, divided by the stated variances."""
-    counts = np.bincount(np.arange(users) % oracle.domain, minlength=oracle.domain)
-    errors = estimates(oracle, users) - counts
+    values = np.arange(users) % oracle.domain
+    counts = np.bincount(values, minlength=oracle.domain)
+    errors = estimates(oracle, values) - counts
     return float(np.mean(errors**2 / oracle.variance(users, counts)))
 
 
