@@ -1,6 +1,7 @@
 """Frequency oracles beside pure-ldp and multi-freq-ldpy; and variances, measured and stated.
 
-    python benchmarks/oracles.py [--peers FOLDER] [--repeats 5] [--parts time,variance] [--oracles de,ss]
+    python benchmarks/oracles.py [--peers FOLDER] [--repeats 5] [--parts time,variance]
+        [--oracles de,sue,oue,the,ss,she]
 
 FOLDER has an environment for each peer, which must not be those of this project:
 
@@ -64,8 +65,8 @@ def times(folder: Path | None, repeats: int, names: list[str]) -> list[list[obje
         peers = {peer: peer_times(folder, peer, domain, repeats) for peer in PEERS}
         for name in names:
             oracle = ORACLES[name](eps=EPS, domain=domain)
-            values, times = np.arange(USERS) % domain, 1 if name == "she" else repeats
-            ours = seconds_of(lambda o=oracle, v=values: estimates(o, v), times)
+            values, runs = np.arange(USERS) % domain, 1 if name == "she" else repeats
+            ours = seconds_of(lambda o=oracle, v=values: estimates(o, v), runs)
             row: list[object] = [name, domain, oracle.report_bytes, f"{ours:.4f}"]
             for peer in PEERS:
                 theirs = peers[peer].get(name)
