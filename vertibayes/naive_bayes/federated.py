@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from protocols.accounting import Accounting, Privacy, SumPromise
 from protocols.errors import DataError
 from protocols.schema import Schema
-from protocols.site.statistics import LocalData, Numeric
+from protocols.site.statistics import LocalData, Numeric, parts
 from vertibayes.naive_bayes.base import Floats, NaiveBayes, Sums
 
 FLOOR = 1e-6  # what noise cannot carry counts and variances below, as in [1]
@@ -105,8 +105,8 @@ def local_updates(
         Of all nodes, or of each node: nodes may have different budgets if the noise is local.
     sensitivity : {"declared", "paper"}, default="declared"
         By how much one record changes a sum of numbers: by as much as the declared bounds permit,
-        or by the largest absolute value at the node, as in [1]_. The second one is **not private**
-        and emits a `NotPrivateWarning`. It needs bounds about 0; see `about_zero`.
+        or by the largest absolute value in the class at the node, as in [1]_. The second one is
+        **not private** and emits a `NotPrivateWarning`. It needs bounds about 0; see `about_zero`.
     most_records : int, default=1
         The most records of a node, for a `privacy` that protects parties.
     randomness : Randomness, optional
@@ -134,12 +134,15 @@ def local_updates(
         if not all(each.is_local for each in asked):
             raise ValueError("sensitivity='paper' needs noise='laplace' or noise='gaussian'")
         warnings.warn(NOT_PRIVATE, NotPrivateWarning, stacklevel=2)
-    accountings: dict[tuple[Privacy, tuple[int, ...]], Accounting] = {}
-    for update, data, each in zip(updates, nodes, asked, strict=True):
-        key = each, paper_changes(schema, data) if sensitivity == "paper" else ()
-        if key not in accountings:
-            accountings[key] = Accounting(schema, each, most_records, key[1])
-        update += accountings[key].noise_of_all(len(nodes), randomness)(len(update))
+        changes = [paper_changes(schema, data) for data in nodes]
+    accountings = {each: Accounting(schema, each, most_records) for each in set(asked)}
+    for place, each in enumerate(asked):
+        accounting = accountings[each]
+        if sensitivity == "paper":
+            updates[place] += _measured_noise(accounting, changes[place])
+        else:
+            draw = accounting.noise_of_all(len(nodes), randomness)
+            updates[place] += draw(updates.shape[1])
     return updates
 
 
@@ -175,24 +178,43 @@ def promised(
     return accounting.promise(accounting.noises([nodes] * nodes), nodes, checked=False)
 
 
-def paper_changes(schema: Schema, data: LocalData) -> tuple[int, ...]:
-    """Return by how much a record changes each part as [1]_ measures it: on the node's own records.
+def paper_changes(schema: Schema, data: LocalData) -> NDArray[np.int64]:
+    """Return by how much a record changes each value, measured on the node's records as in [1]_.
+
+    A count changes by 1. A sum changes by the largest absolute value in the class, a sum of squares
+    by its square ([1]_, section 3.1); by the least step of the grid in a class without records.
+
+    Returns
+    -------
+    changes : ndarray of shape (k,), dtype int64
 
     Raises
     ------
     ValueError
         If the bounds of a number are not about 0.
     """
-    changes = [1] * (1 + len(schema.categorical))
+    counts = sum(part.cells for part in parts(schema.statistics[0], schema.variables))
+    changes = [np.ones(counts, np.int64)]
+    classes = data.codes[schema.target.name]
     for name, numeric in schema.numerics.items():
         if numeric.middle:
             raise ValueError(
                 f"{name}: sensitivity='paper' needs bounds about 0, got {numeric.low} to "
                 f"{numeric.high}; use about_zero"
             )
-        largest = max(int(np.abs(numeric.centred(data.numbers[name])).max(initial=0)), 1)
+        places = np.abs(numeric.centred(data.numbers[name]))
+        of_class = (places[classes == c] for c in range(len(schema.target.states)))
+        largest = np.array([each.max(initial=1) for each in of_class])
         changes += [largest, largest**2]
-    return tuple(changes)
+    return np.concatenate(changes)
+
+
+def _measured_noise(accounting: Accounting, changes: NDArray[np.int64]) -> NDArray[np.int64]:
+    noise = np.zeros_like(changes)
+    for change in np.unique(changes).tolist():
+        places = np.flatnonzero(changes == change)
+        noise[places] = accounting.copy(change)(len(places))
+    return noise
 
 
 def about_zero(schema: Schema, nodes: Sequence[LocalData]) -> tuple[Schema, list[LocalData]]:
@@ -248,8 +270,8 @@ def relative_error(schema: Schema, updates: Sums, exact: Sums) -> Floats:
     -------
     errors : ndarray of shape (nodes,) or ()
     """
-    parts = Accounting(schema, Privacy(eps=1.0)).parts
-    changes = np.repeat([part.Delta for part in parts], [part.cells for part in parts])
+    declared = [part for s in schema.statistics for part in parts(s, schema.variables)]
+    changes = np.repeat([part.Delta for part in declared], [part.cells for part in declared])
     divisors = np.where(exact == 0, changes, np.abs(exact))
     return np.asarray((np.abs(updates - exact) / divisors).sum(axis=-1))
 

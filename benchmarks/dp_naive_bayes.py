@@ -1,0 +1,366 @@
+"""Federated and gossip naive Bayes under local noise: the figures of Giaretta et al. (2023).
+
+    python benchmarks/dp_naive_bayes.py --data FOLDER [--fetched FOLDER] [--repeats 100]
+                                        [--parts accuracy,sizes,threshold,gossip,speed]
+
+Writes docs/figures/federated_*.svg and gossip_adult.svg, and prints Markdown tables. *Measured* is
+the paper's sensitivity, the largest absolute value in a class at each node, without pseudo-counts,
+as in the paper; it is **not private**. *Declared* takes bounds declared beforehand, and one
+pseudo-count. The noise is drawn with numpy from the law of the project's samplers: for experiments,
+not for release.
+
+Congressional Voting Records is read from ``congressional-voting.csv`` in the folder ``--fetched``,
+with the class in the column ``Class``; get it with the package ucimlrepo:
+
+    from ucimlrepo import fetch_ucirepo
+    records = fetch_ucirepo(id=105).data
+    records.features.join(records.targets).to_csv("congressional-voting.csv", index=False)
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from time import perf_counter
+
+from side_by_side import on_one_thread, table
+
+on_one_thread()
+
+import matplotlib as mpl
+import numpy as np
+from local_noise import ALPHA, Data, Way, load
+from matplotlib.figure import Figure
+
+from protocols.accounting import Privacy
+from vertibayes.naive_bayes.federated import (
+    aggregate,
+    deal_records,
+    exact_updates,
+    local_updates,
+    log_uniform,
+    node_sizes,
+    relative_error,
+)
+from vertibayes.naive_bayes.gossip import gossip, models_of
+
+EPS = tuple(10 ** (place / 4) for place in range(-8, 5))
+NODES = (1, 10, 100, 1000)
+MODES = {"measured": "measured (not private)", "declared": "declared bounds"}
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+GOSSIP_EPS = 10**0.5
+SHOWN = (1, 2, 3, 5, 10, 20, 30, 40, 50, 75, 100)
+
+# ---- figure 2 ------------------------------------------------------------------------------------
+
+
+def accuracy(sets: list[Data], repeats: int, generator) -> None:
+    """Accuracy over eps, for 1 to 1,000 nodes."""
+    curves = {}
+    for data in sets:
+        for mode, way in data.ways.items():
+            curves[data.name, mode] = curve(way, repeats, generator)
+    draw_accuracy(sets, curves)
+    for data in sets:
+        show_accuracy(data, curves, repeats)
+
+
+def curve(way: Way, repeats: int, generator) -> dict:
+    """Return the accuracies of each number of nodes and eps, and without noise."""
+    found = {"exact": way.scorer.accuracies([way.model(way.sums)])}
+    for nodes in NODES:
+        for eps in EPS:
+            noisy = (way.noise_of_total(nodes, eps, generator) for _ in range(repeats))
+            models = [way.model(way.sums + noise) for noise in noisy]
+            found[nodes, eps] = way.scorer.accuracies(models)
+    return found
+
+
+def show_accuracy(data: Data, curves: dict, repeats: int) -> None:
+    shown = [EPS[i] for i in (0, 2, 4, 6, 8, 10, 12)]
+    print(f"\n**{data.name}**, mean ± sd over {repeats} repetitions\n")
+    rows = []
+    for mode in MODES:
+        found = curves[data.name, mode]
+        rows.append(
+            [MODES[mode], ALPHA[mode], "no noise", *[f"{found['exact'][0]:.3f}"] * len(shown)]
+        )
+        for nodes in NODES:
+            cells = [mean_sd(found[nodes, eps]) for eps in shown]
+            rows.append([MODES[mode], ALPHA[mode], nodes, *cells])
+    header = ["sensitivity", "pseudo-counts", "nodes", *(f"eps {eps:.3g}" for eps in shown)]
+    print(table(header, rows))
+
+
+def mean_sd(values: np.ndarray) -> str:
+    return f"{values.mean():.3f} ± {values.std(ddof=1):.3f}"
+
+
+def draw_accuracy(sets: list[Data], curves: dict) -> None:
+    with style():
+        figure = Figure(figsize=(9.5, 2.5 * len(sets) + 0.8), layout="constrained")
+        panels = figure.subplots(len(sets), 2, sharex=True, sharey="row", squeeze=False)
+        figure.suptitle("Federated naive Bayes under local noise: accuracy, mean ± sd")
+        for row, data in zip(panels, sets, strict=True):
+            for axes, mode in zip(row, MODES, strict=True):
+                found = curves[data.name, mode]
+                axes.axhline(found["exact"][0], color="0.4", linestyle=":", label="without noise")
+                for place, nodes in enumerate(NODES):
+                    values = np.array([found[nodes, eps] for eps in EPS])
+                    aside = np.array(EPS) * (1 + 0.03 * (place - 1.5))
+                    errors(axes, aside, values, f"{nodes:,} nodes", f"C{place}")
+                kind = MODES[mode] if data.has_numbers else "counts alone"
+                pseudo = "one pseudo-count" if ALPHA[mode] else "no pseudo-count"
+                axes.set(title=f"{data.name}: {kind}, {pseudo}", xscale="log")
+        for axes in panels[-1]:
+            axes.set_xlabel("eps of a record at its node")
+        legend(figure, panels[0, 0], 5)
+        save(figure, "federated_accuracy.svg")
+
+
+def errors(axes, places, values, label, colour) -> None:
+    """Draw mean and standard deviation; the last axis is of repetitions."""
+    mean, sd = values.mean(axis=-1), values.std(axis=-1, ddof=1)
+    axes.errorbar(places, mean, sd, label=label, color=colour, capsize=2, linewidth=1.2)
+    axes.grid(color="0.9", linewidth=0.6)
+
+
+def style():
+    """Return a context in which figures are the same at every run."""
+    return mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dp", "font.size": 8})
+
+
+def legend(figure: Figure, axes, columns: int) -> None:
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+
+
+def save(figure: Figure, name: str) -> None:
+    FIGURES.mkdir(exist_ok=True)
+    figure.savefig(FIGURES / name, metadata={"Date": None})
+
+
+# ---- figure 4 ------------------------------------------------------------------------------------
+
+
+def sizes(adult: Data, repeats: int, generator, nodes: int = 1000) -> None:
+    """Accuracy for different node sizes, and for different budgets at the nodes."""
+    found = {}
+    cases = ("equal", "uniform", "exponential", "budgets")
+    for mode, way in adult.ways.items():
+        for eps in EPS[::2]:
+            for case in cases:
+                totals = (one_total(way, case, eps, nodes, generator) for _ in range(repeats))
+                models = [way.model(way.sums + noise) for noise in totals]
+                found[mode, case, eps] = way.scorer.accuracies(models)
+    titles = {"equal": "equal sizes", "uniform": "sizes of U(1, 10)", "exponential":
+              "sizes of Exp(2)", "budgets": "budgets log-uniform, eps/10 to 10 eps"}  # fmt: skip
+    with style():
+        figure = Figure(figsize=(9.5, 3.6), layout="constrained")
+        panels = figure.subplots(1, 2, sharey=True)
+        figure.suptitle(f"Adult, {nodes:,} nodes of different sizes or budgets: mean ± sd")
+        for axes, mode in zip(panels, MODES, strict=True):
+            for place, case in enumerate(cases):
+                values = np.array([found[mode, case, eps] for eps in EPS[::2]])
+                aside = np.array(EPS[::2]) * (1 + 0.05 * (place - 1.5))
+                errors(axes, aside, values, titles[case], f"C{place}")
+            axes.set(title=MODES[mode], xscale="log", xlabel="eps of a record at its node")
+        legend(figure, panels[0], 4)
+        save(figure, "federated_sizes.svg")
+    print(f"\n**Adult**, {nodes:,} nodes, mean ± sd over {repeats} repetitions\n")
+    rows = [[MODES[mode], titles[case], *(mean_sd(found[mode, case, eps]) for eps in EPS[::2])]
+            for mode in MODES for case in cases]  # fmt: skip
+    print(table(["sensitivity", "nodes", *(f"eps {eps:.3g}" for eps in EPS[::2])], rows))
+
+
+def one_total(way: Way, case: str, eps: float, nodes: int, generator) -> np.ndarray:
+    """Return the sum of the nodes' noise in one repetition."""
+    records = way.training.records
+    each = np.full(nodes, eps)
+    if case == "budgets":
+        each, case = log_uniform(eps / 10, eps * 10, nodes, generator), "equal"
+    ends = np.cumsum(node_sizes(case, nodes, records, generator))
+    rows = np.split(generator.permutation(records), ends[:-1])
+    return way.noise(rows, each, generator).sum(axis=0)
+
+
+# ---- figure 5 ------------------------------------------------------------------------------------
+
+
+def threshold(sets: list[Data], repeats: int, generator) -> None:
+    """Accuracy if the noisiest nodes stay out, over the share of nodes that stay in."""
+    kept = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    with style():
+        figure = Figure(figsize=(9.5, 3.1 * len(sets)), layout="constrained")
+        panels = figure.subplots(len(sets), 3, squeeze=False)
+        rows = []
+        for row, data in zip(panels, sets, strict=True):
+            for axes, mode in zip(row[1:], MODES, strict=True):
+                runs = [thresholded(data.ways[mode], kept, generator) for _ in range(repeats)]
+                found = np.array([run[0] for run in runs]).T
+                errors(axes, kept, found, "mean ± sd", "C0")
+                axes.plot(kept, found.min(axis=1), "C3.", label="least")
+                axes.set(title=f"{data.name}: {MODES[mode]}", xlabel="share of nodes kept")
+                for line in zip(kept, found, strict=True):
+                    cells = [mean_sd(line[1]), f"{np.median(line[1]):.3f}", f"{line[1].min():.3f}"]
+                    rows.append([data.name, MODES[mode], f"{line[0]:.2f}", *cells])
+            _, counts, budgets, noises = runs[-1]
+            dots = row[0].scatter(counts, budgets, c=np.log10(noises), s=14, cmap="viridis")
+            figure.colorbar(dots, ax=row[0], label="log10 of the relative error")
+            row[0].set(title=f"{data.name}: nodes of one run", xlabel="records", ylabel="eps",
+                       xscale="log", yscale="log")  # fmt: skip
+        legend(figure, panels[0, 1], 2)
+        save(figure, "federated_threshold.svg")
+    print(f"\nNodes with the least relative error (equation 28), {repeats} repetitions\n")
+    header = ["data", "sensitivity", "share of nodes kept", "mean ± sd", "median", "least"]
+    print(table(header, rows))
+
+
+def thresholded(way: Way, kept: np.ndarray, generator) -> tuple[np.ndarray, ...]:
+    """Return the accuracies of one run, and sizes, budgets and errors of its nodes."""
+    records = way.training.records
+    mean = (records / 5 - 2) / np.log(records / 10)  # of log-uniform sizes
+    nodes = round(records / mean)
+    counts = node_sizes("log-uniform", nodes, records, generator)
+    budgets = log_uniform(0.01, 10, nodes, generator)
+    rows = np.split(generator.permutation(records), np.cumsum(counts)[:-1])
+    exact = exact_updates(way.schema, [way.training.rows(places) for places in rows])
+    noisy = exact + way.noise(rows, budgets, generator)
+    noises = relative_error(way.schema, noisy, exact)
+    added = np.cumsum(noisy[np.argsort(noises)], axis=0)
+    last = np.maximum(np.rint(kept * nodes).astype(int), 1) - 1
+    found = way.scorer.accuracies([way.model(added[place]) for place in last])
+    return found, counts, budgets, noises
+
+
+# ---- figure 6 ------------------------------------------------------------------------------------
+
+
+def gossiping(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> None:
+    """Accuracy of all nodes' models over iterations, beside the federated model's."""
+    curves = {}
+    for name, mode, eps in ((MODES["measured"], "measured", GOSSIP_EPS),
+                            (MODES["declared"], "declared", GOSSIP_EPS),
+                            (MODES["declared"], "declared", 100.0),
+                            ("no noise", "declared", None)):  # fmt: skip
+        way = adult.ways[mode]
+        title = name if eps is None else f"{name}, eps = {eps:.3g}"
+        curves[title] = gossiped(way, eps, nodes, iterations, generator)
+    draw_gossip(curves, nodes)
+    copies = copies_of(nodes, iterations, generator)
+    print(f"\nGossip, Adult, {nodes:,} nodes: median [quartiles] of the nodes' accuracies, and "
+          "share of nodes within .01 of the federated model\n")  # fmt: skip
+    rows = [["copies of noise, times 1 / nodes", "", *(f"{copies[i]:.2f}" for i in SHOWN)]]
+    for title, (federated, found) in curves.items():
+        cells = []
+        for i in SHOWN:
+            low, middle, high = np.quantile(found[i], [0.25, 0.5, 0.75])
+            near = (np.abs(found[i] - federated) <= 0.01).mean()
+            cells.append(f"{middle:.3f} [{low:.3f}, {high:.3f}] {near:.2f}")
+        rows.append([title, f"{federated:.3f}", *cells])
+    print(table(["noise", "federated", *(f"iteration {i}" for i in SHOWN)], rows))
+
+
+def gossiped(way: Way, eps: float | None, nodes: int, iterations: int, generator):
+    """Return the federated accuracy, and those of the nodes by iteration."""
+    rows = np.array_split(generator.permutation(way.training.records), nodes)
+    updates = exact_updates(way.schema, [way.training.rows(places) for places in rows])
+    if eps is not None:
+        updates = updates + way.noise(rows, np.full(nodes, eps), generator)
+    federated = float(way.scorer.accuracies([way.model(updates.sum(axis=0))])[0])
+    found = {}
+    for iteration, state in enumerate(gossip(updates, iterations, generator), 1):
+        if iteration <= 30 or iteration % 5 == 0:
+            models = models_of(way.schema, state.estimates, alpha=ALPHA[way.mode])
+            found[iteration] = way.scorer.accuracies(models)
+    return federated, found
+
+
+def copies_of(nodes: int, iterations: int, generator) -> dict[int, float]:
+    """Return how many times the federated model's noise variance a node's estimate has."""
+    states = enumerate(gossip(np.eye(nodes), iterations, generator), 1)
+    return {i: nodes * float(np.median((s.estimates.values**2).sum(axis=1))) for i, s in states}
+
+
+def draw_gossip(curves: dict, nodes: int) -> None:
+    with style():
+        figure = Figure(figsize=(9.5, 6), layout="constrained")
+        panels = figure.subplots(2, 2, sharex=True, sharey=True)
+        figure.suptitle(f"Gossip naive Bayes, Adult, {nodes:,} nodes: median and quartiles")
+        for axes, (title, (federated, found)) in zip(panels.flat, curves.items(), strict=True):
+            low, middle, high = np.quantile(np.array([*found.values()]), [0.25, 0.5, 0.75], axis=1)
+            axes.fill_between([*found], low, high, color="C0", alpha=0.25, label="quartiles")
+            axes.plot([*found], middle, color="C0", label="median of the nodes")
+            axes.axhline(federated, color="0.3", linestyle=":", label="federated")
+            axes.grid(color="0.9", linewidth=0.6)
+            axes.set(title=title, ylabel="accuracy")
+        for axes in panels[1]:
+            axes.set_xlabel("iterations")
+        legend(figure, panels[0, 0], 3)
+        save(figure, "gossip_adult.svg")
+
+
+# ---- speed ---------------------------------------------------------------------------------------
+
+
+def speed(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> None:
+    """Seconds of each step for 1,000 nodes, and the variance that shares of noise save."""
+    way, rows = adult.ways["declared"], []
+    parts = deal_records(way.training, node_sizes("equal", nodes, way.training.records, generator),
+                         generator)  # fmt: skip
+    exact = timed(rows, "statistics of all nodes", lambda: exact_updates(way.schema, parts))
+    updates = {}
+    for noise in ("laplace", "gaussian", "polya"):
+        privacy = Privacy(eps=GOSSIP_EPS, noise=noise)
+        local_updates(way.schema, parts[:1], privacy)  # imports OpenDP
+        step = f"statistics and noise, {noise}"
+        updates[noise] = timed(rows, step, lambda p=privacy: local_updates(way.schema, parts, p))
+        timed(rows, f"aggregate, {noise}", lambda n=noise: aggregate(way.schema, updates[n]))
+    run = timed(rows, f"gossip, {iterations} iterations",
+                lambda: list(gossip(updates["laplace"], iterations, generator)))  # fmt: skip
+    models = timed(rows, f"{nodes:,} models of an iteration",
+                   lambda: models_of(way.schema, run[-1].estimates))  # fmt: skip
+    timed(rows, f"accuracies of {nodes:,} models, {way.test.records:,} records",
+          lambda: way.scorer.accuracies(models))  # fmt: skip
+    print(f"\nAdult, {nodes:,} nodes, {exact.shape[1]} values a node, one thread\n")
+    print(table(["step", "s"], rows))
+    scale = np.repeat([p.Delta for p in way.accounting.parts], way.cells)
+    variance = {n: (((u - exact).sum(axis=0) / scale) ** 2).mean() for n, u in updates.items()}
+    rows = [[n, f"{v:.3g}", f"{v / variance['polya']:.0f}"] for n, v in variance.items()]
+    print(
+        f"\nVariance of the noise in the sum of {nodes:,} nodes, in squared changes by a record\n"
+    )
+    print(table(["noise", "variance", "times that of shares"], rows))
+
+
+def timed(rows: list, step: str, call):
+    """Run a step and note its seconds."""
+    start = perf_counter()
+    result = call()
+    rows.append([step, f"{perf_counter() - start:.3f}"])
+    return result
+
+
+def main() -> None:
+    """Run the parts that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--fetched", type=Path)
+    parser.add_argument("--parts", default="accuracy,sizes,threshold,gossip,speed")
+    parser.add_argument("--repeats", type=int, default=100)
+    given = parser.parse_args()
+    parts, generator = given.parts.split(","), np.random.default_rng(1)
+    sets = {data.name: data for data in load(given.data, given.fetched)}
+    if "accuracy" in parts:
+        accuracy([*sets.values()], given.repeats, generator)
+    if "sizes" in parts:
+        sizes(sets["Adult"], given.repeats, generator)
+    if "threshold" in parts:
+        threshold([sets["Adult"], sets["Skin"]], given.repeats, generator)
+    if "gossip" in parts:
+        gossiping(sets["Adult"], generator)
+    if "speed" in parts:
+        speed(sets["Adult"], generator)
+
+
+if __name__ == "__main__":
+    main()
