@@ -13,9 +13,11 @@ from protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Sett
 Learner: TypeAlias = Literal["bayesian_network", "naive_bayes"]
 Missing: TypeAlias = Literal["em", "synthetic", "available", "state"]
 Validate: TypeAlias = Literal["public", "scv", "svdg"]
-Method: TypeAlias = Literal["hdpnb", "vdpnb"]
-Noise: TypeAlias = Literal["polya", "diluted", "laplace", "none"]
+Method: TypeAlias = Literal["hdpnb", "vdpnb", "federated", "gossip", "ldp"]
+Noise: TypeAlias = Literal["polya", "diluted", "laplace", "gaussian", "none"]
 Accounting: TypeAlias = Literal["whole", "count"]
+Reports: TypeAlias = Literal["one", "all", "all_at_full_eps"]
+Oracle: TypeAlias = Literal["auto", "de", "sue", "oue", "she", "the", "ss"]
 Protect: TypeAlias = Literal["record", "party"]
 Via: TypeAlias = Literal["additive", "masked", "product"]
 
@@ -93,27 +95,42 @@ VALIDATION = (
 # ---- naive Bayes ---------------------------------------------------------------------------------
 
 NAIVE_BAYES = (
-    Setting("method", "text", "hdpnb: each party holds records; vdpnb: each party holds columns.",
+    Setting("method", "text", "hdpnb: parties hold records, and their sum is released; federated: "
+            "the same, or each party's own statistics with noise; gossip: parties pass estimates "
+            "on; ldp: each person's record is perturbed; vdpnb: parties hold columns.",
             REQUIRED, choices=get_args(Method)),
     Setting("target", "text", "Column that is predicted.", REQUIRED),
     Setting("epsilon", "number", "Privacy budget of the noise; required except with noise none.",
             least=1e-6, most=100),
     Setting("noise", "text", "Noise on the counts. hdpnb: polya (the parties' shares of one draw, "
-            "the default), diluted (as published) or none; vdpnb: laplace (one draw at each site, "
-            "the default) or none.", choices=get_args(Noise)),
+            "the default), diluted (as published) or none; federated: polya, laplace or gaussian "
+            "(one draw at each party), or none; gossip: laplace or gaussian; vdpnb: laplace or "
+            "none.", choices=get_args(Noise)),
     Setting("accounting", "text", "Whether epsilon is the budget of everything released about what "
             "is protected (whole) or of each count (count).", "whole",
             choices=get_args(Accounting)),
-    Setting("protect", "text", "What the noise protects: one record, or (hdpnb) all records of one "
-            "party.", "record", choices=get_args(Protect)),
-    Setting("delta", "number", "hdpnb with diluted noise: probability that the promise fails.",
-            1e-5, above=0, below=1),
+    Setting("protect", "text", "What the noise protects: one record, or all records of one party "
+            "(where parties hold records).", "record", choices=get_args(Protect)),
+    Setting("delta", "number", "With diluted or gaussian noise: probability that the promise "
+            "fails.", 1e-5, above=0, below=1),
     Setting("gamma", "number", "hdpnb: minimum share of the parties that are honest.", 1.0,
             above=0, most=1),
     Setting("via", "text", "hdpnb: sums under additive or masked encryption; vdpnb: predictions by "
             "sums of logarithms (additive) or by products of counts (product).", "additive",
             choices=get_args(Via)),
     Setting("alpha", "number", "Count added to each count of a feature.", 1.0, least=0),
+    Setting("iterations", "whole", "gossip: how often each party sends its estimate to another.",
+            50, least=1, most=10_000),
+    Setting("reports", "text", "ldp: whether a person answers one question, all questions with a "
+            "part of epsilon each, or all questions with the whole epsilon each, which costs their "
+            "sum.", "one", choices=get_args(Reports)),
+    Setting("oracle", "text", "ldp: how the states of a person are perturbed; auto takes the "
+            "oracle of least variance for each question.", "auto", choices=get_args(Oracle)),
+    Setting("equal_bins", "whole", "ldp: number of bins of equal width of a column that stays a "
+            "number; 0 fits normal distributions.", 4, least=0, most=1000),
+    Setting("approach", "whole", "ldp with equal_bins 0: how a number is perturbed; 1: all numbers "
+            "with noise, 2: one bit about one number, 3: one number with noise.", 3, least=1,
+            most=3),
 )  # fmt: skip
 TEST = (
     Setting("test", "path", "Records, as CSV, on which the model is tested."),

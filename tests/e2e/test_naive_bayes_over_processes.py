@@ -24,7 +24,8 @@ from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
 from protocols.variables import Variable
 from tests.e2e.processes import Processes
-from vertibayes.naive_bayes.distributed import learn_sums, pooled
+from vertibayes.naive_bayes.distributed import pooled
+from vertibayes.naive_bayes.releases import learn_sums
 from vertibayes.naive_bayes.vertical import model_of, predict_joint_log_proba
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.

@@ -57,7 +57,7 @@ def test_with_noise_its_promise_is_told(folder, tmp_path, capsys, accounting):
     said = "\n".join([told, warned])
     assert all(said.count(shown) == 1 for shown in (f"{beside[0]};", beside[1])), "once"
     facts = [fact["what"] for fact in ledger["revealed"]]
-    assert sum("all releases of the study so far" in what for what in facts) == 1
+    assert sum(promise["sentence"].split(" Not protected")[0] in what for what in facts) == 1
     assert facts[-1] == f"not protected by the noise: {'; '.join(beside)}"
 
 
@@ -80,8 +80,8 @@ def test_its_model_predicts(folder, tmp_path, capsys):
     [
         (["--epsilon", "0"], "must be a number, at least 1e-06 and at most 100, got 0"),
         ([], "specify --epsilon E, or --noise none"),
-        (["--noise", "none", "--gamma", "0.5"], "--gamma is of the noise, and --noise none"),
-        (["--noise", "none", "--protect", "party"], "--protect is of the noise"),
+        (["--noise", "none", "--gamma", "0.5"], "--gamma has an effect with --noise polya or diluted alone, got none"),
+        (["--noise", "none", "--protect", "party"], "--protect has an effect with --noise polya or"),
         (["--epsilon", "1", "--noise", "laplace"], "hdpnb has polya or diluted or none"),
         (
             ["--epsilon", "1", "--gamma", "0.01"],

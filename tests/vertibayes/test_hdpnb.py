@@ -33,7 +33,8 @@ from tests.vertibayes.hdpnb_worlds import (
     study,
     watch,
 )
-from vertibayes.naive_bayes.distributed import learn_sums, pooled
+from vertibayes.naive_bayes.distributed import pooled
+from vertibayes.naive_bayes.releases import learn_sums
 
 
 @pytest.fixture(autouse=True)

@@ -20,12 +20,9 @@ from protocols.variables import Variable
 from vertibayes import __version__
 from vertibayes.cli.inputs import Source, read_pooled
 from vertibayes.cli.learn import keep_ledger
-from vertibayes.cli.naive_bayes_methods import (
-    Learned,
-    SpentError,
-    learn_horizontal,
-    learn_vertical,
-)
+from vertibayes.cli.naive_bayes_columns import learn_vertical
+from vertibayes.cli.naive_bayes_learned import Learned, SpentError
+from vertibayes.cli.naive_bayes_records import learn_horizontal
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
@@ -221,6 +218,7 @@ def _score(learned: Learned, tested: LocalData) -> dict[str, Any]:
         "predicted_by": learned.predicted_by,
         "accuracy": float((learned.log_proba.argmax(axis=1) == truth).mean()),
         "accuracy_of_the_most_frequent_class": float((truth == model.class_count_.argmax()).mean()),
+        "accuracy_of_all_parties": learned.accuracies(tested),
         "auc": areas.auc,
     }
 

@@ -6,11 +6,28 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from protocols.accounting import Privacy
+from protocols.accounting import LOCAL, OPENDP, Privacy
 
+BOTH = ("record", "party")
 CHOICES = {  # of each method: what --noise, the default first, --via and --protect may be
-    "hdpnb": (("polya", "diluted", "none"), ("additive", "masked"), ("record", "party")),
+    "hdpnb": (("polya", "diluted", "none"), ("additive", "masked"), BOTH),
     "vdpnb": (("laplace", "none"), ("additive", "product"), ("record",)),
+    "federated": (("polya", *LOCAL, "none"), ("additive", "masked"), BOTH),
+    "gossip": (LOCAL, ("additive",), BOTH),
+    "ldp": (("reports",), ("additive",), ("record",)),
+}
+OF_NOISE = {  # with which noise an option has an effect
+    "accounting": ("polya", "diluted", "laplace"),
+    "delta": ("diluted", "gaussian"),
+    "gamma": ("polya", "diluted"),
+    "protect": ("polya", "diluted", *LOCAL),
+}
+OWN = {  # the options that only one method has
+    "iterations": "gossip",
+    "reports": "ldp",
+    "oracle": "ldp",
+    "equal_bins": "ldp",
+    "approach": "ldp",
 }
 
 
@@ -29,6 +46,11 @@ class Request:
     gamma: float = 1.0
     via: str = "additive"
     alpha: float = 1.0
+    iterations: int = 50
+    reports: str = "one"
+    oracle: str = "auto"
+    equal_bins: int = 4
+    approach: int = 3
     test: Path | None = None
     holdout: float | None = None
 
@@ -49,12 +71,18 @@ class Request:
                 expected = " or ".join(known)
                 raise ValueError(f"--{option} {value}: {self.method} has {expected}")
         self._check_noise(noise)
+        for name, method in OWN.items():
+            if self.method != method and getattr(self, name) != getattr(Request, name):
+                option = name.replace("_", "-")
+                raise ValueError(f"--{option} is an option of {method}, got --method {self.method}")
+        if self.equal_bins == 1:
+            raise ValueError("--equal-bins must be 0, or 2 and more, got 1")
         if self.test is not None and self.holdout is not None:
             raise ValueError("--test and --holdout both say what to test on: give one of them")
         return replace(self, noise=noise)
 
     def privacy(self) -> Privacy | None:
-        """Return the noise of hdpnb; None for exact sums."""
+        """Return the noise of parties that hold records; None for exact sums."""
         if self.epsilon is None:
             return None
         return Privacy(
@@ -67,15 +95,14 @@ class Request:
         )
 
     def _check_noise(self, noise: str) -> None:
-        if self.method == "vdpnb" and (self.delta, self.gamma) != (Request.delta, Request.gamma):
-            raise ValueError(
-                "--delta and --gamma are hdpnb's: a site of vdpnb adds its noise alone"
-            )
-        of_noise = "delta", "gamma", "protect", "accounting"
-        idle = [name for name in of_noise if getattr(self, name) != getattr(Request, name)]
-        if noise == "none" and idle:
-            raise ValueError(f"--{idle[0]} is of the noise, and --noise none has none")
+        for name, noises in OF_NOISE.items():
+            if getattr(self, name) != getattr(Request, name) and noise not in noises:
+                raise ValueError(
+                    f"--{name} has an effect with --noise {' or '.join(noises)} alone, got {noise}"
+                )
+        exact = "none" in CHOICES[self.method][0]
         if (noise == "none") != (self.epsilon is None):
-            raise ValueError("specify --epsilon E, or --noise none, and not both")
-        if noise in ("laplace", "diluted") and find_spec("opendp") is None:
+            also = ", or --noise none, and not both" if exact else ""
+            raise ValueError(f"specify --epsilon E{also}")
+        if noise in (*OPENDP, "reports") and find_spec("opendp") is None:
             raise ValueError(f"--noise {noise} is drawn by OpenDP: pip install 'vertibayes[noise]'")

@@ -21,21 +21,20 @@ from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import star_session, study_session
 from protocols.queries import Describe, Meet, Publish
-from protocols.queries.members import Members
 from protocols.queries.publish import RecordNoise
 from protocols.queries.scoring import Split
-from protocols.queries.terms import Terms
 from protocols.schema import Schema
 from protocols.session import Session
 from protocols.site.statistics import Numeric
 from protocols.variables import Variable
 from vertibayes.cli.learn import ledger_kept
 from vertibayes.cli.naive_bayes import read_tested, report
-from vertibayes.cli.naive_bayes_methods import ALL_SITES, Learned
+from vertibayes.cli.naive_bayes_columns import ALL_SITES
+from vertibayes.cli.naive_bayes_learned import Learned
+from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import waiting
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
-from vertibayes.naive_bayes.distributed import learn_sums
 from vertibayes.naive_bayes.vertical import (
     model_of,
     most_probable,
@@ -78,24 +77,26 @@ def read_study(file: StudyFile, out: Path, quiet: bool) -> _Study:
     if request.holdout is not None:
         raise table.error("holdout", "the records lie at the sites: use test, a file of records")
     study = _Study(file, request, membership, predict or 0, out, quiet)
-    (_check_sums if request.method == "hdpnb" else _check_columns)(study)
+    (_check_columns if request.method == "vdpnb" else _check_records)(study)
     return study
 
 
-def _check_sums(study: _Study) -> None:
+def _check_records(study: _Study) -> None:
     """Refuse settings of a study whose sites hold records."""
     file, request, membership = study.file, study.request, study.membership
+    unused = f"{request.method} does not use it: "
     if file.class_counts:
-        raise file.source.error(("class_counts",), "hdpnb does not use it: remove the table")
+        raise file.source.error(("class_counts",), unused + "remove the table")
     if study.predict:
-        raise file.source.error(("learning", "predict"), "hdpnb does not use it: use test")
+        raise file.source.error(("learning", "predict"), unused + "use test")
     if membership["most_records"] is None:
         raise file.source.error(("learning", "most_records"), "declare the most records of a site")
     if len(file.sites) < 2:
         raise file.source.error(("sites",), "sums need two sites or more")
     if file.states:
         _schema_of(study, _variables(file.states))
-    gamma = request.gamma if request.epsilon is not None else 0.0
+    privacy = None if request.method == "ldp" else request.privacy()
+    gamma = privacy.needed if privacy is not None else 0.0
     shares = {"gamma": gamma, **{name: membership[name] for name in ("dishonest", "dropouts")}}
     if sum(share_of(share, 1) for share in shares.values()) > 1:
         given = ", ".join(f"{name} = {share:g}" for name, share in shares.items())
@@ -141,21 +142,21 @@ def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
     request = study.request
     start_log(file.party, quiet=quiet)
     start = perf_counter()
-    learned = (_sums if request.method == "hdpnb" else _columns)(study)
+    learned = (_columns if request.method == "vdpnb" else _records)(study)
     learned.seconds = perf_counter() - start
     tested = None
     if request.test is not None:
         tested, more = read_tested(request, learned.model.schema)
         learned.warnings += more
-        learned.log_proba = learned.model.predict_log_proba(tested)
+        learned.predict(tested)
     report(out, request, learned, tested, quiet=quiet)
 
 
 # ---- sites that hold records ---------------------------------------------------------------------
 
 
-def _sums(study: _Study) -> Learned:
-    """Learn from sums over the sites that are there."""
+def _records(study: _Study) -> Learned:
+    """Learn from the records of the sites that are there."""
     file, request, membership = study.file, study.request, study.membership
     most_absent = math.floor(share_of(membership["dropouts"], len(file.sites)))
     with (
@@ -163,18 +164,13 @@ def _sums(study: _Study) -> Learned:
         ledger_kept(session.role.ledger, study.out),
     ):
         schema = _schema(study, session, absent)
-        shares = membership["dishonest"], membership["dropouts"]
-        sizes = len(file.sites), membership["most_records"]
-        terms = Terms(schema, *sizes, request.privacy(), *shares)
-        members = Members(terms, file.sites, request.via)
-        release = learn_sums(session, terms, members, absent, alpha=request.alpha)
-    promise = release.promise
-    if promise is not None and not file.states:
-        promise = promise.beside(FOUND_STATES)
-    learned = Learned(release.model, promise, session.role.ledger)
+        holders = Holders(file.sites, absent=absent, **membership)
+        learned = learn_records(request, session, schema, holders)
+    if learned.promise is not None and not file.states:
+        learned.promise = learned.promise.beside(FOUND_STATES)
     learned.add(session.transport.traffic)
-    gone = sorted(set(file.sites) - set(release.parties))
-    learned.warnings += [f"not in the sums: {', '.join(gone)}"] if gone else []
+    gone = sorted(set(file.sites) - set(learned.parties))
+    learned.warnings += [f"not in the model: {', '.join(gone)}"] if gone else []
     return learned
 
 

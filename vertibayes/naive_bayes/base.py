@@ -21,6 +21,7 @@ from vertibayes.network import Network, Structure
 Floats: TypeAlias = NDArray[np.float64]
 Sums: TypeAlias = NDArray[Any]  # int64, or float64 where sums are estimated
 
+LEAST_VARIANCE = 1e-6  # of numbers with noise, where half the range is 1
 VARIANCE_SHARE = 1e-9  # of the largest variance of all numbers, added to each, as scikit-learn does
 
 
@@ -155,7 +156,7 @@ class NaiveBayes:
         total, squares = (row / 2.0 ** (power * HALF_BITS) for power, row in enumerate(sums, 1))
         known = np.maximum(self.class_count_, 1.0)
         mean = np.clip(total / known, -1.0, 1.0)
-        variance = np.clip(squares / known - mean**2, 0.0, 1.0)
+        variance = np.clip(squares / known - mean**2, LEAST_VARIANCE, 1.0)
         there = self.class_count_ > 0.5
         return np.where(there, mean, 0.0), np.where(there, variance, 1 / 3)
 

@@ -5,8 +5,9 @@
     Release      analyst <-> P_k    `Sums`: n_j^k and n_ij^k of each, plus noise, added up
     ResultDec    analyst        clamped once; class and feature shares: a model
 
-`learn_sums` asks one release of any session; `HDPNB` keeps a study in one process that goes on from
-release to release. Security, leakage and cost are those of `protocols.queries.sums`.
+`learn_sums` (`vertibayes.naive_bayes.releases`) asks one release of any session; `HDPNB` keeps a
+study in one process that goes on from release to release. Security, leakage and cost are those of
+`protocols.queries.sums`.
 
 References
 ----------
@@ -29,81 +30,12 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import RecordFederation
 from protocols.policy import Policy
 from protocols.queries.members import Members
-from protocols.queries.sum_query import Released, Sums
+from protocols.queries.sum_query import Sums
 from protocols.queries.terms import Terms, Values, check_records
 from protocols.schema import Schema
-from protocols.session import Session
 from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import NaiveBayes
-
-
-class Release(NamedTuple):
-    """What the analyst has of one release.
-
-    Attributes
-    ----------
-    model : NaiveBayes
-    sums : ndarray of shape (terms.counts,), dtype int64
-        Of this release, as they were decrypted: not clamped.
-    parties : tuple of str
-        Whose counts are in them.
-    promise : SumPromise or None
-        Of the noise; None without.
-    """
-
-    model: NaiveBayes
-    sums: Values
-    parties: tuple[str, ...]
-    promise: SumPromise | None
-
-
-def learn_sums(
-    session: Session,
-    terms: Terms,
-    members: Members,
-    absent: Collection[str] = (),
-    *,
-    alpha: float = 1.0,
-    before: Values | None = None,
-) -> Release:
-    """Ask for one release, and fit a model to its sums.
-
-    Parameters
-    ----------
-    session : Session
-        With all members but the absent.
-    terms : Terms
-        Their schema is a `Schema`.
-    members : Members
-        Over whom to sum.
-    absent : collection of str, default=()
-        The members that are not there.
-    alpha : float, default=1.0
-        As of `NaiveBayes`.
-    before : ndarray of shape (terms.counts,), dtype int64, optional
-        Sums of other records, which these are added to.
-
-    Raises
-    ------
-    QueryRefusedError
-        If a site refuses: it names the site.
-    ProtocolError, TransportError
-        If a party fails on the way, or so many are missing that the promise does not hold.
-    ValueError
-        If no class has a record left.
-    """
-    released = session.ask(Sums.of(session.role, terms, members, absent))
-    return release_of(terms, released, alpha=alpha, before=before)
-
-
-def release_of(
-    terms: Terms, released: Released, *, alpha: float = 1.0, before: Values | None = None
-) -> Release:
-    """Fit a model to released sums; see `learn_sums`."""
-    assert isinstance(terms.schema, Schema)  # naive Bayes is of a class and features
-    sums = released.sums if before is None else before + released.sums
-    model = NaiveBayes(terms.schema, alpha=alpha).fit_sums(sums)
-    return Release(model, *released)
+from vertibayes.naive_bayes.releases import Release, release_of
 
 
 class _Spent(NamedTuple):

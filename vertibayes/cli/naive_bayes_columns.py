@@ -1,30 +1,26 @@
-"""The methods of ``vertibayes nb``: parties hold attributes of all records, or records."""
+"""``vertibayes nb --method vdpnb``: sites in this process hold columns of all records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
 from protocols.federation import ANALYST, federate
-from protocols.ledger import Ledger
-from protocols.promise import Promise
 from protocols.queries.publish import Publish, RecordNoise
 from protocols.queries.scores import WAYS
-from protocols.queries.scoring import Floats, Split, check_products
-from protocols.queries.terms import Terms
+from protocols.queries.scoring import Split, check_products
 from protocols.schema import Schema
-from protocols.session import Traffic
 from protocols.site.data import SiteData
-from protocols.site.statistics import LocalData, apart
-from protocols.variables import Rows, Variable
+from protocols.site.statistics import LocalData
+from protocols.variables import Variable
+from vertibayes.cli.naive_bayes_learned import Learned
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
-from vertibayes.naive_bayes.distributed import HDPNB, OWN_RULES
+from vertibayes.naive_bayes.distributed import OWN_RULES
 from vertibayes.naive_bayes.vertical import (
     model_of,
     predict_joint_log_proba,
@@ -36,82 +32,12 @@ from vertibayes.splitting import deal_columns
 ALL_SITES = "all sites"
 
 
-class SpentError(ValueError):
-    """No model was learned, but something was revealed.
-
-    Parameters
-    ----------
-    reason : str
-    ledger : Ledger
-    """
-
-    def __init__(self, reason: str, ledger: Ledger) -> None:
-        super().__init__(reason)
-        self.ledger = ledger
-
-
-@dataclass
-class Learned:
-    """A model, and what its training and its test have cost and revealed.
-
-    Attributes
-    ----------
-    model : NaiveBayes
-    promise : Promise or None
-        Of the noise; None without.
-    ledger : Ledger
-    sites : mapping of str to sequence of str
-        Who holds which columns; nothing where parties hold records.
-    holders : mapping of str to str, optional
-        Of each column, for the drawing.
-    bytes : dict of str to int
-        By sender.
-    rounds : int
-    log_proba : ndarray of shape (n, n_classes), optional
-        Of the tested records.
-    predicted_by : str
-        How these were predicted.
-    test_seconds, seconds : float
-        What the test took, and everything.
-    records : int or None
-        How many it was learned from; None where nobody knows.
-    predictions : list of tuple
-        For each record predicted over the sites: its place, its class, each class's probability.
-    warnings : list of str
-        What the user should know.
-    """
-
-    model: NaiveBayes
-    promise: Promise | None
-    ledger: Ledger
-    sites: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    holders: Mapping[str, str] | None = None
-    bytes: dict[str, int] = field(default_factory=dict)
-    rounds: int = 0
-    log_proba: Floats | None = None
-    predicted_by: str = "the model"
-    test_seconds: float = 0.0
-    seconds: float = 0.0
-    records: int | None = None
-    predictions: list[tuple[object, ...]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-    def add(self, traffic: Traffic) -> None:
-        """Add what travelled in a session."""
-        self.rounds += traffic.rounds
-        for (sender, _), count in traffic.bytes_sent.items():
-            self.bytes[sender] = self.bytes.get(sender, 0) + count
-
-
 class Columns(NamedTuple):
     """Records split by column: the features of each site, and all records."""
 
     schema: Schema
     holders: Mapping[str, Sequence[str]]
     records: LocalData
-
-
-# ---- parties that hold attributes ----------------------------------------------------------------
 
 
 def learn_vertical(
@@ -210,51 +136,3 @@ def _test(
         learned.add(federation.traffic)
     learned.test_seconds = perf_counter() - start
     learned.predicted_by = WAYS[request.via]
-
-
-# ---- parties that hold records -------------------------------------------------------------------
-
-
-def learn_horizontal(
-    request: Request, schema: Schema, training: LocalData, tested: LocalData | None, seed: int
-) -> Learned:
-    """Deal the records to parties, learn by HDPNB, and predict the tested records by the model.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two parties or more than records.
-    """
-    if not 2 <= request.parties <= training.records:
-        raise ValueError(
-            f"--parties must be between 2 and {training.records} (the number of records), got "
-            f"{request.parties}"
-        )
-    order = np.random.default_rng(seed).permutation(training.records)
-    parts = enumerate(np.array_split(order, request.parties))
-    parties = {f"party-{place + 1}": training.rows(rows) for place, rows in parts}
-    most = max(data.records for data in parties.values())
-    terms = Terms(schema, len(parties), most, request.privacy())
-    study = HDPNB(terms, parties, via=request.via, alpha=request.alpha)
-    ledger = study.federation.analyst.ledger
-    try:
-        study.round()
-    except ValueError as error:  # noise has left no class: the sums were revealed all the same
-        reason = (
-            f"{error}; the budget of what was revealed is spent: use a larger --epsilon or more "
-            "records"
-        )
-        raise SpentError(reason, ledger) from None
-    promise = study.promise_
-    if promise is not None:
-        promise = promise.beside("the number of records", "the size of the largest party")
-        ledger.note(promise.beyond, "all parties together", (ANALYST,))
-    learned = Learned(study.model_, promise, ledger)
-    learned.add(study.federation.traffic)
-    if promise is None:
-        tables, *_ = apart(schema.statistics, schema.variables, study.release_.sums)
-        shown = disclosure([(Rows(), table) for table in tables], training.records)
-        learned.warnings += [shown.sentence()] if shown.cells else []
-    if tested is not None:
-        learned.log_proba = learned.model.predict_log_proba(tested)
-    return learned

@@ -1,0 +1,192 @@
+"""Naive Bayes over parties that hold records: the same for parties in this process and for sites.
+
+hdpnb, federated    `Sums`       shares of noise, or exact sums
+federated           `Updates`    a whole copy of noise of each party
+gossip              `Updates`    the same, passed on among the parties
+ldp                 `Report`     each person's record is perturbed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from protocols.federation import ANALYST, RecordFederation
+from protocols.ledger import Ledger
+from protocols.local_reports import ReportPlan
+from protocols.queries.members import Members
+from protocols.queries.terms import Terms
+from protocols.schema import Schema
+from protocols.session import Session
+from protocols.site.statistics import LocalData, apart
+from protocols.variables import Rows, Variable
+from vertibayes.cli.naive_bayes_learned import Learned, SpentError
+from vertibayes.cli.naive_bayes_request import Request
+from vertibayes.naive_bayes.distributed import OWN_RULES
+from vertibayes.naive_bayes.releases import (
+    learn_gossip,
+    learn_people,
+    learn_sums,
+    learn_updates,
+)
+from vertibayes.report.disclosure import disclosure
+
+
+class Holders(NamedTuple):
+    """Who holds the records.
+
+    Attributes
+    ----------
+    sites : sequence of str
+        All parties.
+    most_records : int
+        How many records a party has at most.
+    absent : collection of str
+        The parties that are not there.
+    dishonest, dropouts : float
+        As of `Terms`.
+    missing : bool
+        Whether values may be missing, which people then report.
+    """
+
+    sites: Sequence[str]
+    most_records: int
+    absent: Collection[str] = ()
+    dishonest: float = 0.0
+    dropouts: float = 0.0
+    missing: bool = True
+
+
+def learn_records(request: Request, session: Session, schema: Schema, holders: Holders) -> Learned:
+    """Ask the parties as a request says, and return the model.
+
+    Parameters
+    ----------
+    request : Request
+        The method and its options.
+    session : Session
+        With all parties but the absent.
+    schema : Schema
+        The class and the features.
+    holders : Holders
+        Who holds the records.
+
+    Raises
+    ------
+    QueryRefusedError, ProtocolError, TransportError
+        If a party refuses or fails; the error names it.
+    ValueError
+        If the noise has left nothing to learn from.
+    """
+    if request.method == "ldp":
+        return _people(request, session, schema, holders)
+    sizes = max(len(holders.sites), 2), holders.most_records
+    shares = holders.dishonest, holders.dropouts
+    terms = Terms(schema, *sizes, request.privacy(), *shares)
+    if request.method == "gossip":
+        return _gossip(request, session, terms, holders)
+    if terms.privacy is not None and terms.privacy.is_local:
+        sites, absent = holders.sites, holders.absent
+        release = learn_updates(session, terms, sites, absent, alpha=request.alpha)
+    else:
+        members = Members(terms, holders.sites, request.via)
+        release = learn_sums(session, terms, members, holders.absent, alpha=request.alpha)
+    return Learned(release.model, release.promise, session.role.ledger, parties=release.parties)
+
+
+def _gossip(request: Request, session: Session, terms: Terms, holders: Holders) -> Learned:
+    models, gossip = learn_gossip(
+        session,
+        terms,
+        holders.sites,
+        request.iterations,
+        holders.absent,
+        alpha=request.alpha,
+    )
+    first, parties = min(models), tuple(sorted(gossip.updates))
+    by = f"the model of {first}"
+    learned = Learned(models[first], gossip.promise, session.role.ledger, predicted_by=by)
+    return replace(learned, parties=parties, models=models)
+
+
+def _people(request: Request, session: Session, schema: Schema, holders: Holders) -> Learned:
+    assert request.epsilon is not None  # the request was checked
+    plan = ReportPlan(
+        schema=_missing(schema) if holders.missing else schema,
+        eps=request.epsilon,
+        reports=request.reports,
+        oracle=request.oracle,
+        bins=request.equal_bins or None if schema.numeric else None,
+        approach=request.approach,
+        missing=holders.missing,
+    )
+    present = sorted(set(holders.sites) - set(holders.absent))
+    sites, most = present, holders.most_records
+    model, people, promise = learn_people(session, plan, sites, most, alpha=request.alpha)
+    learned = Learned(model, promise, session.role.ledger, parties=tuple(present), records=people)
+    return replace(learned, prepare=plan.prepare)
+
+
+def _missing(schema: Schema) -> Schema:
+    """Return a schema whose values may be missing."""
+    features = {
+        name: replace(feature, missing=True) if isinstance(feature, Variable) else feature
+        for name, feature in schema.features.items()
+    }
+    return replace(schema, target=replace(schema.target, missing=True), features=features)
+
+
+def learn_horizontal(
+    request: Request, schema: Schema, training: LocalData, tested: LocalData | None, seed: int
+) -> Learned:
+    """Deal the records to parties in this process, and ask these; predict the tested records.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two parties or more than records.
+    """
+    if not 2 <= request.parties <= training.records:
+        raise ValueError(
+            f"--parties must be between 2 and {training.records} (the number of records), got "
+            f"{request.parties}"
+        )
+    order = np.random.default_rng(seed).permutation(training.records)
+    parts = enumerate(np.array_split(order, request.parties))
+    parties = {f"party-{place + 1}": training.rows(rows) for place, rows in parts}
+    most = max(data.records for data in parties.values())
+    holders = Holders(tuple(parties), most, missing=_has_missing(training))
+    federation = RecordFederation(parties, policy=OWN_RULES)
+    with federation.session() as session:
+        try:
+            learned = learn_records(request, session, schema, holders)
+        except ValueError as error:
+            raise _spent(error, session.role.ledger) from None
+    if learned.promise is not None:
+        shown = "the number of records", "the size of the largest party"
+        learned.promise = learned.promise.beside(*shown)
+        learned.ledger.note(learned.promise.beyond, "all parties together", (ANALYST,))
+    else:
+        tables, *_ = apart(schema.statistics, schema.variables, learned.model.sums_)
+        shown_cells = disclosure([(Rows(), table) for table in tables], training.records)
+        learned.warnings += [shown_cells.sentence()] if shown_cells.cells else []
+    learned.add(federation.traffic)
+    if tested is not None:
+        learned.predict(tested)
+    return learned
+
+
+def _spent(error: ValueError, ledger: Ledger) -> ValueError:
+    """Return what to raise where noise has left no class: sums were revealed all the same."""
+    if not ledger.facts:
+        return error
+    reason = "the budget of what was revealed is spent: use a larger --epsilon or more records"
+    return SpentError(f"{error}; {reason}", ledger)
+
+
+def _has_missing(data: LocalData) -> bool:
+    coded = any((codes == len(data.variables[n].states)).any() for n, codes in data.codes.items())
+    return coded or any(np.isnan(column).any() for column in data.numbers.values())
