@@ -150,16 +150,15 @@ class ReportPlan:
     @property
     def promise(self) -> Promise:
         """What a person who reports once is promised, whoever sees the report."""
-        exact = [Fraction(question.eps) for question in self.questions]
-        total = max(exact) if self.reports == "one" else sum(exact)
-        eps = math.nextafter(float(total), math.inf) if Fraction(float(total)) < total else total
+        questions = len(self.questions) if self.reports == "all_at_full_eps" else 1
+        eps = _rounded_up(Fraction(self.eps) * questions)
         private = self.projection is not None and self.projection.fitted_on == "private"
         return Promise(
-            eps=float(eps),
+            eps=eps,
             delta=0.0,
             protects="report",
             mechanism=", ".join(dict.fromkeys(_mechanism(q) for q in self.questions)),
-            cost=Cost.of(float(eps)),
+            cost=Cost.of(eps),
             whom="whoever sees the reports, the aggregator included",
             uncovered=(PRIVATE_MATRIX,) if private else (),
         )
@@ -195,6 +194,11 @@ class ReportPlan:
         if self.oracle == "the":
             return ThresholdHistogram(eps=eps, domain=domain, theta=self.theta)
         return ORACLES[self.oracle](eps=eps, domain=domain)
+
+
+def _rounded_up(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def _mechanism(question: Question) -> str:

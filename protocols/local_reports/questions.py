@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod, tanh
+from math import ceil, log, prod, tanh
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ from protocols.variables import Variable
 Answers: TypeAlias = NDArray[Any]
 
 HALF = 1 << 63  # of the 2^64 outcomes of a draw
-TAIL = 2.0**-100  # the probability that a number of a report is clamped
+TAIL_BITS = 100  # a number of a report is clamped with probability 2^-100
 TANH_BELOW = 1 - 2.0**-50  # more than the rounding of a hyperbolic tangent
 
 
@@ -108,6 +108,12 @@ class NumberQuestion:
     target: Variable
     eps: float
 
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Refuse an eps that the noise cannot express."""
+
     @property
     def shape(self) -> tuple[int, int]:
         """The shape of the sums that are estimated: columns, classes."""
@@ -136,8 +142,9 @@ class LaplaceQuestion(NumberQuestion):
     a column differ, by 2 together. One column is approach 3 of the paper, all columns approach 1.
     """
 
-    def __post_init__(self) -> None:
-        _ = self.largest  # a scale that no sampler can draw is refused here
+    def check(self) -> None:
+        """Refuse a scale that the sampler cannot draw."""
+        _ = self.noise
 
     @cached_property
     def noise(self) -> DiscreteLaplace:
@@ -147,7 +154,8 @@ class LaplaceQuestion(NumberQuestion):
     @cached_property
     def largest(self) -> int:
         """The largest number in a report: a larger one, which is rarer than 2^-100, is clamped."""
-        return self.noise.bound(1, TAIL) + self.reach
+        noise = (TAIL_BITS + 1) * log(2) / float(self.noise.rate)
+        return ceil(noise) + self.reach
 
     def perturb(self, data: LocalData, randomness: Randomness) -> Answers:
         """Add noise to each entry: shape (n, columns * classes), dtype int64.
@@ -173,22 +181,15 @@ class OneBitQuestion(NumberQuestion):
        Analyzing Data from Smart Device Users with Local Differential Privacy. Algorithm 1.
     """
 
-    def __post_init__(self) -> None:
-        _ = self.step  # an eps that is too small is refused here
+    def check(self) -> None:
+        """Refuse an eps so small that no draw is moved."""
+        if self.step < 1:
+            raise ValueError(f"eps = {self.eps} is too small for one bit: give a larger eps")
 
     @cached_property
     def step(self) -> int:
-        """How many of the 2^64 draws one unit of an entry moves from 0 to 1.
-
-        Raises
-        ------
-        ValueError
-            If eps is so small that no draw is moved.
-        """
-        step = int(HALF * (tanh(self.eps / 2) * TANH_BELOW)) // self.reach
-        if step < 1:
-            raise ValueError(f"eps = {self.eps} is too small for one bit: give a larger eps")
-        return step
+        """How many of the 2^64 draws one unit of an entry moves from 0 to 1."""
+        return int(HALF * (tanh(self.eps / 2) * TANH_BELOW)) // self.reach
 
     @property
     def size(self) -> float:
