@@ -90,7 +90,7 @@ def split(data: LocalData, generator: np.random.Generator) -> tuple[np.ndarray, 
 
 def paper(aggregator) -> NaiveBayes:
     """Learn as the paper does, except that variances below their standard error are raised."""
-    return learn_reports(aggregator, alpha=0.0, negative="one")
+    return learn_reports(aggregator, alpha=0.0, negative="one", floor=0.01)
 
 
 @cache
@@ -116,15 +116,33 @@ def discrete(schema: Schema, data: LocalData, repeats: int) -> Results:
             exact = NaiveBayes(schema, alpha=alpha).fit(data.rows(places))
             results[("none", alpha), None].append(exact.score(test))
         people = everybody.part(places)
-        who = choose(len(schema.features) + 1, people, generator)
+        who, models = choose(len(schema.features) + 1, people, generator), {}
         for reports in READINGS:
             for oracle in ORACLES if reports == "one" else list(ORACLES)[:-1]:
                 for eps in EPS:
                     plan = discrete_plan(frozen, eps, reports, oracle)
                     chosen = who if reports == "one" else None
                     model = paper(collect(plan, people, generator, chosen))
-                    results[(reports, oracle), eps].append(model.score(test))
+                    models[(reports, oracle), eps] = model
+        for key, accuracy in zip(models, accuracies(list(models.values()), test), strict=True):
+            results[key].append(accuracy)
     return results
+
+
+def accuracies(models: list[NaiveBayes], test: LocalData) -> np.ndarray:
+    """Return the accuracies of models of codes, all by one product of matrices."""
+    names, ones = models[0].schema.categorical, np.ones((test.records, 1), np.float32)
+    states = [len(test.variables[name].states) for name in names]
+    pairs = zip(names, states, strict=True)
+    records = [np.eye(count, dtype=np.float32)[test.codes[name]] for name, count in pairs]
+    weights = [
+        np.concatenate([m.class_log_prior_[:, None], *(m.feature_log_prob_[n] for n in names)], 1)
+        for m in models
+    ]
+    stacked = np.maximum(np.array(weights, np.float32), -1e4)  # models, classes, 1 + states
+    joint = np.concatenate([ones, *records], 1) @ stacked.reshape(-1, stacked.shape[2]).T
+    best = joint.reshape(test.records, len(models), -1).argmax(axis=2)
+    return (best == test.codes[models[0].schema.target.name][:, None]).mean(axis=0)
 
 
 def projections(train: LocalData, public: LocalData, target: str, components: int) -> dict:

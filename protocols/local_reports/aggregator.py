@@ -141,9 +141,10 @@ class Aggregator:
         ValueError
             If nobody has answered one of the questions.
         """
-        if negative not in NEGATIVE:
-            raise ValueError(f"negative must be one of {NEGATIVE}, got {negative!r}")
-        return {q.name: self._estimate(q, negative) for q in self.plan.questions}
+        return {
+            q.name: Estimate(self._values(q, negative), self._errors(q))
+            for q in self.plan.questions
+        }
 
     def sums(self, negative: str = "zero") -> Floats:
         """Return all estimates in the order of `Schema.measure` of the plan's `model_schema`.
@@ -163,8 +164,7 @@ class Aggregator:
         ValueError
             If nobody has answered one of the questions.
         """
-        estimates = self.estimates(negative)
-        return self._flat([estimates[q.name].values for q in self.plan.questions])
+        return self._flat([self._values(question, negative) for question in self.plan.questions])
 
     def errors(self) -> Floats:
         """Return the standard errors of all estimates, in the order of `sums`.
@@ -178,8 +178,7 @@ class Aggregator:
         ValueError
             If nobody has answered one of the questions.
         """
-        estimates = self.estimates()
-        return self._flat([estimates[q.name].errors for q in self.plan.questions])
+        return self._flat([self._errors(question) for question in self.plan.questions])
 
     def _flat(self, arrays: list[Floats]) -> Floats:
         """Order the questions' arrays as a schema does: a number's sums, then its squares."""
@@ -190,14 +189,25 @@ class Aggregator:
         moments = np.stack(columns, axis=1) if columns else np.zeros(0)
         return np.concatenate([a.reshape(-1) for a in (*arrays[:counts], moments)])
 
-    def _estimate(self, question: Question, negative: str) -> Estimate:
-        tally: QuestionTally = self.tallies[question.name]
+    def _answered(self, question: Question) -> tuple[QuestionTally, float]:
+        """Return the tally of a question, and the share of all people who answered it."""
+        tally = self.tallies[question.name]
         if not tally.n:
             raise ValueError(
                 f"nobody has answered the question {question.name!r}: collect more reports"
             )
-        values, share = tally.estimate(), tally.n / self.people
+        return tally, tally.n / self.people
+
+    def _values(self, question: Question, negative: str) -> Floats:
+        if negative not in NEGATIVE:
+            raise ValueError(f"negative must be one of {NEGATIVE}, got {negative!r}")
+        tally, share = self._answered(question)
+        values = tally.estimate()
         if isinstance(question, CodeQuestion) and negative != "keep":
             values = np.where(values < 0, float(negative == "one"), values)
+        return np.asarray(values / share)
+
+    def _errors(self, question: Question) -> Floats:
+        tally, share = self._answered(question)
         chosen = tally.n * tally.spread() * (1 - share)
-        return Estimate(values / share, np.sqrt(tally.noise() + chosen) / share)
+        return np.asarray(np.sqrt(tally.noise() + chosen) / share)

@@ -9,7 +9,7 @@ from protocols.local_reports import Aggregator, Client, ReportPlan
 from protocols.site.statistics import HALF_BITS, LocalData, apart
 from vertibayes.naive_bayes.base import NaiveBayes
 
-FLOOR = 1e-2  # of a class: a class that noise has carried below zero can still be predicted
+FLOOR = 1e-6  # no class and no variance is zero
 EVEN = 1 / 3  # the variance of numbers that are spread evenly between -1 and 1
 
 
