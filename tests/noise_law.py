@@ -36,6 +36,13 @@ def geometric_law(rate):
     return (alpha - 1) / (alpha + 1) * np.exp(-rate * np.abs(window(rate)))
 
 
+def gaussian_law(scale):
+    """Return the law with masses proportional to exp(-k^2 / (2 scale^2))."""
+    reach = math.ceil(20 * scale) + 1  # the mass beyond is about exp(-200)
+    masses = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * scale**2))
+    return masses / masses.sum()
+
+
 def diluted_law(rate, beta, honest):
     """Return (Pr[no copy], law of the sum given a copy at least) of `honest` parties' noise."""
     none = (1 - beta) ** honest
@@ -96,4 +103,5 @@ def fit(draws, law, least=10):
     often = np.flatnonzero(expected >= least) - len(law) // 2
     values = np.clip(window_of(law), often[0], often[-1]) - often[0]
     found = np.clip(draws, often[0], often[-1]) - often[0]
-    return chisquare(np.bincount(found), np.bincount(values, expected)).pvalue
+    expected = np.bincount(values, expected)
+    return chisquare(np.bincount(found, minlength=len(expected)), expected).pvalue

@@ -4,6 +4,7 @@ import json
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.noise import DilutedGeometric, DiscreteLaplace, PolyaShare, no_noise
+from mpc.noise import DilutedGeometric, DiscreteGaussian, DiscreteLaplace, PolyaShare, no_noise
 from mpc.noise.exact import bernoulli, bernoulli_exp, logarithmic, poisson
 from mpc.noise.geometric import _scale
 from mpc.noise.opendp import measurement
@@ -21,6 +22,7 @@ from tests.noise_law import (
     add_copy,
     diluted_law,
     fit,
+    gaussian_law,
     geometric_law,
     point,
     polya_law,
@@ -49,6 +51,44 @@ def test_one_copy_has_the_law_of_definition_2(eps, Delta):
 
 def test_the_test_of_laws_rejects_another_eps():
     assert fit(DiscreteLaplace(eps=0.5)(10_000), geometric_law(0.6)) < 1e-9
+
+
+@pytest.mark.parametrize(("rho", "Delta"), [(0.5, 1), (0.02, 1), (0.1, 3), (3.0, 1)])
+def test_gaussian_noise_has_the_exact_mass_function(rho, Delta):
+    noise = DiscreteGaussian(rho=rho, Delta=Delta)
+    assert noise.scale == pytest.approx(Delta / math.sqrt(2 * rho))
+    draws = noise(10_000)
+    assert draws.dtype == np.int64 and draws.shape == (10_000,)
+    assert fit(draws, gaussian_law(Delta / math.sqrt(2 * rho))) > CHANCE
+
+
+def test_the_test_of_laws_rejects_another_scale_and_rounded_gaussian_noise():
+    draws = DiscreteGaussian(rho=0.5)(10_000)
+    assert fit(draws, gaussian_law(1.2)) < 1e-9
+    rounded = np.rint(np.random.default_rng(1).normal(0, 0.5, 10_000)).astype(int)
+    assert fit(rounded, gaussian_law(0.5)) < 1e-9, "rounded Gaussian noise has another law"
+
+
+def test_opendps_own_account_of_rho():
+    for rho, Delta in ((0.1, 1), (0.003, 3), (2.0, 7)):
+        noise = DiscreteGaussian(rho=rho, Delta=Delta)
+        loss = measurement("gaussian", noise.scale).map(float(Delta))
+        assert rho * (1 - 1e-12) < loss <= rho * (1 + 1e-12)
+
+
+@given(st.floats(1e-15, 7.9), st.integers(1, 1000))
+def test_the_scale_of_gaussian_noise_is_never_below_the_one_promised(rho, Delta):
+    scale = Fraction(DiscreteGaussian(rho=rho, Delta=Delta).scale)
+    assert scale**2 * 2 * Fraction(rho) >= Delta**2
+    assert scale**2 * 2 * Fraction(rho) <= Delta**2 * (1 + Fraction(1, 10**14))
+
+
+@pytest.mark.parametrize("scale", [0.25, 0.5, 1.0, 3.0])
+def test_the_variance_of_gaussian_noise_is_at_most_that_of_the_continuous_one(scale):
+    noise, law = DiscreteGaussian(rho=1 / (2 * scale**2)), gaussian_law(scale)
+    variance = float(law @ np.arange(-(len(law) // 2), len(law) // 2 + 1) ** 2)
+    assert variance <= noise.variance * (1 + 1e-9)
+    assert variance > noise.variance * (0.99 if scale >= 1 else 0)
 
 
 def test_a_diluted_copy_has_the_law_of_definition_3():
@@ -231,6 +271,16 @@ def test_a_bound_of_diluted_noise_holds_and_is_not_far_off(tail):
     assert least <= noise.bound(100, tail) <= 1.4 * least
 
 
+@pytest.mark.parametrize("tail", [2**-10, 2**-40])
+@pytest.mark.parametrize("parties", [1, 4])
+def test_a_bound_of_gaussian_noise_holds_and_is_not_far_off(parties, tail):
+    noise, law = DiscreteGaussian(rho=0.02), gaussian_law(5.0)
+    total = reduce(np.convolve, [law] * parties)
+    least = quantile(total, tail)
+    assert least <= noise.bound(parties, tail) <= 1.25 * least + 2
+    assert quantile(reduce(np.convolve, [law] * 16), 2**-40) > noise.bound(1, 2**-40)
+
+
 def test_the_test_of_bounds_rejects_one_party_s_for_many():
     noise = diluted()
     _, law = diluted_law(0.5, noise.beta, 100)
@@ -253,7 +303,13 @@ def test_bounds_at_the_ends_of_the_scales():
 
 # ---- shapes and errors ---------------------------------------------------------------------------
 
-EACH = [DiscreteLaplace(eps=0.5), diluted(), PolyaShare(eps=0.5, n=3), no_noise]
+EACH = [
+    DiscreteLaplace(eps=0.5),
+    DiscreteGaussian(rho=0.5),
+    diluted(),
+    PolyaShare(eps=0.5, n=3),
+    no_noise,
+]
 
 
 @pytest.mark.parametrize("noise", EACH)
