@@ -192,6 +192,22 @@ def test_ledger_and_memory_say_after_each_release_what_all_cost_over_restarts(no
                 assert noted(site) == said(expected, policy)
 
 
+def test_who_leaves_and_comes_back_has_the_budget_that_was_left():
+    """A new memory would be a new budget: a party could be asked without end by leaving."""
+    federation = federation_of(parties(3), policy=replace(OWN_RULES, most_epsilon=1.0))
+    privacy = Privacy(eps=0.6, noise="laplace")
+    ask(federation, query_of(federation, privacy=privacy))
+    memory = federation.roles["p01"].memory
+    federation.leave("p01")
+    federation.join("p01", parties(3)["p01"])
+    assert federation.roles["p01"].memory is memory and memory.spent.eps == pytest.approx(0.6)
+    federation.leave("p00"), federation.leave("p02")
+    federation.join("p04", parties(3)["p00"])
+    with pytest.raises(QueryRefusedError, match=r"p01 refuses: .* 0\.6: 0\.4 is left") as refused:
+        ask(federation, query_of(federation, privacy=privacy))
+    assert refused.value.site == "p01", "and not p04, who is new"
+
+
 def test_published_tables_are_charged_to_the_same_budget_as_sums(tmp_path):
     with sites(most_epsilon=40.0) as federation:
         site = federation.roles["site-1"]

@@ -7,19 +7,32 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from mpc.additive_scheme import Parameters
 from mpc.noise import DilutedGeometric, PolyaShare
 from mpc.randomness import SystemRandomness
 from protocols.accounting import SAMPLER, TAIL, Accounting, Privacy
-from protocols.queries import aggregations
+from protocols.budget import eps_of
+from protocols.queries import Sums, aggregations
 from protocols.queries.members import Members
 from protocols.queries.terms import Terms, data_pert
-from protocols.site.statistics import LocalData
+from protocols.schema import Schema
+from protocols.site.statistics import LocalData, Numeric
+from protocols.variables import Variable
 from tests.noise_law import diluted_law, fit, polya_law
 from tests.randomness import SeededRandomness
-from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, parties, records, study
+from tests.vertibayes.hdpnb_worlds import (
+    SCHEMA,
+    WAYS,
+    federation_of,
+    parties,
+    records,
+    states,
+    study,
+)
 from vertibayes.naive_bayes.distributed import pooled
 
 
@@ -137,6 +150,176 @@ def test_neighbours_differ_by_no_more_than_is_promised_and_sometimes_by_as_much(
     assert max(change.max() for change in changes) == found.sensitivity
     assert max(np.count_nonzero(change) for change in changes) == found.counts
     assert {change.sum() for change in changes} == {most * found.tables}
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+Z, W = Numeric("z", -1.0, 3.0), Numeric("w", 0.0, 500.0)
+NUMBERS = Schema(
+    Variable("y", states(4)),
+    {"a": Variable("a", states(3)), "z": Z, "w": W},
+    centred=True,
+)
+
+
+def numbered(y, a, z, w):
+    columns = {"y": np.array(y, int), "a": np.array(a, int)}
+    numbers = {"z": np.array(z, float), "w": np.array(w, float)}
+    return LocalData(NUMBERS.variables, columns, {"z": Z, "w": W}, numbers)
+
+
+def drawn_numbers(count, seed, schema=NUMBERS):
+    generator = np.random.default_rng(seed)
+    codes = {n: generator.integers(0, len(v.states), count) for n, v in schema.variables.items()}
+    numbers = {n: generator.uniform(c.low - 1, c.high, count) for n, c in schema.numerics.items()}
+    return LocalData(schema.variables, codes, schema.numerics, numbers)
+
+
+def many_numbers():
+    """Return a schema with many sums, for the laws of noise."""
+    columns = {f"z{i}": Numeric(f"z{i}", -1.0, 10.0**i) for i in range(16)}
+    return Schema(NUMBERS.target, {"a": NUMBERS.features["a"], **columns}, centred=True)
+
+
+def test_parts_of_numbers_by_hand():
+    """T = 1 + F_cat + 2 F_num: the class, a within classes, and z and w twice."""
+    found = Accounting(NUMBERS, Privacy(eps=0.6), 5)
+    tables = [(4, 1), (12, 1)]
+    assert found.parts == tuple(tables + 2 * [(4, 2**11), (4, 2**22)])
+    assert (found.tables, found.counts, found.sensitivity) == (6, 6, 1)
+    assert found.eps_of_a_count == pytest.approx(0.1) and found.eps == pytest.approx(0.6)
+    source = SeededRandomness()
+    assert [found.noise(3, source, part.Delta).Delta for part in found.parts[2:4]] == [2**11, 2**22]
+
+    party = Accounting(NUMBERS, Privacy(eps=0.6, protects="party", noise="diluted"), 5)
+    # 5 records change 4 values of the class, 5 of a, and 4 of each sum of numbers at most.
+    assert (party.tables, party.counts, party.sensitivity) == (6, 4 + 5 + 4 * 4, 5)
+    assert party.copy(2**11).Delta == 5 * 2**11
+    assert party.delta_of_a_count == pytest.approx(1e-5 / 25)
+
+    gaussian = Accounting(NUMBERS, Privacy(eps=0.6, noise="gaussian"), 5)
+    shares = [part.Delta**2 / (2 * gaussian.copy(part.Delta).scale ** 2) for part in gaussian.parts]
+    assert shares == pytest.approx([gaussian.rho / 6] * 6)
+    assert eps_of(sum(shares), 1e-5) == pytest.approx(0.6)
+    with pytest.raises(ValueError, match="a release has 32 values, got 31"):
+        gaussian.noise_of_all(3, source)(31)
+
+
+def changed_by(data):
+    """Return the changes of each part by these records beside six others."""
+    rest = drawn_numbers(6, 1)
+    both = numbered(*(
+        np.append({**rest.codes, **rest.numbers}[n], {**data.codes, **data.numbers}[n])
+        for n in ("y", "a", "z", "w")
+    ))  # fmt: skip
+    change = NUMBERS.measure(both) - NUMBERS.measure(rest)
+    cells = [part.cells for part in Accounting(NUMBERS, Privacy(eps=1.0)).parts]
+    return np.split(change, np.cumsum(cells)[:-1])
+
+
+anything = st.one_of(st.floats(-1e3, 1e3), st.sampled_from([math.nan, 1e300, -1e300]))
+one_record = st.tuples(st.integers(0, 4), st.integers(0, 3), anything, anything)
+
+
+@given(st.lists(one_record, min_size=1, max_size=4))
+def test_no_record_and_no_party_changes_a_part_by_more_than_its_sensitivity(drawn):
+    changes = changed_by(numbered(*zip(*drawn, strict=True)))
+    for protects in ("record", "party") if len(drawn) == 1 else ("party",):
+        found = Accounting(NUMBERS, Privacy(eps=1.0, protects=protects), len(drawn))
+        for part, change in zip(found.parts, changes, strict=True):
+            assert np.abs(change).sum() <= found.sensitivity * part.Delta
+            assert np.count_nonzero(change) <= min(found.sensitivity, part.cells)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize(("z", "w"), [(3.0, 500.0), (-1.0, 0.0), (1e300, -7.0)])
+def test_records_at_the_bounds_reach_the_sensitivity(most, z, w):
+    changes = changed_by(numbered([2] * most, [1] * most, [z] * most, [w] * most))
+    found = Accounting(NUMBERS, Privacy(eps=1.0, protects="party"), most)
+    for part, change in zip(found.parts, changes, strict=True):
+        assert np.abs(change).sum() == most * part.Delta
+
+
+@pytest.mark.parametrize("via", WAYS)
+@pytest.mark.parametrize("noise", ["polya", "laplace", "gaussian"])
+def test_sums_of_numbers_have_the_noise_that_is_promised_for_each_value(via, noise):
+    schema = many_numbers()
+    held = {f"p{i}": drawn_numbers(5, i, schema) for i in range(10)}
+    federation = federation_of(held, SystemRandomness())  # OpenDP cannot be seeded
+    terms = Terms(schema, 20, 5, Privacy(eps=34.0, noise=noise))
+    exact = sum(schema.measure(data) for data in held.values())
+    found = []
+    for _ in range(9):
+        query = Sums.of(federation.analyst, terms, Members(terms, held, via))
+        with federation.session() as session:
+            released = session.ask(query)
+        found.append(released.sums - exact)
+    off, start = np.array(found, float), 0
+    sds = {}
+    for part in terms.accounting.parts:
+        estimates = [query.estimate(party) for party in held]
+        noises = [terms.accounting.noise(u, SystemRandomness(), part.Delta) for u in estimates]
+        sds[part.Delta] = math.sqrt(math.fsum(each.variance for each in noises))
+        off[:, start : start + part.cells] /= sds[part.Delta]
+        start += part.cells
+    assert released.promise.sd == pytest.approx(sds[1])
+    sums, squares = (off[:, 16:].reshape(9, 16, 2, 4)[:, :, power] for power in (0, 1))
+    for name, group in (("sums", sums), ("squares", squares)):
+        error = math.sqrt(5 / group.size)  # of a variance of 1, for a kurtosis of 6: one copy
+        assert abs(group.var() - 1) < 6 * error < 0.6, name
+        assert abs(group.mean()) < 6 / math.sqrt(group.size), name
+        assert abs((group / 2).var() - 1) > 6 * error, "half the noise would be noticed"
+
+
+# ---- several releases ----------------------------------------------------------------------------
+
+
+def memory_of(world, party):
+    federation = world.federation
+    role = federation.roles.get(party)
+    return role.memory if role is not None else federation._memories[party]
+
+
+def dominates(memory, spent):
+    return all(more >= less for more, less in zip(memory.spent, spent.cost, strict=True))
+
+
+@pytest.mark.parametrize("protects", ["record", "party"])
+@pytest.mark.parametrize("noise", ["polya", "gaussian"])
+def test_ledger_and_memories_agree_with_what_is_spent_over_joins_and_leaves(protects, noise):
+    generator = np.random.default_rng(len(protects) + len(noise))
+    eps = {"polya": 300.0, "gaussian": 50.0 if protects == "record" else 3000.0}[noise]
+    privacy = Privacy(eps=eps, protects=protects, noise=noise, gamma=0.7)
+    world = study(parties(4, each=30), "masked", privacy, dropouts=0.3)
+    everyone = {f"p{i:02}": records(30, i) for i in range(9)}
+    releases = 0
+    for step in range(45):
+        away = sorted(set(everyone) - set(world.parties))
+        action = generator.integers(5)
+        if action == 0 and away:
+            party = away[generator.integers(len(away))]
+            world.join(party, everyone[party])
+        elif action == 1 and len(world.parties) > 3:
+            world.leave(world.parties[generator.integers(len(world.parties))])
+        elif action == 2:
+            world.add(world.parties[generator.integers(len(world.parties))], records(3, step))
+        else:
+            missing = int(generator.integers(0, world.terms.absent(len(world.parties)) + 1))
+            absent = generator.permutation(world.parties)[:missing].tolist()
+            (world.round if action == 3 else world.increment)(absent=absent)
+            releases += 1
+            said = [f.what for f in world.federation.analyst.ledger.facts if "so far" in f.what]
+            assert f"all releases of the study so far: {world.spent.sentence}" in said
+            for party, holder in (world._holders | world._left).items():
+                memory = memory_of(world, party)
+                assert memory.spent == holder.spent.cost, "all that the party took part in"
+                assert all(dominates(memory, batch.spent) for batch in holder.batches)
+            memories = [memory_of(world, party).spent for party in world._holders | world._left]
+            most = [max(costs) for costs in zip(*memories, strict=True)]
+            assert all(own <= site for own, site in zip(world.spent.cost, most, strict=True))
+            if protects == "party":
+                assert list(world.spent.cost) == most
+    assert releases > 10 and world.spent.releases > 3 and world._left
 
 
 def test_releases_add_up_and_disjoint_batches_do_not():
