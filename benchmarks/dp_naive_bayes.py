@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 from side_by_side import on_one_thread, table
 
@@ -303,7 +303,7 @@ def draw_gossip(curves: dict, nodes: int) -> None:
 
 
 def speed(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> None:
-    """Seconds of each step for 1,000 nodes, and the variance that shares of noise save."""
+    """CPU seconds of each step for 1,000 nodes, and the variance that shares of noise save."""
     way, rows = adult.ways["declared"], []
     parts = deal_records(way.training, node_sizes("equal", nodes, way.training.records, generator),
                          generator)  # fmt: skip
@@ -322,7 +322,7 @@ def speed(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> N
     timed(rows, f"accuracies of {nodes:,} models, {way.test.records:,} records",
           lambda: way.scorer.accuracies(models))  # fmt: skip
     print(f"\nAdult, {nodes:,} nodes, {exact.shape[1]} values a node, one thread\n")
-    print(table(["step", "s"], rows))
+    print(table(["step", "CPU s"], rows))
     scale = np.repeat([p.Delta for p in way.accounting.parts], way.cells)
     variance = {n: (((u - exact).sum(axis=0) / scale) ** 2).mean() for n, u in updates.items()}
     rows = [[n, f"{v:.3g}", f"{v / variance['polya']:.0f}"] for n, v in variance.items()]
@@ -333,10 +333,10 @@ def speed(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> N
 
 
 def timed(rows: list, step: str, call):
-    """Run a step and note its seconds."""
-    start = perf_counter()
+    """Run a step and note its CPU seconds."""
+    start = process_time()
     result = call()
-    rows.append([step, f"{perf_counter() - start:.3f}"])
+    rows.append([step, f"{process_time() - start:.3f}"])
     return result
 
 
