@@ -1,7 +1,7 @@
 """Federated and gossip naive Bayes under local noise: the figures of Giaretta et al. (2023).
 
     python benchmarks/dp_naive_bayes.py --data FOLDER [--fetched FOLDER] [--repeats 100]
-                                        [--parts accuracy,sizes,threshold,gossip,speed]
+                                        [--parts accuracy,floors,sizes,threshold,gossip,speed]
 
 Writes docs/figures/federated_*.svg and gossip_adult.svg, and prints Markdown tables. *Measured* is
 the paper's sensitivity, the largest absolute value in a class at each node, without pseudo-counts,
@@ -33,6 +33,7 @@ from local_noise import ALPHA, Data, Way, load
 from matplotlib.figure import Figure
 
 from protocols.accounting import Privacy
+from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.federated import (
     aggregate,
     deal_records,
@@ -108,7 +109,8 @@ def draw_accuracy(sets: list[Data], curves: dict) -> None:
                 for place, nodes in enumerate(NODES):
                     values = np.array([found[nodes, eps] for eps in EPS])
                     aside = np.array(EPS) * (1 + 0.03 * (place - 1.5))
-                    errors(axes, aside, values, f"{nodes:,} nodes", f"C{place}")
+                    label = f"{nodes:,} nodes" if nodes > 1 else "1 node"
+                    errors(axes, aside, values, label, f"C{place}")
                 kind = MODES[mode] if data.has_numbers else "counts alone"
                 pseudo = "one pseudo-count" if ALPHA[mode] else "no pseudo-count"
                 axes.set(title=f"{data.name}: {kind}, {pseudo}", xscale="log")
@@ -137,6 +139,31 @@ def legend(figure: Figure, axes, columns: int) -> None:
 def save(figure: Figure, name: str) -> None:
     FIGURES.mkdir(exist_ok=True)
     figure.savefig(FIGURES / name, metadata={"Date": None})
+
+
+# ---- the floor of variances ----------------------------------------------------------------------
+
+
+def floors(sets: list[Data], repeats: int, generator, nodes: int = 1000) -> None:
+    """Accuracy if variances are raised to more than 1e-6, declared bounds."""
+    given, rows = (1e-6, 1e-4, 1e-2, 1e-1), []
+    for data in sets:
+        way = data.ways["declared"]
+        for eps in (None, 0.1, 1.0):
+            noises = [0] if eps is None else [
+                way.noise_of_total(nodes, eps, generator) for _ in range(repeats)
+            ]  # fmt: skip
+            cells = []
+            for floor in given:
+                fresh = (NaiveBayes(way.schema, floor=floor) for _ in noises)
+                models = [
+                    m.fit_sums(way.sums + noise) for m, noise in zip(fresh, noises, strict=True)
+                ]
+                found = way.scorer.accuracies(models)
+                cells.append(f"{found[0]:.3f}" if eps is None else mean_sd(found))
+            rows.append([data.name, eps or "no noise", *cells])
+    print(f"\n{nodes:,} nodes, declared bounds, {repeats} repetitions\n")
+    print(table(["data", "eps", *(f"floor {floor:g}" for floor in given)], rows))
 
 
 # ---- figure 4 ------------------------------------------------------------------------------------
@@ -345,13 +372,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--fetched", type=Path)
-    parser.add_argument("--parts", default="accuracy,sizes,threshold,gossip,speed")
+    parser.add_argument("--parts", default="accuracy,floors,sizes,threshold,gossip,speed")
     parser.add_argument("--repeats", type=int, default=100)
     given = parser.parse_args()
     parts, generator = given.parts.split(","), np.random.default_rng(1)
     sets = {data.name: data for data in load(given.data, given.fetched)}
     if "accuracy" in parts:
         accuracy([*sets.values()], given.repeats, generator)
+    if "floors" in parts:
+        floors([s for s in sets.values() if s.has_numbers], given.repeats, generator)
     if "sizes" in parts:
         sizes(sets["Adult"], given.repeats, generator)
     if "threshold" in parts:
