@@ -141,7 +141,7 @@ class NaiveBayes:
     def _uncentred(self, sums: Sums) -> tuple[Floats, Floats]:
         """Return mean and variance of `Moments`, with the bounds at -1 and 1."""
         count, total, squares = sums
-        known = np.maximum(count, 1)
+        known = np.where(count > 0, count, 1)  # estimates of gossip may be below 1
         mean = np.where(count > 0, total / known, 2.0 ** (GRID_BITS - 1))
         spread = np.where(count > 0, squares / known - mean**2, 4.0**GRID_BITS / 12)
         half = 2.0 ** (GRID_BITS - 1)

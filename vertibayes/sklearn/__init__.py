@@ -7,6 +7,7 @@
 scikit-learn is an extra: ``pip install 'vertibayes[sklearn]'``.
 """
 
-from vertibayes.sklearn.naive_bayes import FederatedNB, GossipNB, LocalNB
+from vertibayes.sklearn.local import LocalNB
+from vertibayes.sklearn.nodes import FederatedNB, GossipNB
 
 __all__ = ["FederatedNB", "GossipNB", "LocalNB"]

@@ -17,6 +17,8 @@ from protocols.variables import Variable
 Bounds: TypeAlias = tuple[float, float] | Mapping[Any, tuple[float, float]] | None
 Categories: TypeAlias = Mapping[Any, Sequence[Any]] | None
 
+WIDEST = 1e150  # squares of wider ranges overflow
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -27,14 +29,17 @@ class Columns:
     schema : Schema
         The class and the features, by the columns' names as text.
     names : tuple
-        The columns' own names, in their order.
+        The columns' names as the data frame has them, in its order.
     values : mapping of str to list
         The declared values of each categorical column, and of the class.
+    by_dtype : tuple of str
+        The columns whose values only a categorical dtype declares.
     """
 
     schema: Schema
     names: tuple[Any, ...]
     values: Mapping[str, Sequence[Any]]
+    by_dtype: tuple[str, ...]
 
     @classmethod
     def of(
@@ -60,24 +65,28 @@ class Columns:
         categories : mapping, optional
             The values of each categorical column whose dtype does not declare them.
         private : bool
-            Whether to refuse columns without declared bounds or values: if they are taken from the
-            records, they tell of the records.
+            Whether to refuse columns without declared bounds or values: bounds and values that are
+            taken from the records reveal something about the records.
         missing : bool, default=False
             Whether people report that a value is missing (`LocalNB`).
 
         Raises
         ------
         ValueError
-            If bounds or values are missing or cannot be used; the message names the column.
+            If bounds or values are missing or invalid, two columns have the same name, or there is
+            no column; the message names the column.
         """
-        columns = _Reader(frame, bounds, dict(categories or {}), private, missing)
-        features = {str(name): columns.feature(name) for name in frame.columns}
-        if len(features) < len(frame.columns):
-            raise ValueError("two columns have the same name as text: rename one of them")
+        texts = pd.Index([str(name) for name in frame.columns])
+        if not len(texts):
+            raise ValueError("X must have at least one column, got 0")
+        if not texts.is_unique:
+            raise ValueError(f"two columns are named {texts[texts.duplicated()][0]!r}: rename one")
+        reader = _Reader(frame, bounds, dict(categories or {}), private, missing)
+        features = {str(name): reader.feature(name) for name in frame.columns}
         target = "class" if "class" not in features else "the class of the records"
-        states = _texts(target, classes)
-        schema = Schema(Variable(target, states), features, centred=private)
-        return cls(schema, tuple(frame.columns), columns.values | {target: list(classes)})
+        schema = Schema(Variable(target, _texts(target, classes)), features, centred=private)
+        values = reader.values | {target: list(classes)}
+        return cls(schema, tuple(frame.columns), values, tuple(reader.by_dtype))
 
     def records(self, frame: pd.DataFrame, y: Any = None) -> LocalData:
         """Return records, with their classes if given.
@@ -85,12 +94,14 @@ class Columns:
         Raises
         ------
         ValueError
-            If a value was never declared, or a number is infinite; the message names the column.
+            If a column is missing, a value was never declared, or a number is infinite; the message
+            names the column.
         """
+        if absent := [name for name in self.names if name not in frame.columns]:
+            raise ValueError(f"X has no column {absent[0]!r}, which the model was fitted with")
         named = {str(name): frame[name] for name in self.names}
-        target = self.schema.target.name
         if y is not None:
-            named[target] = pd.Series(np.asarray(y), index=frame.index)
+            named[self.schema.target.name] = pd.Series(np.asarray(y))
         variables = {n: v for n, v in self.schema.variables.items() if n in named}
         codes = {name: self._codes(name, named[name]) for name in variables}
         numbers = {name: _numbers(name, named[name]) for name in self.schema.numeric}
@@ -98,7 +109,11 @@ class Columns:
 
     def _codes(self, name: str, column: pd.Series[Any]) -> NDArray[np.int64]:
         values = list(self.values[name])
-        codes = pd.Index(values).get_indexer(pd.Index(column))
+        declared = pd.Index(values, tupleize_cols=False)
+        try:
+            codes = declared.get_indexer(pd.Index(column, tupleize_cols=False))
+        except TypeError as error:  # lists, for example
+            raise ValueError(f"{name}: a value is not a category ({error})") from None
         unknown = np.flatnonzero((codes < 0) & ~column.isna().to_numpy())
         if len(unknown):
             given = column.iloc[int(unknown[0])]
@@ -121,59 +136,86 @@ class _Reader:
 
     def __post_init__(self) -> None:
         self.values: dict[str, Sequence[Any]] = {}
+        self.by_dtype: list[str] = []
         given = self.bounds if isinstance(self.bounds, Mapping) else {}
         for name in (*given, *self.categories):
             if name not in self.frame.columns:
-                there = ", ".join(map(str, self.frame.columns))
-                raise ValueError(f"there is no column {name!r}; there are {there}")
+                known = ", ".join(map(repr, self.frame.columns))
+                raise ValueError(f"X has no column {name!r}; its columns are {known}")
+            if name in given and name in self.categories:
+                raise ValueError(f"{name}: declare bounds or categories, not both")
 
     def feature(self, name: Any) -> Variable | Numeric:
         """Return a column as a feature."""
         column, text = self.frame[name], str(name)
         if isinstance(self.bounds, Mapping) and name in self.bounds:
-            return self._number(text, self.bounds[name])
-        if name in self.categories or isinstance(column.dtype, pd.CategoricalDtype):
-            declared = self.categories.get(name, getattr(column.dtype, "categories", ()))
-            return self._category(text, list(declared))
-        if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+            return _number(text, self.bounds[name])
+        if name in self.categories:
+            return self._category(text, self.categories[name])
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            self.by_dtype.append(text)
+            return self._category(text, list(column.dtype.categories))
+        if pd.api.types.is_bool_dtype(column):
+            return self._category(text, (False, True))
+        if column.dtype.kind in "cmM":
+            raise ValueError(
+                f"{text}: columns of dtype {column.dtype} are not supported; convert the column to "
+                "real numbers or to categories"
+            )
+        if pd.api.types.is_numeric_dtype(column):
             return self._unbounded(text, column)
+        return self._undeclared(text, column)
+
+    def _undeclared(self, name: str, column: pd.Series[Any]) -> Variable:
         if self.private:
             raise ValueError(
-                f"{text}: declare its values, as categories={{{name!r}: [...]}} or by a categorical"
-                " dtype: values that are taken from the records tell of them"
+                f"{name}: declare the values of the column, as categories={{{name!r}: [...]}} or "
+                f"by a categorical dtype; or bounds={{{name!r}: (low, high)}} if they are numbers"
             )
-        return self._category(text, sorted(column.dropna().unique(), key=str))
+        try:
+            observed = sorted(column.dropna().unique(), key=str)
+        except TypeError as error:  # lists, for example
+            raise ValueError(f"{name}: a value is not a category ({error})") from None
+        return self._category(name, observed)
 
     def _unbounded(self, name: str, column: pd.Series[Any]) -> Numeric:
-        if isinstance(self.bounds, tuple | list):
-            return self._number(name, (self.bounds[0], self.bounds[1]))
+        if self.bounds is not None and not isinstance(self.bounds, Mapping):
+            return _number(name, self.bounds)
         if self.private:
             raise ValueError(
                 f"{name}: declare the bounds of its numbers, as bounds={{{name!r}: (low, high)}}: "
-                "the noise is as large as they permit one record to change a sum"
+                "they limit by how much one record changes a sum, and so determine the noise"
             )
         numbers = _numbers(name, column)
         known = numbers[~np.isnan(numbers)]
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-        return Numeric(name, low, high if high > low else low + max(abs(low), 1.0))
+        narrow = not low < low + (high - low) / 2 < high
+        return _number(name, (low, low + max(abs(low), 1.0) if narrow else high))
 
-    def _number(self, name: str, bounds: tuple[float, float]) -> Numeric:
-        low, high = map(float, bounds)
-        if not -np.inf < low < high < np.inf:
-            raise ValueError(f"{name}: bounds must be finite and ascend, got {low} to {high}")
-        return Numeric(name, low, high)
-
-    def _category(self, name: str, values: list[Any]) -> Variable:
+    def _category(self, name: str, given: Sequence[Any]) -> Variable:
+        values = [given] if isinstance(given, str) else list(given)
         if not values:
-            raise ValueError(f"{name}: a categorical column needs one value or more, got none")
+            raise ValueError(f"{name}: a categorical column needs at least one value, got none")
+        if any(pd.isna(value) is True for value in values):
+            raise ValueError(f"{name}: a missing value must not be declared; it needs no category")
         self.values[name] = values
         return Variable(name, _texts(name, values), self.missing)
 
 
+def _number(name: str, bounds: Any) -> Numeric:
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: bounds must be a pair of numbers, got {bounds!r}") from None
+    if not (low < low + (high - low) / 2 < high and high - low < WIDEST):
+        raise ValueError(f"{name}: bounds must be finite and ascend, got {low} to {high}")
+    return Numeric(name, low, high)
+
+
 def _texts(name: str, values: Sequence[Any]) -> tuple[str, ...]:
     texts = tuple(map(str, values))
-    if len(set(texts)) < len(texts):
-        raise ValueError(f"{name}: two values are the same as text: {', '.join(texts)}")
+    if len(set(texts)) < len(texts) or len(set(values)) < len(values):
+        raise ValueError(f"{name}: two values are equal, or the same as text: {', '.join(texts)}")
     return texts
 
 
