@@ -145,6 +145,11 @@ def test_more_predictions_than_records_are_refused_before_a_table(capsys, tmp_pa
         ({'target = "y"': 'target = "q"'}, "learning.target: 'q' is not among y, a, b"),
         ({"[learning]": "[class_counts]\nno = 1\n[learning]"}, "hdpnb does not use it"),
         ({"most_records = 120": "most_records = 120\npredict = 3"}, "learning.predict: hdpnb"),
+        ({"hdpnb": "gossip"}, "via masked: gossip has additive"),
+        ({"hdpnb": "federated", "epsilon = 0.6": 'noise = "diluted"'}, "federated has polya or"),
+        ({"hdpnb": "ldp", 'via = "masked"': 'noise = "none"'}, "ldp has reports"),
+        ({'via = "masked"': "iterations = 3"}, "iterations is an option of gossip"),
+        ({'via = "masked"': 'oracle = "de"'}, "oracle is an option of ldp"),
     ],
 )
 def test_check_and_learn_refuse_settings_that_do_not_fit(capsys, tmp_path, changes, reason):
@@ -168,6 +173,36 @@ def test_records_are_summed_and_the_budget_is_refused_when_spent(capsys, tmp_pat
     code, error = learn(capsys, study, tmp_path / "again")
     assert code == 2 and "epsilon 0.6: 0.4 is left of most_epsilon = 1" in error
     assert StudyFile.read(study).states["a"] == ("u", "v", "w")
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "words"),
+    [
+        ("federated", 'via = "masked"', "against the aggregator alone"),
+        ("federated", 'noise = "laplace"', "against the aggregator and all other members"),
+        ("federated", 'noise = "gaussian"', "by zCDP"),
+        ("gossip", "iterations = 7", "against the aggregator and all other members"),
+        ("ldp", 'oracle = "oue"', "all that one person reports"),
+        ("ldp", 'reports = "all_at_full_eps"', "(1.8, 0)-differentially"),
+    ],
+)
+def test_each_method_learns_over_sites_and_charges_their_budgets(
+    capsys, tmp_path, in_one_process, method, settings, words
+):
+    sites = dict.fromkeys(("one", "two", "three"), ("a", "b", "c", "y"))
+    learning = SUMS.replace("hdpnb", method).replace('via = "masked"', settings)
+    study = deployment(tmp_path / "all", sites, "most_epsilon = 2", learning)
+    assert learn(capsys, study, tmp_path / "out") == (0, "")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert words in summary["promise"]["sentence"]
+    cost = summary["promise"]["cost"]["eps"]
+    assert cost == pytest.approx(1.8 if "full" in settings else 0.6)
+    ledger = SiteFile.read(tmp_path / "all" / "one" / "site.toml").ledger.read_text()
+    assert f"so far cost epsilon {cost:.4g}" in ledger
+    again = [learn(capsys, study, tmp_path / f"again {place}") for place in range(11)]
+    permitted = [code for code, _ in again].index(2)
+    assert permitted == (9 if "gaussian" in settings else 0 if "full" in settings else 2)
+    assert all(code == 2 and "of most_" in error for code, error in again[permitted:])
 
 
 @pytest.mark.parametrize("declared", [True, False])

@@ -80,8 +80,8 @@ def test_its_model_predicts(folder, tmp_path, capsys):
     [
         (["--epsilon", "0"], "must be a number, at least 1e-06 and at most 100, got 0"),
         ([], "specify --epsilon E, or --noise none"),
-        (["--noise", "none", "--gamma", "0.5"], "--gamma has an effect with --noise polya or diluted alone, got none"),
-        (["--noise", "none", "--protect", "party"], "--protect has an effect with --noise polya or"),
+        (["--noise", "none", "--gamma", "0.5"], "--gamma has an effect with --noise polya or"),
+        (["--noise", "none", "--protect", "party"], "--protect has an effect with --noise"),
         (["--epsilon", "1", "--noise", "laplace"], "hdpnb has polya or diluted or none"),
         (
             ["--epsilon", "1", "--gamma", "0.01"],
