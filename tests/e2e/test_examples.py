@@ -95,6 +95,12 @@ def test_federated_naive_bayes(capsys):
     assert "(1, 5.4e-20)-differentially private for adding or removing one record" in told
 
 
+def test_local_reports(capsys):
+    assert load("local_reports").learn() > 0.7
+    told = capsys.readouterr().out
+    assert "(2, 0)-differentially private" in told and "4001 people reported" in told
+
+
 def test_scalar_products(capsys):
     for parties, subprotocols in ((2, 1), (3, 4), (4, 29)):
         result, run = load("scalar_product").multiply(parties)
