@@ -27,13 +27,13 @@ from side_by_side import on_one_thread, table
 
 on_one_thread()
 
-import matplotlib as mpl
 import numpy as np
-from local_noise import ALPHA, Data, Way, load
+from curves import errors, legend, mean_sd, save, style
+from gossip_curves import gossiping
+from local_noise import ALPHA, MODES, Data, Way, load
 from matplotlib.figure import Figure
 
 from protocols.accounting import Privacy
-from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.federated import (
     aggregate,
     deal_records,
@@ -47,10 +47,6 @@ from vertibayes.naive_bayes.gossip import gossip, models_of
 
 EPS = tuple(10 ** (place / 4) for place in range(-8, 5))
 NODES = (1, 10, 100, 1000)
-MODES = {"measured": "measured (not private)", "declared": "declared bounds"}
-FIGURES = Path(__file__).parents[1] / "docs" / "figures"
-GOSSIP_EPS = 10**0.5
-SHOWN = (1, 2, 3, 5, 10, 20, 30, 40, 50, 75, 100)
 
 # ---- figure 2 ------------------------------------------------------------------------------------
 
@@ -93,10 +89,6 @@ def show_accuracy(data: Data, curves: dict, repeats: int) -> None:
     print(table(header, rows))
 
 
-def mean_sd(values: np.ndarray) -> str:
-    return f"{values.mean():.3f} ± {values.std(ddof=1):.3f}"
-
-
 def draw_accuracy(sets: list[Data], curves: dict) -> None:
     with style():
         figure = Figure(figsize=(9.5, 2.5 * len(sets) + 0.8), layout="constrained")
@@ -120,27 +112,6 @@ def draw_accuracy(sets: list[Data], curves: dict) -> None:
         save(figure, "federated_accuracy.svg")
 
 
-def errors(axes, places, values, label, colour) -> None:
-    """Draw mean and standard deviation; the last axis is of repetitions."""
-    mean, sd = values.mean(axis=-1), values.std(axis=-1, ddof=1)
-    axes.errorbar(places, mean, sd, label=label, color=colour, capsize=2, linewidth=1.2)
-    axes.grid(color="0.9", linewidth=0.6)
-
-
-def style():
-    """Return a context in which figures are the same at every run."""
-    return mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dp", "font.size": 8})
-
-
-def legend(figure: Figure, axes, columns: int) -> None:
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
-
-
-def save(figure: Figure, name: str) -> None:
-    FIGURES.mkdir(exist_ok=True)
-    figure.savefig(FIGURES / name, metadata={"Date": None})
-
-
 # ---- the floor of variances ----------------------------------------------------------------------
 
 
@@ -155,10 +126,7 @@ def floors(sets: list[Data], repeats: int, generator, nodes: int = 1000) -> None
             ]  # fmt: skip
             cells = []
             for floor in given:
-                fresh = (NaiveBayes(way.schema, floor=floor) for _ in noises)
-                models = [
-                    m.fit_sums(way.sums + noise) for m, noise in zip(fresh, noises, strict=True)
-                ]
+                models = [way.model(way.sums + noise, floor) for noise in noises]
                 found = way.scorer.accuracies(models)
                 cells.append(f"{found[0]:.3f}" if eps is None else mean_sd(found))
             rows.append([data.name, eps or "no noise", *cells])
@@ -259,73 +227,6 @@ def thresholded(way: Way, kept: np.ndarray, generator) -> tuple[np.ndarray, ...]
     return found, counts, budgets, noises
 
 
-# ---- figure 6 ------------------------------------------------------------------------------------
-
-
-def gossiping(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> None:
-    """Accuracy of all nodes' models over iterations, beside the federated model's."""
-    curves = {}
-    for name, mode, eps in ((MODES["measured"], "measured", GOSSIP_EPS),
-                            (MODES["declared"], "declared", GOSSIP_EPS),
-                            (MODES["declared"], "declared", 100.0),
-                            ("no noise", "declared", None)):  # fmt: skip
-        way = adult.ways[mode]
-        title = name if eps is None else f"{name}, eps = {eps:.3g}"
-        curves[title] = gossiped(way, eps, nodes, iterations, generator)
-    draw_gossip(curves, nodes)
-    copies = copies_of(nodes, iterations, generator)
-    print(f"\nGossip, Adult, {nodes:,} nodes: median [quartiles] of the nodes' accuracies, and "
-          "share of nodes within .01 of the federated model\n")  # fmt: skip
-    rows = [["copies of noise, times 1 / nodes", "", *(f"{copies[i]:.2f}" for i in SHOWN)]]
-    for title, (federated, found) in curves.items():
-        cells = []
-        for i in SHOWN:
-            low, middle, high = np.quantile(found[i], [0.25, 0.5, 0.75])
-            near = (np.abs(found[i] - federated) <= 0.01).mean()
-            cells.append(f"{middle:.3f} [{low:.3f}, {high:.3f}] {near:.2f}")
-        rows.append([title, f"{federated:.3f}", *cells])
-    print(table(["noise", "federated", *(f"iteration {i}" for i in SHOWN)], rows))
-
-
-def gossiped(way: Way, eps: float | None, nodes: int, iterations: int, generator):
-    """Return the federated accuracy, and those of the nodes by iteration."""
-    rows = np.array_split(generator.permutation(way.training.records), nodes)
-    updates = exact_updates(way.schema, [way.training.rows(places) for places in rows])
-    if eps is not None:
-        updates = updates + way.noise(rows, np.full(nodes, eps), generator)
-    federated = float(way.scorer.accuracies([way.model(updates.sum(axis=0))])[0])
-    found = {}
-    for iteration, state in enumerate(gossip(updates, iterations, generator), 1):
-        if iteration <= 30 or iteration % 5 == 0:
-            models = models_of(way.schema, state.estimates, alpha=ALPHA[way.mode])
-            found[iteration] = way.scorer.accuracies(models)
-    return federated, found
-
-
-def copies_of(nodes: int, iterations: int, generator) -> dict[int, float]:
-    """Return how many times the federated model's noise variance a node's estimate has."""
-    states = enumerate(gossip(np.eye(nodes), iterations, generator), 1)
-    return {i: nodes * float(np.median((s.estimates.values**2).sum(axis=1))) for i, s in states}
-
-
-def draw_gossip(curves: dict, nodes: int) -> None:
-    with style():
-        figure = Figure(figsize=(9.5, 6), layout="constrained")
-        panels = figure.subplots(2, 2, sharex=True, sharey=True)
-        figure.suptitle(f"Gossip naive Bayes, Adult, {nodes:,} nodes: median and quartiles")
-        for axes, (title, (federated, found)) in zip(panels.flat, curves.items(), strict=True):
-            low, middle, high = np.quantile(np.array([*found.values()]), [0.25, 0.5, 0.75], axis=1)
-            axes.fill_between([*found], low, high, color="C0", alpha=0.25, label="quartiles")
-            axes.plot([*found], middle, color="C0", label="median of the nodes")
-            axes.axhline(federated, color="0.3", linestyle=":", label="federated")
-            axes.grid(color="0.9", linewidth=0.6)
-            axes.set(title=title, ylabel="accuracy")
-        for axes in panels[1]:
-            axes.set_xlabel("iterations")
-        legend(figure, panels[0, 0], 3)
-        save(figure, "gossip_adult.svg")
-
-
 # ---- speed ---------------------------------------------------------------------------------------
 
 
@@ -337,7 +238,7 @@ def speed(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> N
     exact = timed(rows, "statistics of all nodes", lambda: exact_updates(way.schema, parts))
     updates = {}
     for noise in ("laplace", "gaussian", "polya"):
-        privacy = Privacy(eps=GOSSIP_EPS, noise=noise)
+        privacy = Privacy(eps=10**0.5, noise=noise)
         local_updates(way.schema, parts[:1], privacy)  # imports OpenDP
         step = f"statistics and noise, {noise}"
         updates[noise] = timed(rows, step, lambda p=privacy: local_updates(way.schema, parts, p))
@@ -386,7 +287,7 @@ def main() -> None:
     if "threshold" in parts:
         threshold([sets["Adult"], sets["Skin"]], given.repeats, generator)
     if "gossip" in parts:
-        gossiping(sets["Adult"], generator)
+        gossiping(sets["Adult"], given.repeats, generator)
     if "speed" in parts:
         speed(sets["Adult"], generator)
 

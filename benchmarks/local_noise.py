@@ -20,6 +20,7 @@ from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.federated import FLOOR, about_zero, exact_updates
 from vertibayes.naive_bayes.gossip import Scorer
 
+MODES = {"measured": "measured (not private)", "declared": "declared bounds"}
 ALPHA = {"measured": 0.0, "declared": 1.0}
 
 # Declared beforehand, from the data sets' descriptions.
@@ -121,9 +122,9 @@ class Way:
         shared = noise_of_sum(copies, len(rows), counts, generator)
         return np.append(shared, own.sum(axis=0))
 
-    def model(self, sums: np.ndarray) -> NaiveBayes:
+    def model(self, sums: np.ndarray, floor: float = FLOOR) -> NaiveBayes:
         """Return the model of sums, with the pseudo-counts of the mode."""
-        return NaiveBayes(self.schema, alpha=ALPHA[self.mode], floor=FLOOR).fit_sums(sums)
+        return NaiveBayes(self.schema, alpha=ALPHA[self.mode], floor=floor).fit_sums(sums)
 
 
 @dataclass(frozen=True)

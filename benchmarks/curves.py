@@ -1,0 +1,36 @@
+"""How the studies of naive Bayes under noise draw curves with error bars, and write cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+
+
+def mean_sd(values: np.ndarray) -> str:
+    return f"{values.mean():.3f} ± {values.std(ddof=1):.3f}"
+
+
+def errors(axes, places, values, label, colour) -> None:
+    """Draw mean and standard deviation; the last axis is of repetitions."""
+    mean, sd = values.mean(axis=-1), values.std(axis=-1, ddof=1)
+    axes.errorbar(places, mean, sd, label=label, color=colour, capsize=2, linewidth=1.2)
+    axes.grid(color="0.9", linewidth=0.6)
+
+
+def style():
+    """Return a context in which figures are the same at every run."""
+    return mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dp", "font.size": 8})
+
+
+def legend(figure: Figure, axes, columns: int) -> None:
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+
+
+def save(figure: Figure, name: str) -> None:
+    FIGURES.mkdir(exist_ok=True)
+    figure.savefig(FIGURES / name, metadata={"Date": None})
