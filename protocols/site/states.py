@@ -305,10 +305,11 @@ class StateFinder:
             )
 
     def _about_bounds(self, numeric: Numeric, values: NDArray[np.float64]) -> Iterator[Finding]:
+        known = np.count_nonzero(~np.isnan(values))
         if beyond := numeric.beyond(values):
             yield Finding(
                 "numbers beyond the bounds",
-                f"{beyond} of {self.known} numbers lie beyond the bounds, {numeric.low:g} to "
+                f"{beyond} of {known} numbers lie beyond the bounds, {numeric.low:g} to "
                 f"{numeric.high:g}, and count as the nearer bound",
                 f"check {self.encoding.advice.bounds}",
             )

@@ -18,6 +18,7 @@ from protocols.roles import AnalystRole
 from protocols.session import Session
 from protocols.transports.local import LocalTransport
 from tests.e2e.command import run
+from vertibayes.naive_bayes.model_file import read_naive_bayes
 
 RECORDS = 120
 
@@ -225,3 +226,94 @@ def test_what_sites_described_is_named_in_the_promise_and_noted_once(
     assert not summary["warnings"]
     whats = [fact["what"] for fact in ledger["revealed"]]
     assert sum("record count" in what for what in whats) == (0 if declared else 3)
+
+
+NUMBERS = """
+[states]
+y = ["no", "yes"]
+a = ["u", "v"]
+
+[numbers]
+age = [20, 80]
+
+[learning]
+learner = "naive_bayes"
+method = "hdpnb"
+target = "y"
+noise = "none"
+via = "masked"
+most_records = 120
+"""
+
+
+def with_ages(folder, learning, bounds="[0, 120]"):
+    """Write a study whose sites have other ages, and other bounds than the study."""
+    sites = dict.fromkeys(("one", "two", "three"), ("a", "b", "y"))
+    policy = "exact_sums = true\nmost_epsilon = 50"
+    study = deployment(folder, sites, policy, learning)
+    ages = []
+    for place, site in enumerate(sites):
+        path = folder / site / "records.csv"
+        header, *rows = path.read_text().splitlines()
+        own = np.random.default_rng(place).normal(50 + 5 * place, 25, len(rows)).round(1).tolist()
+        ages += [*own[:-1], np.nan]
+        texts = [*map(str, own[:-1]), ""]  # one age is missing at each site
+        lines = [f"{row},{age}" for row, age in zip(rows, texts, strict=True)]
+        path.write_text("\n".join([f"{header},age", *lines]) + "\n")
+        site_file = folder / site / "site.toml"
+        text = site_file.read_text()
+        site_file.write_text(text.replace('"a" = {}', f'"a" = {{}}\nage = {{ bounds = {bounds} }}'))
+    return study, np.array(ages)
+
+
+def test_numbers_are_summed_between_the_bounds_of_the_study(capsys, tmp_path, in_one_process):
+    study, ages = with_ages(tmp_path / "all", NUMBERS)
+    assert learn(capsys, study, tmp_path / "out") == (0, "")
+    out = tmp_path / "out"
+    model = read_naive_bayes(out / "naive_bayes.json")
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["variables"]["age"] == {"bounds": [20, 80]}
+    assert summary["model"] == ["naive_bayes.json"] and not (out / "model.bif").exists()
+    known = ~np.isnan(ages)
+    table = np.array([row.split(",") for row in (tmp_path / "all" / "one" / "records.csv")
+                      .read_text().splitlines()[1:]])  # fmt: skip
+    y = np.tile(table[:, 3] == "yes", 3)
+    means = [np.clip(ages[known & (y == c)], 20, 80).mean() for c in (False, True)]
+    assert model.theta_["age"] == pytest.approx(means, abs=1e-3)
+    assert "moments of age" in (out / "ledger.json").read_text()
+
+
+def test_noise_covers_numbers_of_the_study(capsys, tmp_path, in_one_process):
+    learning = NUMBERS.replace('noise = "none"', "epsilon = 40")
+    study, ages = with_ages(tmp_path / "all", learning)
+    assert learn(capsys, study, tmp_path / "out") == (0, "")
+    model = read_naive_bayes(tmp_path / "out" / "naive_bayes.json")
+    assert model.theta_["age"] == pytest.approx([np.nanmean(ages)] * 2, abs=15)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["promise"]["eps"] == pytest.approx(40)
+    assert summary["promise"]["tables"] == 4  # y, a, and the sum and the squares of ages
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({'method = "hdpnb"': 'method = "vdpnb"', '[states]\ny = ["no", "yes"]\na = ["u", "v"]': "",
+          'via = "masked"\nmost_records = 120': ""}, "numbers: vdpnb publishes tables of states"),
+        ({'target = "y"': 'target = "age"'}, "learning.target: 'age' is in [numbers]"),
+        ({'learner = "naive_bayes"': ""}, "numbers: Bayesian networks have states alone"),
+        ({"age = [20, 80]": "age = [80, 20]"}, "numbers.age: must be two ascending numbers"),
+        ({"age = [20, 80]": "weight = [20, 80]"}, "it does not show weight"),
+        ({'a = ["u", "v"]': 'age = ["u", "v"]', "age = [20, 80]": ""},
+         "the column 'age' has numbers, and its states are asked for"),
+        ({'a = ["u", "v"]': "", "age = [20, 80]": "a = [20, 80]"},
+         "the column 'a' has states, and its numbers are asked for"),
+    ],
+)  # fmt: skip
+def test_studies_refuse_numbers_that_do_not_fit(capsys, tmp_path, in_one_process, changes, reason):
+    learning = NUMBERS
+    for old, new in changes.items():
+        assert learning.count(old) == 1
+        learning = learning.replace(old, new)
+    study, _ = with_ages(tmp_path / "all", learning)
+    code, error = learn(capsys, study, tmp_path / "out")
+    assert code == 2 and reason in error, error

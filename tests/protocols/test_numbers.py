@@ -272,7 +272,7 @@ def test_sites_describe_states_alone_and_sum_the_numbers_of_their_data():
 
 def spread(eps, names):
     """Return the mean squares of the noise on sums and on squares, of 2^11 and 2^22 a record."""
-    held = {f"p{i}": party(i, (0, 10), names) for i in range(3)}
+    held = {f"p{i}": party(i, (0, 10), names) for i in range(2)}
     schema = Schema(Y, {name: Numeric(name, 0, 10) for name in names}, centred=True)
     release = released(held, schema, "masked", Privacy(eps=eps, noise="polya"))
     noise = (release.sums - pooled(held, schema))[3:].reshape(-1, 2, 3).astype(float)
@@ -280,12 +280,12 @@ def spread(eps, names):
 
 
 def test_noise_on_sums_of_numbers_has_the_promised_spread():
-    # 600 draws of each kind, seeded: the standard error of a variance is at most sqrt(5 / 600), 9 %
-    # of it, and 40 % are more than four of these. Noise of scale s has the variance 2 s^2 a copy.
-    names = tuple(f"x{i}" for i in range(200))
+    # 360 draws of each kind, seeded: a variance has a standard error of sqrt(5 / 360), 12 % of it,
+    # at most, and 48 % are four of these. Noise of scale s has the variance 2 s^2 a copy.
+    names = tuple(f"x{i}" for i in range(120))
     parts = 1 + 2 * len(names)
     total, squares, copies = spread(float(parts) / 10, names)
-    assert total == pytest.approx(copies * 2 * 10**2, rel=0.4)
-    assert squares == pytest.approx(copies * 2 * 10**2, rel=0.4)
+    assert total == pytest.approx(copies * 2 * 10**2, rel=0.48)
+    assert squares == pytest.approx(copies * 2 * 10**2, rel=0.48)
     less, _, copies = spread(float(parts) / 5, names)  # half the noise
-    assert less != pytest.approx(copies * 2 * 10**2, rel=0.4)
+    assert less != pytest.approx(copies * 2 * 10**2, rel=0.48)
