@@ -99,7 +99,7 @@ def run_site(file: SiteFile, tell: Tell) -> None:
             tell("variable left out", name=name, reason=finding.kind)
         for name, finding in report.warnings:
             tell("variable to check", name=name, reason=finding.kind)
-        tell("ready", records=role.data.records, variables=tuple(role.shown))
+        tell("ready", records=role.data.records, variables=(*role.shown, *role.data.numerics))
         _serve(file, role, tell)
 
 
