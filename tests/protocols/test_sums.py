@@ -103,7 +103,7 @@ Y, A = ("y", ("s0", "s1", "s2")), ("a", ("s0", "s1", "s2", "s3"))
         ({"families": ()}, "no statistics are asked for"),
         ({"moments": ((("z",), "y", False),)}, "'z' is not a declared column"),
         ({"numerics": ("z",)}, "the columns of numbers and their bounds differ in number"),
-        ({"numerics": ("z",), "bounds": np.ones((1, 2))}, "'z' between the declared bounds"),
+        ({"numerics": ("z",), "bounds": np.ones((1, 2))}, "it has no column 'z'"),
         ({"moments": (((), "q", True),)}, "variable not found: 'q'"),
     ],
 )  # fmt: skip
