@@ -80,10 +80,11 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y = _checked(frame, y)
         self.classes_ = np.unique(y if classes is None else np.asarray(classes))
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class, {self.classes_[0]!r}: it must have two or more")
+            only = self.classes_.tolist()[0]
+            raise ValueError(f"y must have at least two classes, got one class: {only!r}")
         self.columns_ = Columns.of(
             frame,
-            list(self.classes_),
+            self.classes_.tolist(),
             bounds=self.bounds,
             categories=self.categories,
             private=self.epsilon is not None,

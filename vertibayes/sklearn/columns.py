@@ -116,10 +116,11 @@ class Columns:
             raise ValueError(f"{name}: a value is not a category ({error})") from None
         unknown = np.flatnonzero((codes < 0) & ~column.isna().to_numpy())
         if len(unknown):
-            given = column.iloc[int(unknown[0])]
+            (given,) = column.iloc[unknown[:1]].tolist()
             raise ValueError(
                 f"{name}: the value {given!r} was never declared; the declared values are "
-                f"{', '.join(map(repr, values[:10]))}{', ...' if len(values) > 10 else ''}"
+                f"{', '.join(map(repr, values[:10]))}{', ...' if len(values) > 10 else ''}; "
+                "declare the value, or replace it by a missing value"
             )
         return np.where(codes < 0, len(values), codes).astype(np.int64)
 
@@ -148,20 +149,20 @@ class _Reader:
     def feature(self, name: Any) -> Variable | Numeric:
         """Return a column as a feature."""
         column, text = self.frame[name], str(name)
-        if isinstance(self.bounds, Mapping) and name in self.bounds:
-            return _number(text, self.bounds[name])
         if name in self.categories:
             return self._category(text, self.categories[name])
+        if column.dtype.kind in "cmM":  # complex numbers, dates and durations
+            raise ValueError(
+                f"{text}: columns of dtype {column.dtype} are not supported; convert the column to "
+                "real numbers or to categories"
+            )
+        if isinstance(self.bounds, Mapping) and name in self.bounds:
+            return _number(text, self.bounds[name])
         if isinstance(column.dtype, pd.CategoricalDtype):
             self.by_dtype.append(text)
             return self._category(text, list(column.dtype.categories))
         if pd.api.types.is_bool_dtype(column):
             return self._category(text, (False, True))
-        if column.dtype.kind in "cmM":
-            raise ValueError(
-                f"{text}: columns of dtype {column.dtype} are not supported; convert the column to "
-                "real numbers or to categories"
-            )
         if pd.api.types.is_numeric_dtype(column):
             return self._unbounded(text, column)
         return self._undeclared(text, column)
