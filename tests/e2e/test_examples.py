@@ -111,7 +111,7 @@ def test_scalar_products(capsys):
 
 def test_the_python_of_the_readme(tmp_path, monkeypatch, capsys, alarm_data):
     text = (ROOT / "README.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    code, estimator = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     names = list(alarm_data.variables)[:6]
     rows = [",".join([*names[:5], "outcome"])]
     states = [np.array(alarm_data.variables[n].states)[alarm_data.codes[n]] for n in names]
@@ -121,6 +121,44 @@ def test_the_python_of_the_readme(tmp_path, monkeypatch, capsys, alarm_data):
     exec(compile(code, "README.md", "exec"), {})
     assert "('" in capsys.readouterr().out
     assert len([line for line in code.splitlines() if line.strip()]) <= 11
+    names = frame_names()
+    columns = ["age", "job"]
+    exec(
+        compile(estimator, "README.md", "exec"),
+        names | {"X": names["X"][columns], "X_new": names["X_new"][columns]},
+    )
+    assert "The model is (1, " in capsys.readouterr().out
+
+
+def frame_names():
+    """Return the names that the pages on estimators use: invented people and what is declared."""
+    example = load("private_naive_bayes")
+    (X, y), (X_new, y_new) = (example.people(n, np.random.default_rng(n)) for n in (2000, 500))
+    given = {"X": X, "y": y, "X_new": X_new, "y_new": y_new, "hospital": np.arange(2000) % 3}
+    return vars(example) | given
+
+
+def test_private_naive_bayes(capsys):
+    accuracies = load("private_naive_bayes").compare()
+    assert accuracies["without noise"] > 0.85
+    for name in ("federated", "federated, one copy of noise", "gossip"):
+        assert accuracies[name] > 0.84, "16 standard deviations (0.0016) less than 0.864"
+    assert 0.6 < accuracies["local"] < accuracies["without noise"]
+    printed = capsys.readouterr().out
+    assert printed.count("-differentially private") == 4
+    assert printed.count("Not protected: how many people report.") == 1
+
+
+def test_the_python_of_the_page_on_estimators(capsys):
+    names = frame_names()
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "sklearn.md").read_text(), flags=re.DOTALL
+    )
+    for code in blocks:
+        exec(compile(code, "docs/sklearn.md", "exec"), names)
+    assert len(blocks) == 3 and len(names["model"].updates_) == 4
+    assert names["local"].aggregator_.people == 2500
+    assert "The model is (1, " in capsys.readouterr().out
 
 
 def test_links_of_the_documents_lead_somewhere():

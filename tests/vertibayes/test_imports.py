@@ -61,3 +61,10 @@ def test_counting_pooled_data_needs_neither_fcntl_nor_cryptography_nor_a_session
     sessions = ("protocols.session", "protocols.queries", "protocols.roles", "cryptography")
     assert not {name for name in loaded if name.startswith(sessions)}
     assert "vertibayes.counting.plain" in loaded
+
+
+def test_nothing_imports_the_estimators_which_need_the_extra_sklearn(graph):
+    estimators = {name for name in graph.modules if name.startswith("vertibayes.sklearn")}
+    assert "vertibayes.sklearn.nodes" in estimators
+    for module in graph.modules - estimators:
+        assert not graph.find_modules_directly_imported_by(module) & estimators, module
