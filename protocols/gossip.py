@@ -35,7 +35,7 @@ class Estimate(NamedTuple):
     Attributes
     ----------
     steps : ndarray of shape (nodes,), dtype int64
-        t: how many nodes each estimate has visited; 0 where there is none yet.
+        t: how many nodes each estimate has visited; 0 where nothing has arrived yet.
     values : ndarray of shape (nodes, k), dtype float64
         theta.
     """

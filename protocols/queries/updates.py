@@ -17,7 +17,7 @@ carried is computed from updates that are protected already: to carry, delay, dr
 no privacy. A forged estimate, or a site that lies, spoils the model of whoever merges it.
 Leakage: the noisy updates, site by site, to the analyst; estimates to peers; who is there, to all.
 `Sums` shows one noisy sum instead, with less noise.
-Cost: two rounds for query and answer, and two messages of 8 k bytes a site and iteration, for k
+Cost: two rounds for query and answer, and two messages of 8 k bytes per site and iteration, for k
 statistics.
 
 References
