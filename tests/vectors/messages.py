@@ -77,6 +77,7 @@ def _value(hint, place: int):
         return tuple(_value(part, 10 * place + at) for at, part in enumerate(parts))
     dtype = next(_dtypes(hint), None)
     if dtype is not None:
+        dtype = np.int64 if dtype is np.generic else dtype  # any kind of array
         return np.arange(place, place + 6).astype(dtype).reshape(2, 3)
     plain = {int: 1000 + place, bool: place % 2 == 1, str: f"ü{place}", bytes: b"\0%d" % place}
     if hint not in plain:
