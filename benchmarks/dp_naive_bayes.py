@@ -33,7 +33,8 @@ from gossip_curves import gossiping
 from local_noise import ALPHA, MODES, Data, Way, load
 from matplotlib.figure import Figure
 
-from protocols.accounting import Privacy
+from mpc.randomness import SystemRandomness
+from protocols.accounting import Accounting, Privacy
 from vertibayes.naive_bayes.federated import (
     aggregate,
     deal_records,
@@ -191,27 +192,30 @@ def threshold(sets: list[Data], repeats: int, generator) -> None:
         for row, data in zip(panels, sets, strict=True):
             for axes, mode in zip(row[1:], MODES, strict=True):
                 runs = [thresholded(data.ways[mode], kept, generator) for _ in range(repeats)]
-                found = np.array([run[0] for run in runs]).T
-                errors(axes, kept, found, "mean ± sd", "C0")
-                axes.plot(kept, found.min(axis=1), "C3.", label="least")
+                by_error, by_eps = (np.array([run[i] for run in runs]).T for i in (0, 1))
+                errors(axes, kept - 0.005, by_error, "by relative error, mean ± sd", "C0")
+                errors(axes, kept + 0.005, by_eps, "by eps, mean ± sd", "C1")
+                axes.plot(kept, by_error.min(axis=1), "C0.", label="least, by relative error")
+                axes.plot(kept, by_eps.min(axis=1), "C1.", label="least, by eps")
                 axes.set(title=f"{data.name}: {MODES[mode]}", xlabel="share of nodes kept")
-                for line in zip(kept, found, strict=True):
-                    cells = [mean_sd(line[1]), f"{np.median(line[1]):.3f}", f"{line[1].min():.3f}"]
-                    rows.append([data.name, MODES[mode], f"{line[0]:.2f}", *cells])
-            _, counts, budgets, noises = runs[-1]
+                for share, one, other in zip(kept, by_error, by_eps, strict=True):
+                    cells = [mean_sd(one), f"{one.min():.3f}", mean_sd(other), f"{other.min():.3f}"]
+                    rows.append([data.name, MODES[mode], f"{share:.2f}", *cells])
+            counts, budgets, noises = runs[-1][2:]
             dots = row[0].scatter(counts, budgets, c=np.log10(noises), s=14, cmap="viridis")
             figure.colorbar(dots, ax=row[0], label="log10 of the relative error")
             row[0].set(title=f"{data.name}: nodes of one run", xlabel="records", ylabel="eps",
                        xscale="log", yscale="log")  # fmt: skip
-        legend(figure, panels[0, 1], 2)
+        legend(figure, panels[0, 1], 4)
         save(figure, "federated_threshold.svg")
-    print(f"\nNodes with the least relative error (equation 28), {repeats} repetitions\n")
-    header = ["data", "sensitivity", "share of nodes kept", "mean ± sd", "median", "least"]
+    print(f"\nNodes kept by least relative error (equation 28) or largest eps, {repeats} runs\n")
+    header = ["data", "sensitivity", "share of nodes kept", "by relative error", "least", "by eps",
+              "least"]  # fmt: skip
     print(table(header, rows))
 
 
 def thresholded(way: Way, kept: np.ndarray, generator) -> tuple[np.ndarray, ...]:
-    """Return the accuracies of one run, and sizes, budgets and errors of its nodes."""
+    """Return one run's accuracies by error and by eps, its sizes, budgets and errors."""
     records = way.training.records
     mean = (records / 5 - 2) / np.log(records / 10)  # of log-uniform sizes
     nodes = round(records / mean)
@@ -221,10 +225,12 @@ def thresholded(way: Way, kept: np.ndarray, generator) -> tuple[np.ndarray, ...]
     exact = exact_updates(way.schema, [way.training.rows(places) for places in rows])
     noisy = exact + way.noise(rows, budgets, generator)
     noises = relative_error(way.schema, noisy, exact)
-    added = np.cumsum(noisy[np.argsort(noises)], axis=0)
     last = np.maximum(np.rint(kept * nodes).astype(int), 1) - 1
-    found = way.scorer.accuracies([way.model(added[place]) for place in last])
-    return found, counts, budgets, noises
+    found = []
+    for order in (noises, -budgets):
+        added = np.cumsum(noisy[np.argsort(order)], axis=0)[last]
+        found.append(way.scorer.accuracies([way.model(sums) for sums in added]))
+    return *found, counts, budgets, noises
 
 
 # ---- speed ---------------------------------------------------------------------------------------
@@ -252,12 +258,15 @@ def speed(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> N
     print(f"\nAdult, {nodes:,} nodes, {exact.shape[1]} values a node, one thread\n")
     print(table(["step", "CPU s"], rows))
     scale = np.repeat([p.Delta for p in way.accounting.parts], way.cells)
-    variance = {n: (((u - exact).sum(axis=0) / scale) ** 2).mean() for n, u in updates.items()}
-    rows = [[n, f"{v:.3g}", f"{v / variance['polya']:.0f}"] for n, v in variance.items()]
-    print(
-        f"\nVariance of the noise in the sum of {nodes:,} nodes, in squared changes by a record\n"
-    )
-    print(table(["noise", "variance", "times that of shares"], rows))
+    rows = []
+    for noise, values in updates.items():
+        drawn = (((values - exact).sum(axis=0) / scale) ** 2).mean()
+        accounting = Accounting(way.schema, Privacy(eps=10**0.5, noise=noise))
+        expected = nodes * accounting.noise(nodes, SystemRandomness()).variance
+        rows.append([noise, f"{drawn:.4g}", f"{expected:.4g}"])
+    print(f"\nVariance of the noise in the sum of {nodes:,} nodes, in squared changes by a record")
+    print(f"(one release: the mean over {exact.shape[1]} values)\n")
+    print(table(["noise", "one release", "expected"], rows))
 
 
 def timed(rows: list, step: str, call):
