@@ -21,7 +21,7 @@ CATEGORIES = {"job": JOBS}
 CLASSES = ["low", "high"]
 
 
-def people(count: int, generator: np.random.Generator) -> tuple[pd.DataFrame, pd.Series[str]]:
+def people(count: int, generator: np.random.Generator) -> tuple[pd.DataFrame, pd.Series[Any]]:
     """Invent people: those of high income are older, work longer, and more are managers."""
     high = generator.random(count) < 0.25
     ages = np.clip(generator.normal(np.where(high, 46, 35), 11), 17, 90).round()
