@@ -141,8 +141,9 @@ MISTAKES = {
     "job: a categorical column needs at least one value": lambda: federated(epsilon=None).fit(
         JOBS.mask(JOBS == JOBS), Y
     ),
-    "got one class: 0": lambda: federated().fit(AGES, 0 * Y),
-    "got one class: 1": lambda: federated().fit(AGES[:1], [1]),
+    "got the classes [0]": lambda: federated().fit(AGES, 0 * Y),
+    "got the classes [1]": lambda: federated().fit(AGES[:1], [1]),
+    "got the classes []": lambda: federated(classes=[]).fit(AGES, Y),
     "y contains NaN": lambda: federated().fit(AGES, np.where(Y, 1.0, np.nan)),
     "y contains NaN: each": lambda: federated().fit(AGES, [None, "a", "b", "b"] * 5),
     "class: the value 1 was never declared": lambda: federated(classes=[0, 2]).fit(AGES, Y),

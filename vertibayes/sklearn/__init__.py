@@ -4,7 +4,8 @@
     model = FederatedNB(epsilon=1.0, nodes=10, bounds={"age": (17, 90)}, categories={...})
     model.fit(X, y).predict(X_new)
 
-scikit-learn and OpenDP are extras: ``pip install 'vertibayes[noise,sklearn]'``. See docs/sklearn.md.
+scikit-learn and OpenDP are extras: ``pip install 'vertibayes[noise,sklearn]'``.
+See docs/sklearn.md.
 """
 
 from vertibayes.sklearn.local import LocalNB

@@ -80,8 +80,10 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y = _checked(frame, y)
         self.classes_ = np.unique(y if classes is None else np.asarray(classes))
         if len(self.classes_) < 2:
-            only = self.classes_.tolist()[0]
-            raise ValueError(f"y must have at least two classes, got one class: {only!r}")
+            raise ValueError(
+                f"y of one class cannot be learned: got the classes {self.classes_.tolist()}; "
+                "expected at least two"
+            )
         self.columns_ = Columns.of(
             frame,
             self.classes_.tolist(),
