@@ -96,7 +96,7 @@ def test_federated_naive_bayes(capsys):
 
 
 def test_local_reports(capsys):
-    assert load("local_reports").learn() > 0.7
+    assert load("local_reports").learn() > 0.65, "the least of 60 runs is .758"
     told = capsys.readouterr().out
     assert "(2, 0)-differentially private" in told and "4001 people reported" in told
 
