@@ -344,6 +344,11 @@ class Accounting:
 
         return draw
 
+    def errors(self, copies: float = 1.0) -> NDArray[np.float64]:
+        """Return the standard error of each value of a release, where each has so many copies."""
+        each = [math.sqrt(copies * self.copy(part.Delta).variance) for part in self.parts]
+        return np.repeat(each, [part.cells for part in self.parts])
+
     def noises(self, estimates: Sequence[int]) -> list[AnyNoise]:
         """Return the noise of a count, of parties with these estimates of the number of members."""
         source = SystemRandomness()

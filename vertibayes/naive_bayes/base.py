@@ -22,6 +22,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Sums: TypeAlias = NDArray[Any]  # int64, or float64 where sums are estimated
 
 LEAST_VARIANCE = 1e-6  # of numbers with noise, where half the range is 1
+EVEN = 1 / 3  # the variance of numbers that are spread evenly there
 VARIANCE_SHARE = 1e-9  # of the largest variance of all numbers, added to each, as scikit-learn does
 
 
@@ -70,8 +71,18 @@ class NaiveBayes:
         self.schema, self.alpha, self.floor = schema, alpha, floor
         self.classes_ = np.array(schema.target.states)
 
-    def fit_sums(self, sums: Sums) -> Self:
+    def fit_sums(self, sums: Sums, errors: Floats | None = None) -> Self:
         """Fit to sums of `Schema.measure`, noisy or not: smaller counts than `floor` become it.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (k,), dtype int64 or float64
+            The statistics.
+        errors : ndarray of shape (k,), dtype float64, optional
+            The standard error of each sum under its noise. A variance of numbers below its own
+            standard error is raised to it, though not above that of numbers that are spread evenly:
+            noise often carries variances to zero or below, and a class with a variance near zero
+            rules out, or takes, almost every record.
 
         Raises
         ------
@@ -90,7 +101,9 @@ class NaiveBayes:
             self.class_log_prior_ = np.log(classes) - np.log(classes.sum())
         named = zip(self.schema.categorical, tables, strict=True)
         self.feature_log_prob_ = {name: self._log_prob(table) for name, table in named}
-        self._fit_moments(arrays[1] if self.schema.numeric else [])
+        uncertain = np.zeros(len(sums)) if errors is None else errors
+        moments = [apart(self.schema.statistics, self.schema.variables, uncertain), arrays]
+        self._fit_moments(*(found[1] if self.schema.numeric else [] for found in moments))
         return self
 
     def add_sums(self, sums: Sums) -> Self:
@@ -125,12 +138,13 @@ class NaiveBayes:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(share))
 
-    def _fit_moments(self, moments: Sequence[Sums]) -> None:
+    def _fit_moments(self, errors: Sequence[Floats], moments: Sequence[Sums]) -> None:
         self.theta_: dict[str, Floats] = {}
         self.var_: dict[str, Floats] = {}
-        fit = self._centred if self.schema.centred else self._uncentred
-        for (name, numeric), sums in zip(self.schema.numerics.items(), moments, strict=True):
-            mean, variance = fit(sums)
+        columns = zip(self.schema.numerics.items(), moments, errors, strict=True)
+        for (name, numeric), sums, of_sums in columns:
+            centred = self.schema.centred
+            mean, variance = self._centred(sums, of_sums) if centred else self._uncentred(sums)
             half = numeric.high - numeric.middle
             self.theta_[name] = numeric.middle + mean * half
             self.var_[name] = np.maximum(variance, self.floor) * half**2
@@ -147,18 +161,22 @@ class NaiveBayes:
         half = 2.0 ** (GRID_BITS - 1)
         return mean / half - 1, np.maximum(spread, 0.0) / half**2
 
-    def _centred(self, sums: Sums) -> tuple[Floats, Floats]:
+    def _centred(self, sums: Sums, errors: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance of `CentredMoments`, with the bounds at -1 and 1.
 
         Noise can carry a mean beyond the bounds, or a variance beyond that of the bounds: both are
         cut to what numbers between the bounds can have. A class without records is spread evenly.
         """
-        total, squares = (row / 2.0 ** (power * HALF_BITS) for power, row in enumerate(sums, 1))
         known = np.maximum(self.class_count_, 1.0)
-        mean = np.clip(total / known, -1.0, 1.0)
-        variance = np.clip(squares / known - mean**2, LEAST_VARIANCE, 1.0)
+        places = 2.0 ** (HALF_BITS * np.arange(1, 3))[:, None]
+        total, squares = np.asarray(sums) / places / known
+        of_total, of_squares = errors / places / known
+        mean = np.clip(total, -1.0, 1.0)
+        error = np.hypot(of_squares, 2 * mean * of_total)
+        least = np.clip(error, LEAST_VARIANCE, EVEN)
+        variance = np.clip(squares - mean**2, least, 1.0)
         there = self.class_count_ > 0.5
-        return np.where(there, mean, 0.0), np.where(there, variance, 1 / 3)
+        return np.where(there, mean, 0.0), np.where(there, variance, EVEN)
 
     def predict_joint_log_proba(self, data: LocalData) -> Floats:
         """Return ``log P(x, y)`` of each record: shape (n, n_classes); missing values tell nothing.

@@ -364,7 +364,12 @@ def deal_records(
 
 
 def aggregate(
-    schema: Schema, updates: Sums, *, alpha: float = 1.0, floor: float = FLOOR
+    schema: Schema,
+    updates: Sums,
+    *,
+    alpha: float = 1.0,
+    floor: float = FLOOR,
+    errors: Floats | None = None,
 ) -> NaiveBayes:
     """Return the model of the sum of local updates ([1]_, Algorithm 3).
 
@@ -375,6 +380,9 @@ def aggregate(
     alpha, floor : float
         As of `NaiveBayes`. `floor` is a number of records for counts, and a share of the square of
         half the range for variances.
+    errors : ndarray of shape (k,), dtype float64, optional
+        The standard errors of the sums under their noise; see `NaiveBayes.fit_sums`. The paper has
+        `floor` alone.
 
     Raises
     ------
@@ -383,4 +391,5 @@ def aggregate(
     """
     if updates.ndim != 2 or not len(updates):
         raise ValueError(f"updates must be one row for each node, got the shape {updates.shape}")
-    return NaiveBayes(schema, alpha=alpha, floor=floor).fit_sums(updates.sum(axis=0))
+    model = NaiveBayes(schema, alpha=alpha, floor=floor)
+    return model.fit_sums(updates.sum(axis=0), errors)

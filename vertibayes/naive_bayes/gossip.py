@@ -219,11 +219,16 @@ class _Mail:
 
 
 def models_of(
-    schema: Schema, estimates: Estimate, *, alpha: float = 1.0, floor: float = FLOOR
+    schema: Schema,
+    estimates: Estimate,
+    *,
+    alpha: float = 1.0,
+    floor: float = FLOOR,
+    errors: Floats | None = None,
 ) -> list[NaiveBayes]:
-    """Return the model of each node's estimate; `alpha` and `floor` as of `aggregate`."""
+    """Return the model of each node's estimate; `alpha`, `floor`, `errors` as of `aggregate`."""
     sums = estimates.values * len(estimates.values)
-    return [NaiveBayes(schema, alpha=alpha, floor=floor).fit_sums(row) for row in sums]
+    return [NaiveBayes(schema, alpha=alpha, floor=floor).fit_sums(row, errors) for row in sums]
 
 
 class Scorer:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from protocols.local_reports import Aggregator, Client, ReportPlan
-from protocols.site.statistics import HALF_BITS, LocalData, apart
+from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import NaiveBayes
 
 FLOOR = 1e-6  # no class and no variance is zero
-EVEN = 1 / 3  # the variance of numbers that are spread evenly between -1 and 1
 
 
 def learn_reports(
@@ -31,9 +27,7 @@ def learn_reports(
     negative : {"zero", "one", "keep"}, default="zero"
         What becomes of negative counts; "one" is the paper's choice. See `Aggregator.estimates`.
     raised : bool, default=True
-        Whether a variance that is smaller than its standard error is raised to the standard error,
-        though not above the variance of an even spread. Noise often carries variances to zero or
-        below, and a class with a variance near zero rules out, or takes, almost every record.
+        Whether variances below their standard errors are raised: see `NaiveBayes.fit_sums`.
 
     Returns
     -------
@@ -52,10 +46,8 @@ def learn_reports(
        Classification. Sections 3.1 and 3.2.
     """
     model = NaiveBayes(aggregator.plan.model_schema, alpha=alpha, floor=floor)
-    sums = aggregator.sums(negative)
-    if raised and model.schema.numeric:
-        sums = _raised(model, sums, aggregator.errors())
-    return model.fit_sums(sums)
+    errors = aggregator.errors() if raised and model.schema.numeric else None
+    return model.fit_sums(aggregator.sums(negative), errors)
 
 
 def simulate_reports(plan: ReportPlan, data: LocalData) -> Aggregator:
@@ -70,20 +62,3 @@ def simulate_reports(plan: ReportPlan, data: LocalData) -> Aggregator:
     aggregator = Aggregator(plan)
     aggregator.update(Client(plan).perturb_all(data))
     return aggregator
-
-
-def _raised(
-    model: NaiveBayes, sums: NDArray[np.float64], errors: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Raise sums of squares until no variance is below its standard error, or `EVEN`."""
-    result, schema = sums.copy(), model.schema
-    counts, moments = apart(schema.statistics, schema.variables, result)  # views
-    uncertain = apart(schema.statistics, schema.variables, errors)[1]
-    known = np.maximum(counts[0], 1.0)
-    half = 2.0**HALF_BITS
-    for (total, squares), (of_total, of_squares) in zip(moments, uncertain, strict=True):
-        mean = np.clip(total / known / half, -1.0, 1.0)
-        error = np.hypot(of_squares / half**2, 2 * mean * of_total / half) / known
-        least = (mean**2 + np.minimum(error, EVEN)) * known * half**2
-        squares[:] = np.maximum(squares, least)
-    return result

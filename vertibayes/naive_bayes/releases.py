@@ -24,7 +24,7 @@ from protocols.queries.sum_query import Released, Sums
 from protocols.queries.terms import Terms, Values
 from protocols.schema import Schema
 from protocols.session import Session
-from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.base import Floats, NaiveBayes
 from vertibayes.naive_bayes.federated import FLOOR
 from vertibayes.naive_bayes.local import learn_reports
 
@@ -93,7 +93,8 @@ def release_of(
 ) -> Release:
     """Fit a model to released sums; see `learn_sums`."""
     sums = released.sums if before is None else before + released.sums
-    model = NaiveBayes(_schema(terms), alpha=alpha).fit_sums(sums)
+    copies = released.promise.copies if released.promise else 0.0
+    model = NaiveBayes(_schema(terms), alpha=alpha).fit_sums(sums, _errors(terms, copies))
     return Release(model, *released)
 
 
@@ -130,7 +131,8 @@ def learn_updates(
     """
     gossip = session.ask(Updates.of(session.role, terms, sites, 1, absent))
     sums = np.sum(list(gossip.updates.values()), axis=0)
-    model = NaiveBayes(_schema(terms), alpha=alpha, floor=floor).fit_sums(sums)
+    model = NaiveBayes(_schema(terms), alpha=alpha, floor=floor)
+    model.fit_sums(sums, _errors(terms, len(gossip.updates)))
     return Release(model, sums, tuple(sorted(gossip.updates)), gossip.promise)
 
 
@@ -178,8 +180,9 @@ def learn_gossip(
     """
     gossip = session.ask(Updates.of(session.role, terms, sites, iterations, absent))
     count, schema = len(gossip.updates), _schema(terms)
+    errors = _errors(terms, count)
     models = {
-        site: NaiveBayes(schema, alpha=alpha, floor=floor).fit_sums(estimate * count)
+        site: NaiveBayes(schema, alpha=alpha, floor=floor).fit_sums(estimate * count, errors)
         for site, estimate in gossip.estimates.items()
     }
     return Gossiped(models, gossip)
@@ -238,6 +241,11 @@ def learn_people(
     query = Report.of(plan, sites, most_records)
     aggregator = session.ask(query)
     return Reported(learn_reports(aggregator, alpha=alpha), aggregator.people, query.promise)
+
+
+def _errors(terms: Terms, copies: float) -> Floats | None:
+    """Return the standard errors of sums with so many copies of noise; None without noise."""
+    return None if terms.accounting is None else terms.accounting.errors(copies)
 
 
 def _schema(terms: Terms) -> Schema:

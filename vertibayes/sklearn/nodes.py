@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.utils import check_random_state, check_scalar, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from protocols.accounting import LOCAL, Privacy
+from protocols.accounting import LOCAL, Accounting, Privacy
 from protocols.promise import Promise
 from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import Sums
@@ -85,8 +85,12 @@ class _OverNodes(PrivateNaiveBayes):
         return Privacy(eps=self.epsilon, noise=self.noise, delta=self.delta)
 
     @property
-    def _floor(self) -> float:
-        return 0.0 if self.epsilon is None else self.floor
+    def _smoothing(self) -> dict[str, Any]:
+        """The arguments of the fit that depend on the noise: each row of the updates has a copy."""
+        if self.epsilon is None or self.sensitivity == "paper":
+            return {"alpha": self.alpha, "floor": 0.0 if self.epsilon is None else self.floor}
+        errors = Accounting(self.columns_.schema, self._privacy).errors(len(self.updates_))
+        return {"alpha": self.alpha, "floor": self.floor, "errors": errors}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -195,7 +199,7 @@ class FederatedNB(_OverNodes):
 
     def _aggregated(self) -> Self:
         schema = self.columns_.schema
-        self.model_ = aggregate(schema, self.updates_, alpha=self.alpha, floor=self._floor)
+        self.model_ = aggregate(schema, self.updates_, **self._smoothing)
         return self
 
 
@@ -247,7 +251,7 @@ class GossipNB(_OverNodes):
         check_scalar(self.node, "node", Integral, min_val=0, max_val=len(self.updates_) - 1)
         *_, last = gossip(self.updates_, self.iterations, generator, neighbours=self.neighbours)
         schema = self.columns_.schema
-        self.models_ = models_of(schema, last.estimates, alpha=self.alpha, floor=self._floor)
+        self.models_ = models_of(schema, last.estimates, **self._smoothing)
         self.model_ = self.models_[self.node]
         return self
 
