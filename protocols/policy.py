@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -180,3 +181,15 @@ class Policy:
                 f"{records - chosen}, and at least {self.fewest_records} are required"
             )
             raise QueryRefusedError(site, reason)
+
+
+# For whoever runs all parties in one process: each party answers every query.
+ALLOW_ALL = Policy(
+    fewest_records=1,
+    most_cells=1 << 40,
+    most_variables=1 << 20,
+    exact_sums=True,
+    most_epsilon=math.inf,
+    most_delta=math.inf,
+    most_scores=1 << 62,
+)

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from protocols.accounting import TAIL, Privacy
 from protocols.budget import SLACK, Cost, eps_of, rho_of
 from protocols.errors import QueryRefusedError
-from protocols.policy import Policy
+from protocols.policy import ALLOW_ALL, Policy
 from protocols.queries import Publish
 from protocols.queries.publish import RecordNoise
 from protocols.site.memory import SiteMemory
 from tests.protocols.test_publish import QUERY, SPLIT, sites
 from tests.protocols.test_sums import ask, query_of
 from tests.vertibayes.hdpnb_worlds import federation_of, parties
-from vertibayes.naive_bayes.distributed import OWN_RULES
 
 DELTA = 1e-5
 AT = DELTA * (1 - SLACK)  # what zCDP has of it
@@ -149,7 +148,7 @@ def test_a_gaussian_release_costs_what_it_says():
 
 
 def test_gaussian_releases_are_refused_where_zcdp_ends():
-    policy = replace(OWN_RULES, most_epsilon=1.0, most_delta=DELTA)
+    policy = replace(ALLOW_ALL, most_epsilon=1.0, most_delta=DELTA)
     federation = federation_of(parties(3), policy=policy)
     privacy = Privacy(eps=0.25, noise="gaussian", delta=DELTA)
     releases = math.floor(rho_of(1.0, AT) / rho_of(0.25, DELTA))
@@ -176,7 +175,7 @@ def said(spent, policy):
 
 @pytest.mark.parametrize("noise", ["polya", "laplace", "gaussian", "diluted"])
 def test_ledger_and_memory_say_after_each_release_what_all_cost_over_restarts(noise, tmp_path):
-    policy = replace(OWN_RULES, most_epsilon=40.0, most_delta=1e-3)
+    policy = replace(ALLOW_ALL, most_epsilon=40.0, most_delta=1e-3)
     federation = federation_of(parties(4), policy=policy)
     expected = Cost()
     for eps in (0.9, 2.0, 0.5, 7.0, 0.3):
@@ -194,7 +193,7 @@ def test_ledger_and_memory_say_after_each_release_what_all_cost_over_restarts(no
 
 def test_who_leaves_and_comes_back_has_the_budget_that_was_left():
     """A new memory would be a new budget: a party could be asked without end by leaving."""
-    federation = federation_of(parties(3), policy=replace(OWN_RULES, most_epsilon=1.0))
+    federation = federation_of(parties(3), policy=replace(ALLOW_ALL, most_epsilon=1.0))
     privacy = Privacy(eps=0.6, noise="laplace")
     ask(federation, query_of(federation, privacy=privacy))
     memory = federation.roles["p01"].memory

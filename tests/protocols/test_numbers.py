@@ -9,7 +9,7 @@ import pytest
 from mpc.additive_scheme import Parameters
 from protocols.accounting import Privacy
 from protocols.errors import DataError, QueryRefusedError
-from protocols.policy import Policy
+from protocols.policy import ALLOW_ALL, Policy
 from protocols.queries import Describe, Sums
 from protocols.queries.contributing import site_records
 from protocols.queries.members import Members
@@ -21,7 +21,6 @@ from protocols.site.statistics import LocalData, Numeric, measure
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
 from tests.vertibayes.hdpnb_worlds import WAYS, federation_of
-from vertibayes.naive_bayes.distributed import OWN_RULES
 from vertibayes.splitting import split_columns
 
 NAN = math.nan
@@ -202,7 +201,7 @@ def pooled(held, schema):
     return measure(schema.statistics, data)
 
 
-def released(held, schema, via, privacy=None, policy=OWN_RULES):
+def released(held, schema, via, privacy=None, policy=ALLOW_ALL):
     federation = federation_of(held, policy=policy)
     terms = Terms(schema, len(held), 9, privacy)
     query = Sums.of(federation.analyst, terms, Members(terms, federation.roles, via))

@@ -11,6 +11,7 @@ from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, federate
 from protocols.ledger import RevealedTable
+from protocols.policy import ALLOW_ALL
 from protocols.queries import Publish
 from protocols.queries.publish import PUBLISH, PublishedTables, RecordNoise
 from protocols.roles import SiteRole
@@ -19,14 +20,13 @@ from protocols.site.text import TextColumn
 from protocols.variables import Rows
 from tests.protocols.small import packets, refusal, sealed
 from tests.vertibayes.test_vdpnb import sites_of, world
-from vertibayes.naive_bayes.distributed import OWN_RULES
 
 SPLIT, POOLED = world(n=40)  # site-0: x0, of 3 states; site-1: x1 of 2 and x2 of 4; 3 classes
 QUERY = Publish.of(SPLIT, RecordNoise(0.6))  # 0.2 a count
 
 
 def sites(data=None, **policy):
-    return federate(data or sites_of(SPLIT, POOLED, "y"), policy=replace(OWN_RULES, **policy))
+    return federate(data or sites_of(SPLIT, POOLED, "y"), policy=replace(ALLOW_ALL, **policy))
 
 
 X0, X1, X2 = QUERY.features

@@ -9,6 +9,7 @@ import pytest
 from mpc.errors import MalformedMessageError
 from protocols.errors import QueryRefusedError
 from protocols.local_reports import ReportPlan
+from protocols.policy import ALLOW_ALL
 from protocols.queries import Report
 from protocols.queries.report import PEOPLE, REPORT, Perturbed
 from protocols.roles import SiteRole
@@ -18,7 +19,6 @@ from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, join_all, parties, watch
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.naive_bayes.distributed import OWN_RULES
 from vertibayes.naive_bayes.local import learn_reports
 
 Z = Numeric("z", -2.0, 2.0)
@@ -99,7 +99,7 @@ def test_a_query_that_cannot_be_run_is_refused(changes, reason):
 
 
 def test_a_policy_is_kept_and_the_budget_is_spent_once_per_query(tmp_path):
-    federation = federation_of(parties(2, 40), policy=replace(OWN_RULES, most_epsilon=2.5))
+    federation = federation_of(parties(2, 40), policy=replace(ALLOW_ALL, most_epsilon=2.5))
     site, seen = federation.roles["p00"], []
     site.memory = SiteMemory(tmp_path / "memory")
 
@@ -115,7 +115,7 @@ def test_a_policy_is_kept_and_the_budget_is_spent_once_per_query(tmp_path):
     assert "costs epsilon 3: 1.5 is left" in refusal(
         site, query_of(federation, reports="all_at_full_eps")
     )
-    site.policy = replace(OWN_RULES, variables=["y"])
+    site.policy = replace(ALLOW_ALL, variables=["y"])
     assert "it does not show a, b" in refusal(site, query_of(federation))
 
 

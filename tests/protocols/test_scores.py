@@ -17,7 +17,7 @@ from mpc.errors import (
 from mpc.randomness import KeyPair
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER, federate
-from protocols.policy import Policy
+from protocols.policy import ALLOW_ALL, Policy
 from protocols.queries import Scores
 from protocols.queries.scores import SCORES, SchemeKey, SiteTables, variant_of
 from protocols.queries.scoring import Logarithms
@@ -28,7 +28,6 @@ from tests.protocols.small import packets, refusal, sealed
 from tests.randomness import SeededRandomness
 from tests.vertibayes.test_vdpnb import counted, short, sites_of, together, world
 from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.naive_bayes.distributed import OWN_RULES
 
 SPLIT, POOLED = world(n=40)
 TABLES = together(counted(SPLIT, POOLED))
@@ -40,7 +39,7 @@ def _short_modulus(monkeypatch):
 
 
 def sites(**policy):
-    federation = federate(sites_of(SPLIT, POOLED), policy=replace(OWN_RULES, **policy))
+    federation = federate(sites_of(SPLIT, POOLED), policy=replace(ALLOW_ALL, **policy))
     federation.session.role.tables = TABLES
     return federation
 

@@ -17,6 +17,7 @@ from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST
 from protocols.ledger import RevealedTable
+from protocols.policy import ALLOW_ALL
 from protocols.queries import Sums
 from protocols.queries.aggregations import parameters_of, plan_of
 from protocols.queries.members import Members
@@ -29,7 +30,6 @@ from protocols.site.statistics import LocalData, Moments, Numeric, measure
 from protocols.variables import Rows, Variable
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, federation_of, parties, watch
-from vertibayes.naive_bayes.distributed import OWN_RULES
 
 NOISY = Privacy(eps=30.0, gamma=0.5)
 
@@ -136,7 +136,7 @@ def test_a_query_that_cannot_be_is_refused(via, changes, reason):
     ],
 )
 def test_what_a_policy_does_not_allow_is_refused(policy, privacy, reason):
-    federation = federation_of(parties(4), policy=replace(OWN_RULES, **policy))
+    federation = federation_of(parties(4), policy=replace(ALLOW_ALL, **policy))
     query, site = query_of(federation, privacy=privacy), federation.roles["p01"]
     if reason is None:
         assert consider(site, query) is None
@@ -145,7 +145,7 @@ def test_what_a_policy_does_not_allow_is_refused(policy, privacy, reason):
 
 
 def test_columns_of_numbers_are_hidden_by_a_policy_too():
-    world, query = numbers_of(policy=replace(OWN_RULES, variables=("y", "z")))
+    world, query = numbers_of(policy=replace(ALLOW_ALL, variables=("y", "z")))
     assert "it does not show w" in refusal(world.roles["p0"], query)
 
 
@@ -191,7 +191,7 @@ def test_masked_sums_over_too_few_are_not_begun():
 @both_ways
 def test_where_one_site_refuses_nobody_spends_anything(via):
     federation = federation_of(parties(4))
-    federation.roles["p02"].policy = replace(OWN_RULES, most_epsilon=1.0)
+    federation.roles["p02"].policy = replace(ALLOW_ALL, most_epsilon=1.0)
     with pytest.raises(QueryRefusedError, match="p02 refuses: the release costs epsilon 30: 1 is"):
         ask(federation, query_of(federation, via, NOISY))
     assert {site.memory.spent for site in federation.roles.values()} == {Cost()}
@@ -203,7 +203,7 @@ def test_where_one_site_refuses_nobody_spends_anything(via):
 
 @both_ways
 def test_budget_and_numbers_outlive_the_process(via, tmp_path):
-    federation = federation_of(parties(4), policy=replace(OWN_RULES, most_epsilon=70.0))
+    federation = federation_of(parties(4), policy=replace(ALLOW_ALL, most_epsilon=70.0))
     site = federation.roles["p01"]
     with closing(SiteMemory(tmp_path / "memory")) as site.memory:
         first = query_of(federation, via, NOISY)
@@ -271,7 +271,7 @@ def test_a_site_with_some_of_the_states_in_another_order_is_recoded(via):
     assert np.array_equal(ask(federation, query_of(federation, via)).sums, wanted)
 
 
-def numbers_of(via="masked", policy=OWN_RULES):
+def numbers_of(via="masked", policy=ALLOW_ALL):
     """Three sites with two columns of numbers, and the query for their moments by y."""
     generator, y = np.random.default_rng(5), Variable("y", ("s0", "s1"))
     numerics = {"z": Numeric("z", 0, 10), "w": Numeric("w", -1, 1)}

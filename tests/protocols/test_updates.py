@@ -11,6 +11,7 @@ from mpc.errors import MalformedMessageError, PartyGoneError
 from protocols.accounting import Privacy
 from protocols.errors import QueryRefusedError
 from protocols.gossip import replay
+from protocols.policy import ALLOW_ALL
 from protocols.queries import Updates
 from protocols.queries.terms import Terms
 from protocols.queries.updates import UPDATES, Delivered, Step
@@ -20,7 +21,6 @@ from protocols.site.memory import SiteMemory
 from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from tests.vertibayes.hdpnb_worlds import SCHEMA, drop_after, federation_of, parties, watch
-from vertibayes.naive_bayes.distributed import OWN_RULES
 
 NOISY = Privacy(eps=30.0, noise="laplace")
 
@@ -88,11 +88,11 @@ def test_a_query_that_cannot_be_run_is_refused(changes, reason):
 
 
 def test_a_policy_that_hides_a_column_or_has_no_budget_is_kept():
-    federation = federation_of(parties(3), policy=replace(OWN_RULES, most_epsilon=50.0))
-    federation.roles["p01"].policy = replace(OWN_RULES, variables=["y", "a"])
+    federation = federation_of(parties(3), policy=replace(ALLOW_ALL, most_epsilon=50.0))
+    federation.roles["p01"].policy = replace(ALLOW_ALL, variables=["y", "a"])
     with pytest.raises(QueryRefusedError, match="p01 refuses: it does not show b"):
         ask(federation, query_of(federation))
-    federation.roles["p01"].policy = OWN_RULES
+    federation.roles["p01"].policy = ALLOW_ALL
     ask(federation, query_of(federation))
     with pytest.raises(QueryRefusedError, match="costs epsilon 30: 20 is left of most_epsilon = 5"):
         ask(federation, query_of(federation))

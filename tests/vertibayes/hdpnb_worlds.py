@@ -7,13 +7,14 @@ from collections import Counter
 import numpy as np
 
 from protocols.federation import RecordFederation
+from protocols.policy import ALLOW_ALL
 from protocols.queries.terms import Terms
 from protocols.schema import Schema
 from protocols.site.statistics import LocalData
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
-from vertibayes.naive_bayes.distributed import HDPNB, OWN_RULES
+from vertibayes.naive_bayes.distributed import HDPNB
 
 WAYS = ("additive", "masked")
 
@@ -44,7 +45,7 @@ def join_all(found):
     return LocalData(names, {n: np.concatenate([d.codes[n] for d in found]) for n in names})
 
 
-def federation_of(held, randomness=None, policy=OWN_RULES):
+def federation_of(held, randomness=None, policy=ALLOW_ALL):
     """Start parties with a short modulus, which nobody may use."""
     source = randomness or SeededRandomness(b"hdpnb")
     return RecordFederation(held, policy=policy, modulus=SMALL, randomness=source)
@@ -53,7 +54,7 @@ def federation_of(held, randomness=None, policy=OWN_RULES):
 def study(held, via, privacy=None, most_parties=20, most_records=100, **given):
     terms = {"dishonest": given.pop("dishonest", 0.0), "dropouts": given.pop("dropouts", 0.0)}
     agreed = Terms(given.pop("schema", SCHEMA), most_parties, most_records, privacy, **terms)
-    federation = federation_of(held, given.pop("randomness", None), given.pop("policy", OWN_RULES))
+    federation = federation_of(held, given.pop("randomness", None), given.pop("policy", ALLOW_ALL))
     return HDPNB(agreed, held, via=via, federation=federation, **given)
 
 

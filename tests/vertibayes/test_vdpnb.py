@@ -12,6 +12,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 from protocols.budget import Cost
 from protocols.federation import DEALER, federate
+from protocols.policy import ALLOW_ALL
 from protocols.queries import Publish, Scores
 from protocols.queries.publish import RecordNoise, count_tables
 from protocols.queries.scoring import Logarithms, Split
@@ -23,7 +24,6 @@ from tests.schemes import SMALL, SumParameters
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
-from vertibayes.naive_bayes.distributed import OWN_RULES
 from vertibayes.naive_bayes.vertical import (
     model_of,
     most_probable,
@@ -90,7 +90,7 @@ def sites_of(split, pooled, *names):
 def scores(split, tables, pooled, via="additive", bits=None):
     """Predict all records over the sites."""
     places = 0, pooled.records
-    with federate(sites_of(split, pooled), policy=OWN_RULES) as world:
+    with federate(sites_of(split, pooled), policy=ALLOW_ALL) as world:
         if bits is None:
             return predict_joint_log_proba(world.session, DEALER, split, tables, places, via)
         world.session.role.tables = tables
@@ -189,7 +189,7 @@ def test_noise_is_drawn_once_and_clipped():
 
 def test_sites_publish_noisy_tables_once_and_they_are_a_model():
     split, pooled = world(6, n=300)
-    with federate(sites_of(split, pooled, "y"), policy=OWN_RULES) as sites:
+    with federate(sites_of(split, pooled, "y"), policy=ALLOW_ALL) as sites:
         tables = sites.session.ask(Publish.of(split, RecordNoise(300.0)))
         again = sites.session.ask(Publish.of(split, RecordNoise(0.3)))
     exact = together(counted(split, pooled))

@@ -17,6 +17,7 @@ import numpy as np
 from protocols.federation import ANALYST, RecordFederation
 from protocols.ledger import Ledger
 from protocols.local_reports import ReportPlan
+from protocols.policy import ALLOW_ALL
 from protocols.queries.members import Members
 from protocols.queries.terms import Terms
 from protocols.schema import Schema
@@ -25,7 +26,6 @@ from protocols.site.statistics import LocalData, apart
 from protocols.variables import Rows, Variable
 from vertibayes.cli.naive_bayes_learned import Learned, SpentError
 from vertibayes.cli.naive_bayes_request import Request
-from vertibayes.naive_bayes.distributed import OWN_RULES
 from vertibayes.naive_bayes.releases import (
     learn_gossip,
     learn_people,
@@ -159,7 +159,7 @@ def learn_horizontal(
     parties = {f"party-{place + 1}": training.rows(rows) for place, rows in parts}
     most = max(data.records for data in parties.values())
     holders = Holders(tuple(parties), most, missing=_has_missing(training))
-    federation = RecordFederation(parties, policy=OWN_RULES)
+    federation = RecordFederation(parties, policy=ALLOW_ALL)
     with federation.session() as session:
         try:
             learned = learn_records(request, session, schema, holders)

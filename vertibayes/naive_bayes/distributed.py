@@ -17,7 +17,6 @@ sections 4 and 5.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -28,7 +27,7 @@ from protocols.accounting import SumPromise
 from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.federation import RecordFederation
-from protocols.policy import Policy
+from protocols.policy import ALLOW_ALL
 from protocols.queries.members import Members
 from protocols.queries.sum_query import Sums
 from protocols.queries.terms import Terms, Values, check_records
@@ -125,7 +124,7 @@ class HDPNB:
         self._all_checked = True
         for party, data in parties.items():
             check_records(party, terms, [data])
-        self.federation = federation or RecordFederation(parties, policy=OWN_RULES)
+        self.federation = federation or RecordFederation(parties, policy=ALLOW_ALL)
         self.members = Members(terms, parties, via, self.federation.randomness)
         self._holders = {party: _Holder([_Batch(data)]) for party, data in parties.items()}
         self._left: dict[str, _Holder] = {}
@@ -312,18 +311,6 @@ class HDPNB:
                 batch.learned = True
         self.release_, self.model_ = release, release.model
         return release.model
-
-
-# Whoever runs all parties in one process decides for all: each site takes part in what is asked.
-OWN_RULES = Policy(
-    fewest_records=1,
-    most_cells=1 << 40,
-    most_variables=1 << 20,
-    exact_sums=True,
-    most_epsilon=math.inf,
-    most_delta=math.inf,
-    most_scores=1 << 62,
-)
 
 
 def pooled(terms: Terms, records: Sequence[LocalData], *, alpha: float = 1.0) -> NaiveBayes:
