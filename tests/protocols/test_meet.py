@@ -200,7 +200,7 @@ def test_another_key_of_the_dealer_or_of_a_site_is_refused_naming_the_mismatch()
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"version": 2}, "it speaks version 1 of the protocols, the analyst 2"),
+        ({"version": 3}, "it speaks version 2 of the protocols, the analyst 3"),
         ({"parties": ()}, "the study names '' as the dealer"),
         ({"keys": ()}, "must have one key per party"),
         ({"session": b""}, "must have one key per party, and a session"),
