@@ -45,7 +45,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
@@ -63,14 +63,13 @@ from mpc.noise import (
 )
 from mpc.randomness import Randomness, SystemRandomness
 from protocols.budget import Cost, rho_of
-from protocols.promise import Promise
+from protocols.promise import LOCAL, SumPromise
 from protocols.schema import Declared
 from protocols.site.statistics import Part, parts
 
 AnyNoise: TypeAlias = IntegerNoise | DiscreteGaussian
 
 NOISES = ("polya", "diluted", "laplace", "gaussian")
-LOCAL = ("laplace", "gaussian")  # of which each member adds a whole copy
 OPENDP = ("diluted", *LOCAL)  # which OpenDP draws
 TAIL = 2.0**-64  # what noise that leaves its slot adds to delta
 ROUNDED = Fraction(1, 2**50)  # by how much a float like 1/3 may be less than the share
@@ -141,56 +140,6 @@ class Privacy:
         return 0.0 if self.is_local else self.gamma
 
 
-@dataclass(frozen=True, kw_only=True)
-class SumPromise(Promise):
-    """What the release of sums is, or several are.
-
-    Attributes
-    ----------
-    eps_of_a_count, delta_of_a_count : float
-    sensitivity : int
-        By how much a neighbour changes a count at most.
-    tables, counts : int
-        How many parts the statistics have, and in how many of their values neighbours differ.
-    members, present, honest, colluding : int
-        Members; those whose counts were summed; how many of them must add noise and keep it secret;
-        how many at most work with the aggregator, or the sum over less than all others may be open.
-    checked : bool
-        Whether the parties themselves see to it that so many take part; else the aggregator, who
-        must not call parties gone who are there, is trusted with it.
-    copies, sd : float
-        Copies of noise expected in each released count; its standard deviation.
-    """
-
-    eps_of_a_count: float
-    delta_of_a_count: float
-    sensitivity: int
-    tables: int
-    counts: int
-    members: int
-    present: int
-    honest: int
-    colluding: int
-    checked: bool
-    copies: float
-    sd: float
-
-    def worded(self) -> SumPromise:
-        """Return the promise with its words."""
-        others = f"with up to {self.colluding} members" if self.colluding else "alone"
-        seen = "which the parties check" if self.checked else "which the aggregator is trusted with"
-        whom = (
-            f"the aggregator {others}, if {self.honest} of all {self.members} are honest and take "
-            f"part, {seen}"
-        )
-        if self.mechanism in LOCAL:
-            whom = "the aggregator and all other members together"
-        noise = (
-            f"each count has {self.copies:.3g} copies of noise, standard deviation {self.sd:.4g}"
-        )
-        return replace(self, whom=whom, noise=noise)
-
-
 @dataclass(frozen=True)
 class Accounting:
     """From what is asked, the noise of each party, and what it promises.
@@ -202,9 +151,6 @@ class Accounting:
     most_records : int, default=1
         L: how many records a party has at most in a release; declared, as the records' own largest
         number would tell of them.
-    changes : tuple of int, default=()
-        By how much a record changes each part, where that is not taken from the schema: for
-        research alone, as changes that are measured on the records void the promise.
 
     Raises
     ------
@@ -216,7 +162,6 @@ class Accounting:
     schema: Declared
     privacy: Privacy
     most_records: int = 1
-    changes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for Delta in {part.Delta for part in self.parts}:  # noqa: N806
@@ -226,11 +171,7 @@ class Accounting:
     def parts(self) -> tuple[Part, ...]:
         """The parts of the statistics, of each of which a record changes one value."""
         schema = self.schema
-        declared = [part for s in schema.statistics for part in parts(s, schema.variables)]
-        if not self.changes:
-            return tuple(declared)
-        pairs = zip(declared, self.changes, strict=True)
-        return tuple(Part(part.cells, change) for part, change in pairs)
+        return tuple(part for s in schema.statistics for part in parts(s, schema.variables))
 
     @property
     def sensitivity(self) -> int:
@@ -363,10 +304,6 @@ class Accounting:
     def _both_ways(self) -> float:
         """What turns a chance of failure into delta: 1 + e^eps."""
         return 1 + math.exp(min(self.eps, 600.0))
-
-    def delta(self, members: int) -> float:
-        """Return the delta of a release over so many members: of all values together."""
-        return self.cost(members).delta
 
     def cost(self, members: int) -> Cost:
         """Return what a release over so many members costs a member's budget."""

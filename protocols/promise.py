@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from protocols.budget import Cost, eps_of
 
+LOCAL = ("laplace", "gaussian")  # kinds of noise of which each party adds a whole copy
 UNITS = {
     "record": "adding or removing one record",
     "party": "all records of one party",
@@ -100,3 +101,53 @@ class Promise:
     def to_json(self) -> dict[str, Any]:
         """Return all fields and the sentence, of types that JSON has."""
         return asdict(self) | {"cost": self.cost._asdict(), "sentence": self.sentence}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumPromise(Promise):
+    """What the release of sums is, or several are.
+
+    Attributes
+    ----------
+    eps_of_a_count, delta_of_a_count : float
+    sensitivity : int
+        By how much a neighbour changes a count at most.
+    tables, counts : int
+        How many parts the statistics have, and in how many of their values neighbours differ.
+    members, present, honest, colluding : int
+        Members; those whose counts were summed; how many of them must add noise and keep it secret;
+        how many at most work with the aggregator, or the sum over less than all others may be open.
+    checked : bool
+        Whether the parties themselves see to it that so many take part; else the aggregator, who
+        must not call parties gone who are there, is trusted with it.
+    copies, sd : float
+        Copies of noise expected in each released count; its standard deviation.
+    """
+
+    eps_of_a_count: float
+    delta_of_a_count: float
+    sensitivity: int
+    tables: int
+    counts: int
+    members: int
+    present: int
+    honest: int
+    colluding: int
+    checked: bool
+    copies: float
+    sd: float
+
+    def worded(self) -> SumPromise:
+        """Return the promise with its words."""
+        others = f"with up to {self.colluding} members" if self.colluding else "alone"
+        seen = "which the parties check" if self.checked else "which the aggregator is trusted with"
+        whom = (
+            f"the aggregator {others}, if {self.honest} of all {self.members} are honest and take "
+            f"part, {seen}"
+        )
+        if self.mechanism in LOCAL:
+            whom = "the aggregator and all other members together"
+        noise = (
+            f"each count has {self.copies:.3g} copies of noise, standard deviation {self.sd:.4g}"
+        )
+        return replace(self, whom=whom, noise=noise)

@@ -10,10 +10,10 @@ Nothing protects the aggregator from people who lie.
 Cost: one answer per person, or one per question: a few bytes under most oracles.
 """
 
-from protocols.local_reports.aggregator import Aggregator, Estimate
+from protocols.local_reports.aggregator import Aggregator, EstimatedSums
 from protocols.local_reports.client import Client
 from protocols.local_reports.plan import ReportPlan
 from protocols.local_reports.projection import Projection
 from protocols.local_reports.reports import Reports
 
-__all__ = ["Aggregator", "Client", "Estimate", "Projection", "ReportPlan", "Reports"]
+__all__ = ["Aggregator", "Client", "EstimatedSums", "Projection", "ReportPlan", "Reports"]

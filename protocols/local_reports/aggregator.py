@@ -22,7 +22,7 @@ Floats: TypeAlias = NDArray[np.float64]
 NEGATIVE = ("zero", "one", "keep")
 
 
-class Estimate(NamedTuple):
+class EstimatedSums(NamedTuple):
     """Sums over all people who reported, estimated from those who answered one question.
 
     Parameters
@@ -122,7 +122,7 @@ class Aggregator:
         for name, tally in self.tallies.items():
             tally.merge(other.tallies[name])
 
-    def estimates(self, negative: str = "keep") -> dict[str, Estimate]:
+    def estimates(self, negative: str = "keep") -> dict[str, EstimatedSums]:
         """Estimate the sums of each question over all people who reported.
 
         Parameters
@@ -133,7 +133,7 @@ class Aggregator:
 
         Returns
         -------
-        estimates : dict of str to Estimate
+        estimates : dict of str to EstimatedSums
             By the name of the question. Counts of complete records alone.
 
         Raises
@@ -142,7 +142,7 @@ class Aggregator:
             If nobody has answered one of the questions.
         """
         return {
-            q.name: Estimate(self._values(q, negative), self._errors(q))
+            q.name: EstimatedSums(self._values(q, negative), self._errors(q))
             for q in self.plan.questions
         }
 

@@ -6,10 +6,10 @@ from protocols.queries.meet import MEET, Meet
 from protocols.queries.publish import PUBLISH, Publish
 from protocols.queries.report import REPORT, Report
 from protocols.queries.scores import SCORES, Scores
-from protocols.queries.sum_query import Released, Sums
+from protocols.queries.sum_query import ReleasedSums, Sums
 from protocols.queries.sums import SUMS
 from protocols.queries.tables import TABLES, Tables
-from protocols.queries.updates import UPDATES, Gossip, Updates
+from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
@@ -21,10 +21,10 @@ __all__ = [
     "Commit",
     "Describe",
     "Description",
-    "Gossip",
     "Meet",
     "Publish",
-    "Released",
+    "ReleasedSums",
+    "ReleasedUpdates",
     "Report",
     "Scores",
     "Sums",

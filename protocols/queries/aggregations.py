@@ -28,12 +28,12 @@ from mpc.membership import Aggregator, Member, answer_roll, call_roll
 from mpc.membership.groups import LEAST
 from mpc.randomness import StreamKey
 from mpc.rounds import Party, Program
-from protocols.accounting import SumPromise
+from protocols.promise import SumPromise
 from protocols.queries.terms import Terms, Values
 
 Blocks: TypeAlias = Sequence[Sequence[Party]]
 
-WAYS = ("additive", "masked")
+SUMMED_VIA = ("additive", "masked")
 ALL_TO_ALL = 100  # parties at most that share seeds with all others, where masks are summed
 FAILURE = 2.0**-20  # of a masked sum, by drop-outs at random as many as agreed
 

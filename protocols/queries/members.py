@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from mpc.membership import Estimates, Groups
 from mpc.randomness import Randomness, SystemRandomness
 from mpc.rounds import Party
-from protocols.queries.aggregations import WAYS, least_block
+from protocols.queries.aggregations import SUMMED_VIA, least_block
 from protocols.queries.terms import Terms
 
 
@@ -47,8 +47,8 @@ class Members:
         randomness: Randomness | None = None,
     ) -> None:
         names = sorted(parties)
-        if via not in WAYS:
-            raise ValueError(f"via = {via!r}: it must be {' or '.join(WAYS)}")
+        if via not in SUMMED_VIA:
+            raise ValueError(f"via = {via!r}: it must be {' or '.join(SUMMED_VIA)}")
         self.terms, self.via = terms, via
         self._check(names)
         self._estimates = Estimates(names)

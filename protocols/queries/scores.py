@@ -66,7 +66,7 @@ from protocols.site.statistics import LocalData
 STUDY_BYTES = 16
 PRODUCT_BITS = 2048
 MOST_KEY_BYTES = 4096
-WAYS = {
+SCORED_VIA = {
     "additive": "sums of logarithms, by the additive scheme",
     "product": "products of counts, by the product scheme",
 }
@@ -187,7 +187,7 @@ class Scores(Query[Floats]):
         if self.via == "additive":
             return Logarithms(split, self.study, modulus, self.precision)
         if self.via != "product":
-            raise ValueError(f"via {self.via!r}: it must be {' or '.join(WAYS)}")
+            raise ValueError(f"via {self.via!r}: it must be {' or '.join(SCORED_VIA)}")
         names = [name for name, *_ in self.features]
         if len(self.totals) != len(names) or any(t.ndim != 1 for t in self.totals):
             raise ValueError("the totals of each feature are expected")
@@ -298,7 +298,7 @@ def _note(ledger: Ledger, query: Scores, split: Split, records: int, analyst: Pa
         )
     ledger.note(
         f"log P(attributes | {query.target}) of {records} records, for each class, by "
-        f"{WAYS[query.via]}; who knows the tables may read attributes off it",
+        f"{SCORED_VIA[query.via]}; who knows the tables may read attributes off it",
         ", ".join(split.sites),
         (analyst,),
     )

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from mpc.randomness import label
 from mpc.rounds import Expect, Party
 from protocols import wire
-from protocols.accounting import SumPromise
-from protocols.queries.aggregations import WAYS, Summation, least_block, neighbourhood_of
+from protocols.promise import SumPromise
+from protocols.queries.aggregations import SUMMED_VIA, Summation, least_block, neighbourhood_of
 from protocols.queries.members import Members
 from protocols.queries.statistics_query import StatisticsQuery
 from protocols.queries.terms import Terms, Values
@@ -26,7 +26,7 @@ from protocols.roles import AnalystRole
 from protocols.session import QUERY_CELLS
 
 
-class Released(NamedTuple):
+class ReleasedSums(NamedTuple):
     """What the analyst has of one release.
 
     Attributes
@@ -45,7 +45,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sums(StatisticsQuery[Released]):
+class Sums(StatisticsQuery[ReleasedSums]):
     """Ask for sums of statistics; `parties` are the members that are not absent.
 
     The statistics and the noise are those of `StatisticsQuery`.
@@ -107,8 +107,8 @@ class Sums(StatisticsQuery[Released]):
     def _checked(self, sum_: Summation) -> Summation:
         """Return the sum if its members and its way are those of a sum; as `summation`."""
         terms, members = sum_.terms, sum_.members
-        if self.via not in WAYS:
-            raise ValueError(f"via {self.via!r}: it must be {' or '.join(WAYS)}")
+        if self.via not in SUMMED_VIA:
+            raise ValueError(f"via {self.via!r}: it must be {' or '.join(SUMMED_VIA)}")
         if not terms.counts:  # which finds the undeclared variables
             raise ValueError("no statistics are asked for")
         self.check_number()

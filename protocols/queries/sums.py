@@ -39,7 +39,7 @@ from protocols.queries.contributing import (
     noisy_statistics,
     note_statistics,
 )
-from protocols.queries.sum_query import Released, Sums
+from protocols.queries.sum_query import ReleasedSums, Sums
 from protocols.roles import AnalystRole, SiteRole, agree_pairs
 from protocols.session import Conversation
 
@@ -132,7 +132,7 @@ def _need(query: Sums) -> int:
     return max(2, len(sum_.members) - sum_.most_absent)
 
 
-def _analyst(analyst: AnalystRole, query: Sums) -> Program[Released]:
+def _analyst(analyst: AnalystRole, query: Sums) -> Program[ReleasedSums]:
     sum_, present = query.summation(), query.parties
     if query.via == "masked":
         total = yield from collect(plan_of(sum_, analyst.signing_keys), present)
@@ -144,7 +144,7 @@ def _analyst(analyst: AnalystRole, query: Sums) -> Program[Released]:
         reason = "gone: the noise of the others does not keep the promise"
         raise PartyGoneError(tuple(gone), reason)
     _note(analyst.ledger, query, sum_, analyst.party)
-    return Released(total.values, total.parties, sum_.promise)
+    return ReleasedSums(total.values, total.parties, sum_.promise)
 
 
 SUMS = Conversation(Sums, _analyst, _need).side(SiteRole, _consider, _site)

@@ -38,9 +38,10 @@ from numpy.typing import NDArray
 from mpc.errors import MalformedMessageError, PartyGoneError
 from mpc.integers import uniform_below
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
-from protocols.accounting import Accounting, SumPromise
+from protocols.accounting import Accounting
 from protocols.errors import QueryRefusedError
 from protocols.gossip import Estimate, Floats, GossipNodes
+from protocols.promise import SumPromise
 from protocols.queries.contributing import (
     check_number,
     check_opendp,
@@ -77,7 +78,7 @@ class Delivered(Message):
     values: Floats = field(repr=False)
 
 
-class Gossip(NamedTuple):
+class ReleasedUpdates(NamedTuple):
     """What the analyst has of a query for updates.
 
     Attributes
@@ -99,7 +100,7 @@ class Gossip(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Updates(StatisticsQuery[Gossip]):
+class Updates(StatisticsQuery[ReleasedUpdates]):
     """Ask for local updates; `parties` are the members that are not absent.
 
     The statistics and the noise are those of `StatisticsQuery`.
@@ -250,7 +251,7 @@ def _need(query: Updates) -> int:
     return max(1, len(query.members) - terms.absent(len(query.members)))
 
 
-def _analyst(analyst: AnalystRole, query: Updates) -> Program[Gossip]:
+def _analyst(analyst: AnalystRole, query: Updates) -> Program[ReleasedUpdates]:
     terms, _ = query.checked()
     expected, promise = Expect(Step, terms.counts + 256), query.promise
     steps: dict[Party, Step] = {}
@@ -268,7 +269,9 @@ def _analyst(analyst: AnalystRole, query: Updates) -> Program[Gossip]:
     if len(query.members) - len(steps) > terms.absent(len(query.members)):
         gone = tuple(sorted(set(query.members) - set(steps)))
         raise PartyGoneError(gone, "gone: more than the agreed dropouts")
-    return Gossip(updates, {s: step.values for s, step in steps.items()}, tuple(sent), promise)
+    return ReleasedUpdates(
+        updates, {s: step.values for s, step in steps.items()}, tuple(sent), promise
+    )
 
 
 def _note(

@@ -11,7 +11,7 @@ import numpy as np
 from protocols.federation import ANALYST, federate
 from protocols.policy import ALLOW_ALL
 from protocols.queries.publish import Publish, RecordNoise
-from protocols.queries.scores import WAYS
+from protocols.queries.scores import SCORED_VIA
 from protocols.queries.scoring import Split, check_products
 from protocols.schema import Schema
 from protocols.site.data import SiteData
@@ -135,4 +135,4 @@ def _test(
         learned.ledger.facts += federation.session.role.ledger.facts
         learned.add(federation.traffic)
     learned.test_seconds = perf_counter() - start
-    learned.predicted_by = WAYS[request.via]
+    learned.predicted_by = SCORED_VIA[request.via]

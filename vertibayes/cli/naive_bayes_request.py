@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from protocols.accounting import LOCAL, OPENDP, Privacy
+from protocols.accounting import OPENDP, Privacy
+from protocols.promise import LOCAL
 
 BOTH = ("record", "party")
 CHOICES = {  # of each method: what --noise, the default first, --via and --protect may be

@@ -23,11 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.accounting import SumPromise
 from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.federation import RecordFederation
 from protocols.policy import ALLOW_ALL
+from protocols.promise import SumPromise
 from protocols.queries.members import Members
 from protocols.queries.sum_query import Sums
 from protocols.queries.terms import Terms, Values, check_records

@@ -28,8 +28,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.accounting import Accounting, Privacy, SumPromise
+from protocols.accounting import Accounting, Privacy
 from protocols.errors import DataError
+from protocols.promise import SumPromise
 from protocols.schema import Schema
 from protocols.site.statistics import LocalData, Numeric, parts
 from vertibayes.naive_bayes.base import Floats, NaiveBayes, Sums

@@ -15,12 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.accounting import SumPromise
 from protocols.local_reports import ReportPlan
-from protocols.promise import Promise
-from protocols.queries import Gossip, Report, Updates
+from protocols.promise import Promise, SumPromise
+from protocols.queries import ReleasedUpdates, Report, Updates
 from protocols.queries.members import Members
-from protocols.queries.sum_query import Released, Sums
+from protocols.queries.sum_query import ReleasedSums, Sums
 from protocols.queries.terms import Terms, Values
 from protocols.schema import Schema
 from protocols.session import Session
@@ -89,7 +88,7 @@ def learn_sums(
 
 
 def release_of(
-    terms: Terms, released: Released, *, alpha: float = 1.0, before: Values | None = None
+    terms: Terms, released: ReleasedSums, *, alpha: float = 1.0, before: Values | None = None
 ) -> Release:
     """Fit a model to released sums; see `learn_sums`."""
     sums = released.sums if before is None else before + released.sums
@@ -136,19 +135,19 @@ def learn_updates(
     return Release(model, sums, tuple(sorted(gossip.updates)), gossip.promise)
 
 
-class Gossiped(NamedTuple):
+class GossipModels(NamedTuple):
     """What the analyst has of sites that gossiped.
 
     Attributes
     ----------
     models : dict of str to NaiveBayes
         The model of each site that was there in the last iteration.
-    gossip : Gossip
+    released : ReleasedUpdates
         The updates, and who sent to whom.
     """
 
     models: dict[str, NaiveBayes]
-    gossip: Gossip
+    released: ReleasedUpdates
 
 
 def learn_gossip(
@@ -160,7 +159,7 @@ def learn_gossip(
     *,
     alpha: float = 1.0,
     floor: float = FLOOR,
-) -> Gossiped:
+) -> GossipModels:
     """Have sites gossip, and fit a model to each site's last estimate.
 
     An estimate is of the mean update. It is taken times the number of sites that sent an update, so
@@ -185,10 +184,10 @@ def learn_gossip(
         site: NaiveBayes(schema, alpha=alpha, floor=floor).fit_sums(estimate * count, errors)
         for site, estimate in gossip.estimates.items()
     }
-    return Gossiped(models, gossip)
+    return GossipModels(models, gossip)
 
 
-class Reported(NamedTuple):
+class ReportModel(NamedTuple):
     """What the analyst has of people's reports.
 
     Attributes
@@ -213,7 +212,7 @@ def learn_people(
     most_records: int,
     *,
     alpha: float = 1.0,
-) -> Reported:
+) -> ReportModel:
     """Ask sites for reports of their people, and fit a model to the estimates.
 
     Parameters
@@ -240,7 +239,7 @@ def learn_people(
     """
     query = Report.of(plan, sites, most_records)
     aggregator = session.ask(query)
-    return Reported(learn_reports(aggregator, alpha=alpha), aggregator.people, query.promise)
+    return ReportModel(learn_reports(aggregator, alpha=alpha), aggregator.people, query.promise)
 
 
 def _errors(terms: Terms, copies: float) -> Floats | None:

@@ -16,8 +16,8 @@ import pandas as pd
 from sklearn.utils import check_random_state, check_scalar, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from protocols.accounting import LOCAL, Accounting, Privacy
-from protocols.promise import Promise
+from protocols.accounting import Accounting, Privacy
+from protocols.promise import LOCAL, Promise
 from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import Sums
 from vertibayes.naive_bayes.federated import (
