@@ -44,7 +44,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -79,6 +79,40 @@ SAMPLER = 2.0**-100  # how far Polya shares of a release are from their law
 def share_of(share: float, n: int) -> Fraction:
     """Return a share of n, the share taken as it is written in decimals: .1 of 30 is 3."""
     return Fraction(str(share)) * n
+
+
+def parts_of(schema: Declared) -> tuple[Part, ...]:
+    """Return the parts of the statistics, of each of which a record changes one value."""
+    return tuple(part for s in schema.statistics for part in parts(s, schema.variables))
+
+
+def changes_of(schema: Declared) -> NDArray[np.int64]:
+    """Return by how much a record changes each value at most: shape (k,)."""
+    declared = parts_of(schema)
+    return np.repeat([part.Delta for part in declared], [part.cells for part in declared])
+
+
+def noise_of_each(
+    changes: NDArray[np.int64], noise_of: Callable[[int], Noise]
+) -> NDArray[np.int64]:
+    """Draw noise for values of which a record changes some more than others.
+
+    Parameters
+    ----------
+    changes : ndarray of shape (k,), dtype int64
+        By how much a record changes each value.
+    noise_of : callable
+        Returns the noise of the values that a record changes by a given amount.
+
+    Returns
+    -------
+    noise : ndarray of shape (k,), dtype int64
+    """
+    noise = np.zeros_like(changes)
+    for change in np.unique(changes).tolist():
+        places = np.flatnonzero(changes == change)
+        noise[places] = noise_of(change)(len(places))
+    return noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,8 +204,7 @@ class Accounting:
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The parts of the statistics, of each of which a record changes one value."""
-        schema = self.schema
-        return tuple(part for s in schema.statistics for part in parts(s, schema.variables))
+        return parts_of(self.schema)
 
     @property
     def sensitivity(self) -> int:
@@ -271,17 +304,12 @@ class Accounting:
         ImportError
             If copies of noise are drawn and OpenDP is not installed.
         """
-        changes = np.repeat([p.Delta for p in self.parts], [p.cells for p in self.parts])
-        source = randomness or SystemRandomness()
+        changes, source = changes_of(self.schema), randomness or SystemRandomness()
 
         def draw(count: int, /) -> NDArray[np.int64]:
             if count != len(changes):
                 raise ValueError(f"a release has {len(changes)} values, got {count}")
-            values = np.zeros(count, np.int64)
-            for change in np.unique(changes).tolist():
-                places = np.flatnonzero(changes == change)
-                values[places] = self.noise(estimate, source, change)(len(places))
-            return values
+            return noise_of_each(changes, lambda change: self.noise(estimate, source, change))
 
         return draw
 

@@ -28,7 +28,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.accounting import Accounting, Privacy
+from protocols.accounting import Accounting, Privacy, changes_of, noise_of_each
 from protocols.errors import DataError
 from protocols.promise import SumPromise
 from protocols.schema import Schema
@@ -140,7 +140,7 @@ def local_updates(
     for place, each in enumerate(asked):
         accounting = accountings[each]
         if sensitivity == "paper":
-            updates[place] += _measured_noise(accounting, changes[place])
+            updates[place] += noise_of_each(changes[place], accounting.copy)
         else:
             draw = accounting.noise_of_all(len(nodes), randomness)
             updates[place] += draw(updates.shape[1])
@@ -210,14 +210,6 @@ def paper_changes(schema: Schema, data: LocalData) -> NDArray[np.int64]:
     return np.concatenate(changes)
 
 
-def _measured_noise(accounting: Accounting, changes: NDArray[np.int64]) -> NDArray[np.int64]:
-    noise = np.zeros_like(changes)
-    for change in np.unique(changes).tolist():
-        places = np.flatnonzero(changes == change)
-        noise[places] = accounting.copy(change)(len(places))
-    return noise
-
-
 def about_zero(schema: Schema, nodes: Sequence[LocalData]) -> tuple[Schema, list[LocalData]]:
     """Return the schema and the nodes with bounds about 0: -M to M, M the larger absolute bound."""
     numerics = {
@@ -271,9 +263,7 @@ def relative_error(schema: Schema, updates: Sums, exact: Sums) -> Floats:
     -------
     errors : ndarray of shape (nodes,) or ()
     """
-    declared = [part for s in schema.statistics for part in parts(s, schema.variables)]
-    changes = np.repeat([part.Delta for part in declared], [part.cells for part in declared])
-    divisors = np.where(exact == 0, changes, np.abs(exact))
+    divisors = np.where(exact == 0, changes_of(schema), np.abs(exact))
     return np.asarray((np.abs(updates - exact) / divisors).sum(axis=-1))
 
 
