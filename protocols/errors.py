@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from mpc.errors import PartyGoneError
 
 
@@ -43,6 +46,26 @@ class QueryRefusedError(Exception):
 
     def __str__(self) -> str:
         return f"{self.site} refuses: {self.reason}"
+
+
+@contextmanager
+def refusing(party: str) -> Iterator[None]:
+    """Refuse a query that the block finds to be invalid, or not to fit the party's data.
+
+    Parameters
+    ----------
+    party : str
+        The party that refuses.
+
+    Raises
+    ------
+    QueryRefusedError
+        If the block raises a ValueError or an OverflowError, with its text as the reason.
+    """
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise QueryRefusedError(party, str(error)) from None
 
 
 class TransportError(Exception):

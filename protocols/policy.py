@@ -105,6 +105,11 @@ class Policy:
         """Whether the party shows a variable."""
         return self.variables is None or variable in self.variables
 
+    def check_shown(self, site: str, variables: Iterable[str]) -> None:
+        """Refuse a query about variables that the party does not show."""
+        if hidden := [variable for variable in variables if not self.shows(variable)]:
+            raise QueryRefusedError(site, f"it does not show {', '.join(hidden)}")
+
     def check_tables(self, site: str, tables: Iterable[tuple[int, int]]) -> None:
         """Refuse tables, each as (variables, cells), that are too wide or too large together."""
         total = 0

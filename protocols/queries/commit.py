@@ -30,7 +30,7 @@ from mpc.labelled import LABEL_BYTES
 from mpc.randomness import KEY_BYTES, StreamKey, label
 from mpc.ring import Ring
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
-from protocols.errors import DataError, QueryRefusedError
+from protocols.errors import DataError, QueryRefusedError, refusing
 from protocols.policy import Policy
 from protocols.roles import (
     MASKS,
@@ -137,10 +137,8 @@ def _study(party: Party, policy: Policy, query: Commit) -> Study:
             f"{policy.most_memory:,} are allowed here"
         )
         raise QueryRefusedError(party, reason)
-    try:
+    with refusing(party):
         study = query.as_study()
-    except ValueError as error:
-        raise QueryRefusedError(party, str(error)) from None
     if study.dealer in study.sites:
         raise QueryRefusedError(party, f"the dealer {study.dealer} is also a site of the study")
     return study

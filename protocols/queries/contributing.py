@@ -9,10 +9,9 @@ from time import time_ns
 
 import numpy as np
 
-from mpc.noise import no_noise
 from mpc.rounds import Party
 from protocols.accounting import OPENDP
-from protocols.errors import DataError, QueryRefusedError
+from protocols.errors import DataError, QueryRefusedError, refusing
 from protocols.ledger import Ledger, RevealedTable
 from protocols.promise import Promise
 from protocols.queries.statistics_query import StatisticsQuery
@@ -45,9 +44,7 @@ def check_number(site: SiteRole, number: int) -> None:
 
 def check_shown(site: SiteRole, query: StatisticsQuery[object], terms: Terms) -> None:
     """Refuse columns that a site does not show, and tables that are too wide or too large."""
-    named = (*terms.schema.variables, *query.numerics)
-    if hidden := [name for name in named if not site.policy.shows(name)]:
-        raise QueryRefusedError(site.party, f"it does not show {', '.join(hidden)}")
+    site.policy.check_shown(site.party, (*terms.schema.variables, *query.numerics))
     sizes = [(len(family), 0) for family in query.families]
     site.policy.check_tables(site.party, [*sizes, (0, terms.counts)])
 
@@ -60,10 +57,8 @@ def check_opendp(site: Party, noise: str) -> None:
 
 def check_own_records(site: SiteRole, terms: Terms) -> None:
     """Refuse terms that a site's records do not fit: last, as the reasons tell of the data."""
-    try:
+    with refusing(site.party):
         check_records("its data", terms, site_records(site, terms.schema))
-    except (ValueError, OverflowError) as error:
-        raise QueryRefusedError(site.party, str(error)) from None
 
 
 # ---- what it counts and notes --------------------------------------------------------------------
@@ -119,12 +114,10 @@ def noisy_statistics(site: SiteRole, terms: Terms, estimate: int) -> Values:
     estimate : int
         What the site takes the number of members for.
     """
-    counts, accounting = (
-        count_query("its data", terms, site_records(site, terms.schema)),
-        terms.accounting,
-    )
-    noise = no_noise if accounting is None else accounting.noise_of_all(estimate, site.randomness)
-    return data_pert(counts, noise)
+    counts = count_query("its data", terms, site_records(site, terms.schema))
+    if terms.accounting is None:
+        return counts
+    return data_pert(counts, terms.accounting.noise_of_all(estimate, site.randomness))
 
 
 def note_statistics(

@@ -31,7 +31,7 @@ from mpc.errors import MalformedMessageError
 from mpc.noise import DiscreteLaplace, Noise, no_noise
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.budget import Cost
-from protocols.errors import QueryRefusedError
+from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import Ledger, RevealedTable
 from protocols.promise import Promise
 from protocols.queries.scoring import Split, Table, check_features
@@ -289,9 +289,7 @@ def check_site(site: SiteRole, split: Split) -> None:
     """
     if site.party not in split.holders:
         raise QueryRefusedError(site.party, "it holds none of the features")
-    names = split.holders[site.party]
-    if hidden := [name for name in names if not site.policy.shows(name)]:
-        raise QueryRefusedError(site.party, f"it does not show {', '.join(hidden)}")
+    site.policy.check_shown(site.party, split.holders[site.party])
     strange = sorted(set(split.sites) - site.met - {site.party})
     if strange and site.data.ids is not None:
         reason = f"its records are not compared with those of {', '.join(strange)} in this session"
@@ -299,16 +297,13 @@ def check_site(site: SiteRole, split: Split) -> None:
 
 
 def _consider(site: SiteRole, query: Publish) -> None:
-    if not site.policy.shows(query.target):  # first: later reasons tell of its classes
-        raise QueryRefusedError(site.party, f"it does not show {query.target}")
-    try:
+    site.policy.check_shown(site.party, (query.target,))  # later reasons tell of its classes
+    with refusing(site.party):
         split, noise = query.split(), query.noise()
         if (query.first, query.last) != (0, -1):
             raise ValueError("tables are published of all records, not of some")
         check_site(site, split)
         _ = count_tables(split, site.party, records_of(site))
-    except ValueError as error:
-        raise QueryRefusedError(site.party, str(error)) from None
     if find_spec("opendp") is None:
         raise QueryRefusedError(site.party, "the noise needs OpenDP, which is not installed")
     cost = Cost.of(noise.eps * len(split.holders[site.party]))

@@ -33,17 +33,18 @@ from numpy.typing import NDArray
 
 from mpc.errors import MalformedMessageError
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
-from protocols.errors import DataError, QueryRefusedError
+from protocols.errors import DataError, QueryRefusedError, refusing
 from protocols.ledger import Ledger
 from protocols.local_reports import Aggregator, Client, ReportPlan, Reports
 from protocols.local_reports.client import check_fits
 from protocols.local_reports.questions import CodeQuestion, Question
 from protocols.promise import Promise
 from protocols.queries.contributing import check_opendp, site_records
+from protocols.queries.statistics_query import bounds_of, numerics_of
 from protocols.roles import AnalystRole, SiteRole
 from protocols.schema import Schema
 from protocols.session import Conversation, Query
-from protocols.site.statistics import LocalData, Numeric
+from protocols.site.statistics import LocalData
 from protocols.variables import Variable
 
 PEOPLE = "how many people each site reports for"
@@ -118,13 +119,13 @@ class Report(Query[Aggregator]):
         """
         if plan.projection is not None:
             raise ValueError("sites report their own columns: use a plan without a projection")
-        schema, numerics = plan.schema, plan.schema.numerics.values()
+        schema = plan.schema
         return cls(
             parties=tuple(sorted(sites)),
             target=schema.target.name,
             variables=tuple((v.name, v.states, v.missing) for v in schema.variables.values()),
             numerics=tuple(schema.numerics),
-            bounds=np.array([(n.low, n.high) for n in numerics], float).reshape(-1, 2),
+            bounds=bounds_of(schema.numerics),
             most_records=most_records,
             reports=plan.reports,
             oracle=plan.oracle,
@@ -142,13 +143,12 @@ class Report(Query[Aggregator]):
         ValueError
             If the query is not a plan.
         """
-        if self.bounds.shape != (len(self.numerics), 2) or self.shares.shape != (2,):
-            raise ValueError("the columns of numbers need two bounds each, the plan eps and theta")
+        if self.shares.shape != (2,):
+            raise ValueError(f"shares must be eps and theta, got the shape {self.shares.shape}")
         if self.most_records < 1:
             raise ValueError(f"most_records must be at least 1, got {self.most_records}")
         variables = {name: Variable(name, states, m) for name, states, m in self.variables}
-        pairs = zip(self.numerics, self.bounds.tolist(), strict=True)
-        features = variables | {name: Numeric(name, *bounds) for name, bounds in pairs}
+        features = variables | numerics_of(self.numerics, self.bounds)
         if len(features) < len(self.variables) + len(self.numerics):
             raise ValueError("a column is declared twice")
         if self.target not in variables:
@@ -177,24 +177,19 @@ class Report(Query[Aggregator]):
 
 
 def _consider(site: SiteRole, query: Report) -> None:
-    try:
+    with refusing(site.party):
         plan = query.plan()
-    except (ValueError, OverflowError) as error:
-        raise QueryRefusedError(site.party, str(error)) from None
     if site.party not in query.parties:
         raise QueryRefusedError(site.party, "it is not among the sites that are asked")
-    named = (*plan.schema.variables, *plan.schema.numerics)
-    if hidden := [name for name in named if not site.policy.shows(name)]:
-        raise QueryRefusedError(site.party, f"it does not show {', '.join(hidden)}")
+    site.policy.check_shown(site.party, (*plan.schema.variables, *plan.schema.numerics))
     site.policy.check_tables(site.party, [(2, sum(map(_cells, plan.questions)))])
     site.policy.check_budget(site.party, site.memory.spent, plan.promise.cost)
     check_opendp(site.party, "laplace")
-    try:  # last: the reasons tell of the data, and none may tell of a column that is not shown
+    # Last: the reasons tell of the data, and none may tell of a column that is not shown.
+    with refusing(site.party):
         records = _records(site, plan)
         if sum(data.records for data in records) > query.most_records:
             raise DataError(f"it has more records than the {query.most_records} agreed")
-    except ValueError as error:
-        raise QueryRefusedError(site.party, str(error)) from None
 
 
 def _records(site: SiteRole, plan: ReportPlan) -> list[LocalData]:

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from mpc.randomness import SystemRandomness
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
-from protocols.errors import QueryRefusedError
+from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import Ledger
 from protocols.queries.publish import (
     Described,
@@ -225,10 +225,8 @@ def variant_of(split: Split, tables: Mapping[str, Table], via: str, modulus: int
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Scores) -> None:
-    try:
+    with refusing(dealer.party):
         split = query.variant(dealer.modulus).split
-    except ValueError as error:
-        raise QueryRefusedError(dealer.party, str(error)) from None
     if query.parties != (*split.sites, dealer.party):
         raise QueryRefusedError(dealer.party, "the parties are not the sites and the dealer")
     if unknown := sorted(set(split.sites) - set(dealer.public_keys)):
@@ -246,14 +244,12 @@ def _dealer(dealer: DealerRole, query: Scores) -> Program[None]:
 
 
 def _consider_at_site(site: SiteRole, query: Scores) -> None:
-    try:
+    with refusing(site.party):
         split = query.variant(site.modulus).split
         records = _chosen(site, query)
         check_site(site, split)
         variables = split.schema.variables
         check_features({n: variables[n] for n in split.holders[site.party]}, records)
-    except ValueError as error:
-        raise QueryRefusedError(site.party, str(error)) from None
     if query.parties != (*split.sites, site.dealer):
         raise QueryRefusedError(site.party, "the parties are not the sites and the dealer")
     left = site.policy.most_scores - site.memory.scored

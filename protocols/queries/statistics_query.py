@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -76,7 +77,7 @@ class StatisticsQuery(Query[R_co]):
             "number": number,
             "variables": tuple((v.name, v.states) for v in terms.schema.variables.values()),
             "numerics": tuple(numerics),
-            "bounds": np.array([(n.low, n.high) for n in numerics.values()], float).reshape(-1, 2),
+            "bounds": bounds_of(numerics),
             "families": tuple(f.members for s in counts for f in s.families),
             "moments": tuple(
                 (s.columns, s.by, isinstance(s, CentredMoments))
@@ -92,10 +93,7 @@ class StatisticsQuery(Query[R_co]):
     def declared(self) -> Declared:
         """Return what is counted; ValueError if a name is given twice or is not declared."""
         variables = {name: Variable(name, states) for name, states in self.variables}
-        if self.bounds.shape != (len(self.numerics), 2):
-            raise ValueError("the columns of numbers and their bounds differ in number")
-        pairs = zip(self.numerics, self.bounds.tolist(), strict=True)
-        numerics = {name: Numeric(name, *bounds) for name, bounds in pairs}
+        numerics = numerics_of(self.numerics, self.bounds)
         counts = Counts(tuple(Family(child, tuple(parents)) for child, *parents in self.families))
         statistics: list[Statistic] = [counts] if self.families else []
         statistics += [(CentredMoments if c else Moments)(on, by) for on, by, c in self.moments]
@@ -141,3 +139,25 @@ class StatisticsQuery(Query[R_co]):
         """Refuse a number that is out of its range, with a ValueError."""
         if not 0 <= self.number <= MOST_TIME:
             raise ValueError(f"sum number {self.number}: it must be from 0 to 2**62")
+
+
+def bounds_of(numerics: Mapping[str, Numeric]) -> NDArray[np.float64]:
+    """Return the least and largest number of each column: shape (columns, 2)."""
+    return np.array([(n.low, n.high) for n in numerics.values()], float).reshape(-1, 2)
+
+
+def numerics_of(names: Sequence[str], bounds: NDArray[np.float64]) -> dict[str, Numeric]:
+    """Return the columns of numbers that a query names; the inverse of `bounds_of`.
+
+    Raises
+    ------
+    ValueError
+        If the columns do not have two bounds each.
+    """
+    if bounds.shape != (len(names), 2):
+        raise ValueError(
+            f"{len(names)} columns of numbers must have two bounds each, got the shape "
+            f"{bounds.shape}"
+        )
+    pairs = zip(names, bounds.tolist(), strict=True)
+    return {name: Numeric(name, *ends) for name, ends in pairs}

@@ -28,7 +28,7 @@ from mpc.errors import PartyGoneError
 from mpc.masked_sum import Member, collect, contribute
 from mpc.rounds import Party, Program
 from protocols.budget import Cost
-from protocols.errors import QueryRefusedError
+from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import Ledger
 from protocols.queries.aggregations import Summation, contribute_additive, open_additive, plan_of
 from protocols.queries.contributing import (
@@ -49,10 +49,8 @@ PAIRS = "pair keys of a sum"
 
 
 def _consider(site: SiteRole, query: Sums) -> None:
-    try:
+    with refusing(site.party):
         sum_ = query.summation()
-    except (ValueError, OverflowError) as error:
-        raise QueryRefusedError(site.party, str(error)) from None
     _check_members(site, query, sum_)
     _check_policy(site, query, sum_)
     check_number(site, query.number)

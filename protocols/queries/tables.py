@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mpc.errors import ImpossibleTablesError
 from mpc.rounds import Party, Program
-from protocols.errors import QueryRefusedError
+from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import Ledger, RevealedTable
 from protocols.policy import Policy
 from protocols.queries.counting import TablePlan, count, deal, open_, plan_tables
@@ -169,11 +169,9 @@ def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables)
     if joined is None or joined.study.id != query.study:
         raise QueryRefusedError(party, "it has not committed to this study")
     policy.check_records(party, query.rows, joined.study.records)
-    try:
+    with refusing(party):
         policy.check_tables(party, _sizes(joined.study, query))
         plan = _plan(joined, query)
-    except ValueError as error:
-        raise QueryRefusedError(party, str(error)) from None
     if plan.memory > policy.most_memory:
         reason = (
             f"tables that take {plan.memory:,} bytes, at most {policy.most_memory:,} are allowed"
@@ -215,10 +213,8 @@ def _check_records(site: SiteRole, records: Digests) -> None:
 
 def _records(site: SiteRole, plan: TablePlan) -> Digests:
     """Return the digests of the chosen records."""
-    try:
+    with refusing(site.party):
         everything = site.record_digests
-    except ValueError as error:
-        raise QueryRefusedError(site.party, str(error)) from None
     chosen = plan.selection.indices
     return everything if chosen is None else everything[chosen]
 

@@ -39,7 +39,7 @@ from mpc.errors import MalformedMessageError, PartyGoneError
 from mpc.integers import uniform_below
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.accounting import Accounting
-from protocols.errors import QueryRefusedError
+from protocols.errors import QueryRefusedError, refusing
 from protocols.gossip import Estimate, Floats, GossipNodes
 from protocols.promise import SumPromise
 from protocols.queries.contributing import (
@@ -194,10 +194,8 @@ class Updates(StatisticsQuery[ReleasedUpdates]):
 
 
 def _consider(site: SiteRole, query: Updates) -> None:
-    try:
+    with refusing(site.party):
         terms, accounting = query.checked()
-    except (ValueError, OverflowError) as error:
-        raise QueryRefusedError(site.party, str(error)) from None
     if site.party not in query.parties:
         raise QueryRefusedError(site.party, "it is not among the members that are asked")
     check_shown(site, query, terms)

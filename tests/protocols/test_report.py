@@ -80,7 +80,7 @@ def test_numbers_are_reported_in_each_way(how):
     [
         ({"shares": np.array([0.0, np.nan])}, "eps must be a finite number above 0"),
         ({"shares": np.array([np.nan, np.nan])}, "eps must be a finite number above 0"),
-        ({"shares": np.zeros(3)}, "the plan eps and theta"),
+        ({"shares": np.zeros(3)}, "shares must be eps and theta"),
         ({"bounds": np.zeros((2, 2))}, "two bounds each"),
         ({"oracle": "own"}, "oracle must be one of"),
         ({"reports": "some"}, "reports must be one of"),

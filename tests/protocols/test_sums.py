@@ -102,7 +102,7 @@ Y, A = ("y", ("s0", "s1", "s2")), ("a", ("s0", "s1", "s2", "s3"))
         ({"families": (("y",), ())}, "not enough values"),
         ({"families": ()}, "no statistics are asked for"),
         ({"moments": ((("z",), "y", False),)}, "'z' is not a declared column"),
-        ({"numerics": ("z",)}, "the columns of numbers and their bounds differ in number"),
+        ({"numerics": ("z",)}, "1 columns of numbers must have two bounds each"),
         ({"numerics": ("z",), "bounds": np.ones((1, 2))}, "it has no column 'z'"),
         ({"moments": (((), "q", True),)}, "variable not found: 'q'"),
     ],
