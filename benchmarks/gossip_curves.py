@@ -11,7 +11,8 @@ from local_noise import MODES, Data
 from matplotlib.figure import Figure
 from side_by_side import table
 
-from vertibayes.naive_bayes.federated import FLOOR, exact_updates
+from vertibayes.naive_bayes.base import FLOOR
+from vertibayes.naive_bayes.federated import exact_updates
 from vertibayes.naive_bayes.gossip import gossip
 
 NODES = 1000

@@ -16,9 +16,9 @@ from protocols.accounting import Accounting, Privacy
 from protocols.schema import Schema
 from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
-from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.naive_bayes.federated import FLOOR, about_zero, exact_updates
-from vertibayes.naive_bayes.gossip import Scorer
+from vertibayes.naive_bayes.base import FLOOR, NaiveBayes
+from vertibayes.naive_bayes.federated import about_zero, exact_updates
+from vertibayes.naive_bayes.scorer import Scorer
 
 MODES = {"measured": "measured (not private)", "declared": "declared bounds"}
 ALPHA = {"measured": 0.0, "declared": 1.0}

@@ -12,8 +12,9 @@ from protocols.schema import Schema
 from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from vertibayes.naive_bayes.federated import aggregate, exact_updates, local_updates, promised
-from vertibayes.naive_bayes.gossip import Scorer, gossip, models_of
+from vertibayes.naive_bayes.gossip import gossip, models_of
 from vertibayes.naive_bayes.online import OnlineModel
+from vertibayes.naive_bayes.scorer import Scorer
 
 # States and bounds are declared before any data: bounds of the data would reveal values.
 SCHEMA = Schema(

@@ -43,6 +43,10 @@ class Estimate(NamedTuple):
     steps: NDArray[np.int64]
     values: Floats
 
+    def rows(self, places: NDArray[np.integer]) -> Estimate:
+        """Return the estimates of some nodes."""
+        return Estimate(self.steps[places], self.values[places])
+
 
 def merge(previous: Estimate, received: Estimate, update: Floats) -> Estimate:
     """Return the nodes' new estimates ([1]_, equation 26).
@@ -102,9 +106,9 @@ class GossipNodes:
         starts = np.append(0, ends[:-1] + 1)[: len(ends)]
         several = ends > starts
         nodes, last, before = to[ends], order[ends], order[ends - several]
-        self.previous = _replaced(self.previous, nodes, *_rows(self.received, nodes))
-        self.previous = _replaced(self.previous, nodes[several], *_rows(sent, before[several]))
-        self.received = _replaced(self.received, nodes, *_rows(sent, last))
+        self.previous = _replaced(self.previous, nodes, *self.received.rows(nodes))
+        self.previous = _replaced(self.previous, nodes[several], *sent.rows(before[several]))
+        self.received = _replaced(self.received, nodes, *sent.rows(last))
 
 
 def replay(
@@ -129,13 +133,9 @@ def replay(
         senders = [name for name in sorted(messages) if messages[name] in messages]
         rows = np.array([place[name] for name in senders], np.intp)
         receivers = np.array([place[messages[name]] for name in senders], np.intp)
-        nodes.receive(receivers, _rows(estimates, rows))
+        nodes.receive(receivers, estimates.rows(rows))
     last = sent[-1] if sent else updates
     return {name: estimates.values[place[name]] for name in names if name in last}
-
-
-def _rows(estimate: Estimate, rows: NDArray[np.integer]) -> Estimate:
-    return Estimate(estimate.steps[rows], estimate.values[rows])
 
 
 def _replaced(

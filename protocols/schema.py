@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from protocols.errors import DataError
 from protocols.site.statistics import (
     CentredMoments,
     Counts,
@@ -42,6 +43,32 @@ class Declared(Protocol):
     def statistics(self) -> tuple[Statistic, ...]:
         """What is summed."""
         ...
+
+
+def check_declared(holder: str, declared: Declared, data: LocalData) -> None:
+    """Refuse records of other states or bounds than declared.
+
+    Parameters
+    ----------
+    holder : str
+        Who holds the records, for the error.
+    declared : Declared
+        The variables and the columns of numbers.
+    data : LocalData
+        The records.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, or has other states or bounds; it names the holder and the column.
+    """
+    for name, variable in declared.variables.items():
+        own = data.variables.get(name)
+        if own is None or own.states != variable.states:
+            raise DataError(f"{holder} does not have {name!r} in the declared states")
+    for name, numeric in declared.numerics.items():
+        if data.numerics.get(name) != numeric:
+            raise DataError(f"{holder} does not have {name!r} between the declared bounds")
 
 
 @dataclass(frozen=True)

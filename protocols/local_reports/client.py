@@ -18,7 +18,7 @@ from mpc.randomness import Randomness, SystemRandomness
 from protocols.errors import DataError
 from protocols.local_reports.plan import ReportPlan
 from protocols.local_reports.reports import Reports
-from protocols.schema import Schema
+from protocols.schema import Schema, check_declared
 from protocols.site.statistics import LocalData
 
 
@@ -125,16 +125,12 @@ def _number(name: str, value: str | float | None) -> float:
 
 def check_fits(plan: ReportPlan, data: LocalData) -> None:
     """Refuse records that the plan does not fit, with a DataError."""
+    check_declared("the client", plan.schema, data)
     for name, variable in plan.schema.variables.items():
-        own = data.variables.get(name)
-        if own is None or own.states != variable.states:
-            raise DataError(f"{name}: the data must have this column, with the plan's states")
         if not variable.missing and (data.codes[name] == len(variable.states)).any():
             raise DataError(
                 f"{name}: a value is missing; declare the variable with missing=True in the plan"
             )
-    for name, numeric in plan.schema.numerics.items():
-        if data.numerics.get(name) != numeric:
-            raise DataError(f"{name}: the data must have this number, with the plan's bounds")
+    for name in plan.schema.numerics:
         if not plan.missing and np.isnan(data.numbers[name]).any():
             raise DataError(f"{name}: a number is missing; give the plan missing=True")

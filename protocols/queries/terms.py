@@ -26,7 +26,7 @@ from mpc.noise import Noise
 from mpc.rounds import Party
 from protocols.accounting import Accounting, Privacy, share_of
 from protocols.errors import DataError
-from protocols.schema import Declared
+from protocols.schema import Declared, check_declared
 from protocols.site.statistics import (
     GRID_BITS,
     HALF_BITS,
@@ -149,13 +149,7 @@ def check_records(party: Party, terms: Terms, batches: Sequence[LocalData]) -> N
         It names the party.
     """
     for data in batches:
-        for name, variable in terms.schema.variables.items():
-            own = data.variables.get(name)
-            if own is None or own.states != variable.states:
-                raise DataError(f"{party} does not have {name!r} in the declared states")
-        for name, numeric in terms.schema.numerics.items():
-            if data.numerics.get(name) != numeric:
-                raise DataError(f"{party} does not have {name!r} between the declared bounds")
+        check_declared(party, terms.schema, data)
     if sum(data.records for data in batches) > terms.most_records:
         raise DataError(f"{party} has more records than the {terms.most_records} agreed")
 

@@ -20,16 +20,14 @@ from vertibayes.naive_bayes.federated import (
     about_zero,
     aggregate,
     below,
-    deal_records,
     exact_updates,
     local_updates,
-    log_uniform,
-    node_sizes,
     paper_changes,
     promised,
     relative_error,
 )
 from vertibayes.naive_bayes.online import OnlineModel
+from vertibayes.splitting import deal_records, log_uniform, node_sizes
 
 SCHEMA = Schema(
     Variable("y", ("a", "b", "c")),

@@ -19,8 +19,9 @@ from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 
 Floats: TypeAlias = NDArray[np.float64]
-Sums: TypeAlias = NDArray[Any]  # int64, or float64 where sums are estimated
+Statistics: TypeAlias = NDArray[Any]  # int64, or float64 where sums are estimated
 
+FLOOR = 1e-6  # of counts and variances with noise, as in Giaretta et al. (2023)
 LEAST_VARIANCE = 1e-6  # of numbers with noise, where half the range is 1
 EVEN = 1 / 3  # the variance of numbers that are spread evenly there
 VARIANCE_SHARE = 1e-9  # of the largest variance of all numbers, added to each, as scikit-learn does
@@ -71,7 +72,7 @@ class NaiveBayes:
         self.schema, self.alpha, self.floor = schema, alpha, floor
         self.classes_ = np.array(schema.target.states)
 
-    def fit_sums(self, sums: Sums, errors: Floats | None = None) -> Self:
+    def fit_sums(self, sums: Statistics, errors: Floats | None = None) -> Self:
         """Fit to sums of `Schema.measure`, noisy or not: smaller counts than `floor` become it.
 
         Parameters
@@ -106,7 +107,7 @@ class NaiveBayes:
         self._fit_moments(*(found[1] if self.schema.numeric else [] for found in moments))
         return self
 
-    def add_sums(self, sums: Sums) -> Self:
+    def add_sums(self, sums: Statistics) -> Self:
         """Add the sums of further records: the model of all at once."""
         return self.fit_sums(self.sums_ + sums if hasattr(self, "sums_") else sums)
 
@@ -138,7 +139,7 @@ class NaiveBayes:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(share))
 
-    def _fit_moments(self, errors: Sequence[Floats], moments: Sequence[Sums]) -> None:
+    def _fit_moments(self, errors: Sequence[Floats], moments: Sequence[Statistics]) -> None:
         self.theta_: dict[str, Floats] = {}
         self.var_: dict[str, Floats] = {}
         columns = zip(self.schema.numerics.items(), moments, errors, strict=True)
@@ -152,7 +153,7 @@ class NaiveBayes:
         for name in self.var_:
             self.var_[name] = self.var_[name] + max(least, np.finfo(float).tiny)
 
-    def _uncentred(self, sums: Sums) -> tuple[Floats, Floats]:
+    def _uncentred(self, sums: Statistics) -> tuple[Floats, Floats]:
         """Return mean and variance of `Moments`, with the bounds at -1 and 1."""
         count, total, squares = sums
         known = np.where(count > 0, count, 1)  # estimates of gossip may be below 1
@@ -161,7 +162,7 @@ class NaiveBayes:
         half = 2.0 ** (GRID_BITS - 1)
         return mean / half - 1, np.maximum(spread, 0.0) / half**2
 
-    def _centred(self, sums: Sums, errors: Floats) -> tuple[Floats, Floats]:
+    def _centred(self, sums: Statistics, errors: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance of `CentredMoments`, with the bounds at -1 and 1.
 
         Noise can carry a mean beyond the bounds, or a variance beyond that of the bounds: both are

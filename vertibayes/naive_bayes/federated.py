@@ -29,15 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.accounting import Accounting, Privacy, changes_of, noise_of_each
-from protocols.errors import DataError
 from protocols.promise import SumPromise
-from protocols.schema import Schema
+from protocols.schema import Schema, check_declared
 from protocols.site.statistics import LocalData, Numeric, parts
-from vertibayes.naive_bayes.base import Floats, NaiveBayes, Sums
+from vertibayes.naive_bayes.base import FLOOR, Floats, NaiveBayes, Statistics
 
-FLOOR = 1e-6  # what noise cannot carry counts and variances below, as in [1]
 SENSITIVITIES = ("declared", "paper")
-DISTRIBUTIONS = ("equal", "uniform", "exponential", "log-uniform")
 NOT_PRIVATE = (
     "sensitivity='paper' is not private: the noise is as large as the largest value at the node, "
     "so that the noise reveals this value, and eps promises nothing"
@@ -82,7 +79,7 @@ def exact_updates(schema: Schema, nodes: Sequence[LocalData]) -> NDArray[np.int6
     if not nodes:
         raise ValueError("nodes must have at least one node, got 0")
     for place, data in enumerate(nodes):
-        _check(schema, place, data)
+        check_declared(f"node {place}", schema, data)
     return np.array([schema.measure(data) for data in nodes])
 
 
@@ -233,20 +230,10 @@ def _each(privacy: Privacy | Sequence[Privacy], nodes: int) -> Sequence[Privacy]
     return privacy
 
 
-def _check(schema: Schema, place: int, data: LocalData) -> None:
-    for name, variable in schema.variables.items():
-        own = data.variables.get(name)
-        if own is None or own.states != variable.states:
-            raise DataError(f"node {place} does not have {name!r} in the declared states")
-    for name, numeric in schema.numerics.items():
-        if data.numerics.get(name) != numeric:
-            raise DataError(f"node {place} does not have {name!r} between the declared bounds")
-
-
 # ---- which updates to use ------------------------------------------------------------------------
 
 
-def relative_error(schema: Schema, updates: Sums, exact: Sums) -> Floats:
+def relative_error(schema: Schema, updates: Statistics, exact: Statistics) -> Floats:
     """Return the relative error of updates, summed over their values ([1]_, equation 28).
 
     Where the exact value is 0, equation 28 divides by 0. Here the divisor is then by how much one
@@ -267,7 +254,7 @@ def relative_error(schema: Schema, updates: Sums, exact: Sums) -> Floats:
     return np.asarray((np.abs(updates - exact) / divisors).sum(axis=-1))
 
 
-def below(updates: Sums, errors: Floats, threshold: float) -> Sums:
+def below(updates: Statistics, errors: Floats, threshold: float) -> Statistics:
     """Return the updates whose relative error is at most a threshold ([1]_, section 4.2).
 
     Whether a node stays out depends on its exact values, and is not covered by eps: a node that
@@ -288,75 +275,12 @@ def below(updates: Sums, errors: Floats, threshold: float) -> Sums:
     return updates[kept]
 
 
-# ---- experiments: who has which records and which budget -----------------------------------------
-
-
-def node_sizes(
-    distribution: str, nodes: int, records: int, generator: np.random.Generator
-) -> NDArray[np.int64]:
-    """Return how many records each node has, which add up to `records` ([1]_, section 4.2).
-
-    Parameters
-    ----------
-    distribution : {"equal", "uniform", "exponential", "log-uniform"}
-        Sizes are proportional to 1, U(1, 10), Exp(2), or e^U(ln 2, ln(records / 5)).
-    nodes, records : int
-    generator : numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        If the distribution is unknown, or there are no nodes or too few records.
-    """
-    if nodes < 1 or records < 10:
-        raise ValueError(
-            f"nodes must be at least 1 and records at least 10, got {nodes}, {records}"
-        )
-    if distribution not in DISTRIBUTIONS:
-        known = ", ".join(DISTRIBUTIONS)
-        raise ValueError(f"distribution must be one of {known}, got {distribution!r}")
-    if distribution == "uniform":
-        weights = generator.uniform(1, 10, nodes)
-    elif distribution == "exponential":
-        weights = generator.exponential(2, nodes)
-    elif distribution == "log-uniform":
-        weights = log_uniform(2, records / 5, nodes, generator)
-    else:
-        weights = np.ones(nodes)
-    shares = np.cumsum(weights)
-    ends = np.rint(shares / shares[-1] * records).astype(np.int64)
-    return np.asarray(np.diff(ends, prepend=0))
-
-
-def log_uniform(low: float, high: float, count: int, generator: np.random.Generator) -> Floats:
-    """Return numbers whose logarithm is uniform: sizes or budgets of any order of magnitude."""
-    if not 0 < low <= high:
-        raise ValueError(f"low must be above 0 and at most high, got {low} and {high}")
-    return np.exp(generator.uniform(np.log(low), np.log(high), count))
-
-
-def deal_records(
-    data: LocalData, sizes: NDArray[np.int64], generator: np.random.Generator
-) -> list[LocalData]:
-    """Deal records to nodes of these sizes at random.
-
-    Raises
-    ------
-    ValueError
-        If a size is negative, or the sizes do not add up to the number of records.
-    """
-    if (sizes < 0).any() or sizes.sum() != data.records:
-        raise ValueError(f"sizes must add up to the {data.records} records, got {sizes.sum()}")
-    places = generator.permutation(data.records)
-    return [data.rows(rows) for rows in np.split(places, np.cumsum(sizes)[:-1])]
-
-
 # ---- the aggregator ------------------------------------------------------------------------------
 
 
 def aggregate(
     schema: Schema,
-    updates: Sums,
+    updates: Statistics,
     *,
     alpha: float = 1.0,
     floor: float = FLOOR,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from protocols.local_reports import Aggregator, Client, ReportPlan
 from protocols.site.statistics import LocalData
-from vertibayes.naive_bayes.base import NaiveBayes
-
-FLOOR = 1e-6  # no class and no variance is zero
+from vertibayes.naive_bayes.base import FLOOR, NaiveBayes
 
 
 def learn_reports(

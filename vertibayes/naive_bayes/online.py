@@ -16,8 +16,7 @@ import numpy as np
 
 from protocols.schema import Schema
 from protocols.site.statistics import apart
-from vertibayes.naive_bayes.base import Floats, NaiveBayes, Sums
-from vertibayes.naive_bayes.federated import FLOOR
+from vertibayes.naive_bayes.base import FLOOR, Floats, NaiveBayes, Statistics
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class OnlineModel:
     second_moment: Mapping[str, Floats]
 
     @classmethod
-    def of(cls, schema: Schema, sums: Sums) -> Self:
+    def of(cls, schema: Schema, sums: Statistics) -> Self:
         """Return the model of the sum of some updates."""
         n, tables, totals, squares = _split(schema, sums)
         mean = {name: _ratio(total, n) for name, total in totals.items()}
@@ -72,7 +71,7 @@ class OnlineModel:
         second = {name: deviation[name] ** 2 + about[name] ** 2 for name in about}
         return cls(schema, n, m, about, second)
 
-    def updated(self, update: Sums) -> Self:
+    def updated(self, update: Statistics) -> Self:
         """Return the model with the update of one more node ([1]_, equations 22 to 24)."""
         more, tables, totals, squares = _split(self.schema, update)
         n = self.n + more
@@ -94,7 +93,7 @@ class OnlineModel:
 
 
 def _split(
-    schema: Schema, sums: Sums
+    schema: Schema, sums: Statistics
 ) -> tuple[Floats, dict[str, Floats], dict[str, Floats], dict[str, Floats]]:
     """Return n, m, and sums and sums of squares about the middle, in the columns' units."""
     (n, *tables), *moments = apart(schema.statistics, schema.variables, sums.astype(np.float64))

@@ -23,8 +23,7 @@ from protocols.queries.sum_query import ReleasedSums, Sums
 from protocols.queries.terms import Terms, Values
 from protocols.schema import Schema
 from protocols.session import Session
-from vertibayes.naive_bayes.base import Floats, NaiveBayes
-from vertibayes.naive_bayes.federated import FLOOR
+from vertibayes.naive_bayes.base import FLOOR, Floats, NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports
 
 

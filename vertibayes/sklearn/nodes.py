@@ -19,9 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from protocols.accounting import Accounting, Privacy
 from protocols.promise import LOCAL, Promise
 from protocols.site.statistics import LocalData
-from vertibayes.naive_bayes.base import Sums
+from vertibayes.naive_bayes.base import FLOOR, Statistics
 from vertibayes.naive_bayes.federated import (
-    FLOOR,
     about_zero,
     aggregate,
     exact_updates,
@@ -64,7 +63,7 @@ class _OverNodes(PrivateNaiveBayes):
         places = generator.integers(self.nodes, size=data.records)
         return [data.rows(np.flatnonzero(places == node)) for node in range(self.nodes)]
 
-    def _updates(self, held: Sequence[LocalData]) -> Sums:
+    def _updates(self, held: Sequence[LocalData]) -> Statistics:
         """Return the updates of nodes; of shares of noise, the sum, as each has too little."""
         schema = self.columns_.schema
         if self.epsilon is None:
