@@ -32,9 +32,10 @@ class SummationHistogram(FrequencyOracle):
 
     Notes
     -----
-    The person clips noise that is larger than `largest`, which happens to a cell with probability
-    2^-100 at most. The aggregator refuses larger numbers. OpenDP cannot be seeded: the `randomness`
-    of `perturb` has no effect.
+    The person clips the noisy cells to what the noise of 0 and of 1 stays within, which changes a
+    cell with probability 2^-100 at most. The bounds are the same for all cells: if the noise were
+    clipped instead, before 1 is added, the largest number would show the own value. The aggregator
+    refuses larger numbers. OpenDP cannot be seeded: the `randomness` of `perturb` has no effect.
 
     Examples
     --------
@@ -93,9 +94,8 @@ class SummationHistogram(FrequencyOracle):
     def _perturb(self, values: NDArray[np.int64], draws: Draws) -> Reports:
         del draws
         cells = self.noise(len(values) * self.domain).reshape(len(values), self.domain)
-        np.clip(cells, -self.largest, self.largest, out=cells)
         cells[np.arange(len(values)), values] += GRID
-        return cells
+        return np.asarray(np.clip(cells, -self.largest, self.largest + GRID, out=cells))
 
     def _well_formed(self, reports: Reports) -> NDArray[np.bool_]:
         """Accept what lies between the bounds of the noise of 0 and of 1."""
