@@ -6,8 +6,8 @@
 Writes docs/figures/federated_*.svg and gossip_adult.svg, and prints Markdown tables. *Measured* is
 the paper's sensitivity, the largest absolute value in a class at each node, without pseudo-counts,
 as in the paper; it is **not private**. *Declared* takes bounds declared beforehand, and one
-pseudo-count. The noise is drawn with numpy from the law of the project's samplers: for experiments,
-not for release.
+pseudo-count, and raises variances to their standard errors under the noise. The noise is drawn with
+numpy from the law of the project's samplers: for experiments, not for release.
 
 Congressional Voting Records is read from ``congressional-voting.csv`` in the folder ``--fetched``,
 with the class in the column ``Class``; get it with the package ucimlrepo:
@@ -62,7 +62,8 @@ def curve(way: Way, repeats: int, generator) -> dict:
     for nodes in NODES:
         for eps in EPS:
             noisy = (way.noise_of_total(nodes, eps, generator) for _ in range(repeats))
-            models = [way.model(way.sums + noise) for noise in noisy]
+            errors = way.errors(np.full(nodes, eps))
+            models = [way.model(way.sums + noise, errors) for noise in noisy]
             found[nodes, eps] = way.scorer.accuracies(models)
     return found
 
@@ -110,7 +111,7 @@ def draw_accuracy(sets: list[Data], curves: dict) -> None:
 
 
 def floors(sets: list[Data], repeats: int, generator, nodes: int = 1000) -> None:
-    """Accuracy if variances are raised to more than 1e-6, declared bounds."""
+    """Accuracy if variances are raised to more than 1e-6, or to their errors; declared bounds."""
     given, rows = (1e-6, 1e-4, 1e-2, 1e-1), []
     for data in sets:
         way = data.ways["declared"]
@@ -118,14 +119,15 @@ def floors(sets: list[Data], repeats: int, generator, nodes: int = 1000) -> None
             noises = [0] if eps is None else [
                 way.noise_of_total(nodes, eps, generator) for _ in range(repeats)
             ]  # fmt: skip
-            cells = []
-            for floor in given:
-                models = [way.model(way.sums + noise, floor) for noise in noises]
+            cells, errors = [], None if eps is None else way.errors(np.full(nodes, eps))
+            for rule in (*((None, floor) for floor in given), (errors,)):
+                models = [way.model(way.sums + noise, *rule) for noise in noises]
                 found = way.scorer.accuracies(models)
                 cells.append(f"{found[0]:.3f}" if eps is None else mean_sd(found))
             rows.append([data.name, eps or "no noise", *cells])
     print(f"\n{nodes:,} nodes, declared bounds, {repeats} repetitions\n")
-    print(table(["data", "eps", *(f"floor {floor:g}" for floor in given)], rows))
+    header = [*(f"floor {floor:g}" for floor in given), "raised to its standard error"]
+    print(table(["data", "eps", *header], rows))
 
 
 # ---- figure 4 ------------------------------------------------------------------------------------
@@ -139,7 +141,7 @@ def sizes(adult: Data, repeats: int, generator, nodes: int = 1000) -> None:
         for eps in EPS[::2]:
             for case in cases:
                 totals = (one_total(way, case, eps, nodes, generator) for _ in range(repeats))
-                models = [way.model(way.sums + noise) for noise in totals]
+                models = [way.model(way.sums + noise, errors) for noise, errors in totals]
                 found[mode, case, eps] = way.scorer.accuracies(models)
     titles = {"equal": "equal sizes", "uniform": "sizes of U(1, 10)", "exponential":
               "sizes of Exp(2)", "budgets": "budgets log-uniform, eps/10 to 10 eps"}  # fmt: skip
@@ -161,15 +163,15 @@ def sizes(adult: Data, repeats: int, generator, nodes: int = 1000) -> None:
     print(table(["sensitivity", "nodes", *(f"eps {eps:.3g}" for eps in EPS[::2])], rows))
 
 
-def one_total(way: Way, case: str, eps: float, nodes: int, generator) -> np.ndarray:
-    """Return the sum of the nodes' noise in one repetition."""
+def one_total(way: Way, case: str, eps: float, nodes: int, generator):
+    """Return the sum of the nodes' noise in one repetition, and its standard errors."""
     records = way.training.records
     each = np.full(nodes, eps)
     if case == "budgets":
         each, case = log_uniform(eps / 10, eps * 10, nodes, generator), "equal"
     ends = np.cumsum(node_sizes(case, nodes, records, generator))
     rows = np.split(generator.permutation(records), ends[:-1])
-    return way.noise(rows, each, generator).sum(axis=0)
+    return way.noise(rows, each, generator).sum(axis=0), way.errors(each)
 
 
 # ---- figure 5 ------------------------------------------------------------------------------------
@@ -221,8 +223,10 @@ def thresholded(way: Way, kept: np.ndarray, generator) -> tuple[np.ndarray, ...]
     last = np.maximum(np.rint(kept * nodes).astype(int), 1) - 1
     found = []
     for order in (noises, -budgets):
-        added = np.cumsum(noisy[np.argsort(order)], axis=0)[last]
-        found.append(way.scorer.accuracies([way.model(sums) for sums in added]))
+        places = np.argsort(order)
+        added = np.cumsum(noisy[places], axis=0)
+        models = [way.model(added[end], way.errors(budgets[places[: end + 1]])) for end in last]
+        found.append(way.scorer.accuracies(models))
     return *found, counts, budgets, noises
 
 
@@ -235,17 +239,21 @@ def speed(adult: Data, generator, nodes: int = 1000, iterations: int = 100) -> N
     parts = deal_records(way.training, node_sizes("equal", nodes, way.training.records, generator),
                          generator)  # fmt: skip
     exact = timed(rows, "statistics of all nodes", lambda: exact_updates(way.schema, parts))
-    updates = {}
+    updates, errors = {}, {}
     for noise in ("laplace", "gaussian", "polya"):
         privacy = Privacy(eps=10**0.5, noise=noise)
         local_updates(way.schema, parts[:1], privacy)  # imports OpenDP
         step = f"statistics and noise, {noise}"
         updates[noise] = timed(rows, step, lambda p=privacy: local_updates(way.schema, parts, p))
-        timed(rows, f"aggregate, {noise}", lambda n=noise: aggregate(way.schema, updates[n]))
+        copies = 1 if noise == "polya" else nodes
+        errors[noise] = Accounting(way.schema, privacy).errors(copies)
+        timed(rows, f"aggregate, {noise}",
+              lambda n=noise: aggregate(way.schema, updates[n], errors=errors[n]))  # fmt: skip
     run = timed(rows, f"gossip, {iterations} iterations",
                 lambda: list(gossip(updates["laplace"], iterations, generator)))  # fmt: skip
+    own = errors["laplace"]
     models = timed(rows, f"{nodes:,} models of an iteration",
-                   lambda: models_of(way.schema, run[-1].estimates))  # fmt: skip
+                   lambda: models_of(way.schema, run[-1].estimates, errors=own))  # fmt: skip
     timed(rows, f"accuracies of {nodes:,} models, {way.test.records:,} records",
           lambda: way.scorer.accuracies(models))  # fmt: skip
     print(f"\nAdult, {nodes:,} nodes, {exact.shape[1]} values a node, one thread\n")

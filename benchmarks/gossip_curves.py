@@ -17,8 +17,7 @@ from vertibayes.naive_bayes.gossip import gossip
 
 NODES = 1000
 EPS = 10**0.5
-CASES = (("measured", EPS, FLOOR), ("declared", EPS, FLOOR), ("declared", EPS, 0.01),
-         ("declared", None, FLOOR))  # fmt: skip
+CASES = (("measured", EPS), ("declared", EPS, False), ("declared", EPS), ("declared", None))
 SCORED = (*range(1, 11), 12, 15, 20, 25, 30, 35, 40, 50, 60, 75, 100)
 SHOWN = (1, 2, 3, 5, 10, 20, 30, 40, 50, 75, 100)
 SETTLED = (10, 30, 50, 100)
@@ -63,14 +62,15 @@ class Case:
     data: Data
     mode: str
     eps: float | None
-    floor: float
+    raised: bool = True
 
     @property
     def title(self) -> str:
         """The noise in words."""
         if self.eps is None:
             return "no noise"
-        return f"{MODES[self.mode]}, eps = {self.eps:.3g}, floor {self.floor:g}"
+        rule = "raised" if self.raised and self.mode == "declared" else f"floor {FLOOR:g}"
+        return f"{MODES[self.mode]}, eps = {self.eps:.3g}, {rule}"
 
     @cached_property
     def exact(self) -> tuple[list[np.ndarray], np.ndarray]:
@@ -83,14 +83,20 @@ class Case:
     def curve(self, scored, count: int, generator) -> tuple[float, dict[int, np.ndarray]]:
         """Return the federated accuracy, and those of the first nodes at some iterations."""
         way, (rows, updates) = self.data.ways[self.mode], self.exact
+        errors = None
         if self.eps is not None:
-            updates = updates + way.noise(rows, np.full(NODES, self.eps), generator)
-        federated = way.scorer.accuracies([way.model(updates.sum(axis=0), self.floor)])[0]
+            budgets = np.full(NODES, self.eps)
+            updates = updates + way.noise(rows, budgets, generator)
+            errors = way.errors(budgets) if self.raised else None
+
+        def accuracies(sums: np.ndarray) -> np.ndarray:
+            return way.scorer.accuracies([way.model(row, errors, FLOOR) for row in sums])
+
+        federated = accuracies(updates.sum(axis=0)[None])[0]
         found = {}
         for iteration, state in enumerate(gossip(updates, max(scored), generator), 1):
             if iteration in scored:
-                sums = state.estimates.values[:count] * NODES
-                found[iteration] = way.scorer.accuracies([way.model(r, self.floor) for r in sums])
+                found[iteration] = accuracies(state.estimates.values[:count] * NODES)
         return float(federated), found
 
 

@@ -122,9 +122,19 @@ class Way:
         shared = noise_of_sum(copies, len(rows), counts, generator)
         return np.append(shared, own.sum(axis=0))
 
-    def model(self, sums: np.ndarray, floor: float = FLOOR) -> NaiveBayes:
+    def errors(self, budgets: np.ndarray) -> np.ndarray | None:
+        """Return the standard errors of sums of nodes with these budgets; as in the paper, None."""
+        if self.mode == "measured":
+            return None
+        rates = [budgets / (len(self.cells) * part.Delta) for part in self.accounting.parts]
+        variances = [(0.5 / np.sinh(rate / 2) ** 2).sum() for rate in rates]
+        return np.sqrt(np.repeat(variances, self.cells))
+
+    def model(
+        self, sums: np.ndarray, errors: np.ndarray | None = None, floor: float = FLOOR
+    ) -> NaiveBayes:
         """Return the model of sums, with the pseudo-counts of the mode."""
-        return NaiveBayes(self.schema, alpha=ALPHA[self.mode], floor=floor).fit_sums(sums)
+        return NaiveBayes(self.schema, alpha=ALPHA[self.mode], floor=floor).fit_sums(sums, errors)
 
 
 @dataclass(frozen=True)
