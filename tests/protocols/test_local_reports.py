@@ -221,7 +221,9 @@ def test_values_that_were_not_declared_are_refused_without_showing_them(change, 
 
 def test_data_of_another_schema_are_refused():
     client = Client(ReportPlan(schema=SCHEMA, eps=1.0))
-    with pytest.raises(DataError, match="the client does not have 'age' between the declared bounds"):
+    with pytest.raises(
+        DataError, match="the client does not have 'age' between the declared bounds"
+    ):
         client.perturb_all(people(5, CODES))
     other = replace(SCHEMA, features={**SCHEMA.features, "age": Numeric("age", 0, 99)})
     with pytest.raises(DataError, match=r"does not have 'age' between the declared bounds"):
