@@ -48,8 +48,9 @@ class Policy:
         The smallest share of the members of a sum that its terms must allow to work with the
         analyst: the analyst writes the terms, and noise protects against no more than they allow.
     exact_tables : bool, default=True
-        Whether the party reveals exact tables of its columns (`learn`). These cost no budget: a
-        site that has a budget for sums or tables with noise should not reveal them.
+        Whether the party reveals exact tables of its columns (`learn`), and confirms the counts of
+        classes that an analyst takes for public (`Publish`). These cost no budget: a site that has
+        a budget for sums or tables with noise should not reveal them.
 
     Raises
     ------

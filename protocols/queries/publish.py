@@ -205,7 +205,7 @@ def split_of(
 
 
 def count_tables(
-    split: Split, site: Party, data: LocalData, noise: Noise = no_noise
+    split: Split, site: Party, data: LocalData, noise: Noise = no_noise, *, confirm: bool = True
 ) -> dict[str, Table]:
     """Count a site's features by class.
 
@@ -219,6 +219,9 @@ def count_tables(
         The site's features and the class column.
     noise : callable, default=no_noise
         Added to each count: see `RecordNoise.of_a_table`.
+    confirm : bool, default=True
+        Whether to refuse counts of classes that are not those of the data. An analyst can guess
+        until a site no longer refuses, at no cost to its budget.
 
     Returns
     -------
@@ -228,14 +231,14 @@ def count_tables(
     Raises
     ------
     ValueError
-        If the data miss a feature or the class, have other states, or other counts of classes than
-        the public ones.
+        If the data miss a feature or the class, have other states, or, with `confirm`, other counts
+        of classes than the public ones.
     """
     part = Schema(split.schema.target, {n: split.schema.features[n] for n in split.holders[site]})
     check_features(part.variables, data)
     arrays = apart(part.statistics, part.variables, measure(part.statistics, data))
     classes, *tables = arrays[0]
-    if tuple(classes.tolist()) != tuple(split.class_counts):
+    if confirm and tuple(classes.tolist()) != tuple(split.class_counts):
         raise ValueError(f"{site}: its records have other counts of classes than the public ones")
     drawn = noise(sum(table.size for table in tables))
     ends = np.cumsum([table.size for table in tables])[:-1]
@@ -296,6 +299,12 @@ def check_site(site: SiteRole, split: Split) -> None:
         raise QueryRefusedError(site.party, reason)
 
 
+def _counted(site: SiteRole, split: Split, noise: Noise = no_noise) -> dict[str, Table]:
+    """Count a site's tables; confirm counts of classes only where exact tables are shown too."""
+    confirm = site.policy.exact_tables
+    return count_tables(split, site.party, records_of(site), noise, confirm=confirm)
+
+
 def _consider(site: SiteRole, query: Publish) -> None:
     site.policy.check_shown(site.party, (query.target,))  # later reasons tell of its classes
     with refusing(site.party):
@@ -303,7 +312,7 @@ def _consider(site: SiteRole, query: Publish) -> None:
         if (query.first, query.last) != (0, -1):
             raise ValueError("tables are published of all records, not of some")
         check_site(site, split)
-        _ = count_tables(split, site.party, records_of(site))
+        _ = _counted(site, split)
     if find_spec("opendp") is None:
         raise QueryRefusedError(site.party, "the noise needs OpenDP, which is not installed")
     cost = Cost.of(noise.eps * len(split.holders[site.party]))
@@ -315,7 +324,7 @@ def _site(site: SiteRole, query: Publish) -> Program[None]:
     site.memory.charge(Cost.of(noise.eps * len(split.holders[site.party])))
     _note(site.ledger, query, split, site.party, site.analyst)
     site.note_budget()
-    tables = count_tables(split, site.party, records_of(site), noise)
+    tables = _counted(site, split, noise)
     flat = np.concatenate([tables[name].reshape(-1) for name in split.holders[site.party]])
     yield from send({site.analyst: PublishedTables(flat)})
 
