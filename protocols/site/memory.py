@@ -297,6 +297,8 @@ class SiteMemory:
             raise ValueError("its key or an array has a wrong size")
         if len(self._records) != len(self._atoms):
             raise ValueError("the numbers of records and of their atoms differ")
+        if not all(spent >= 0 for spent in (*self.spent, self.scored)):  # a nan is not
+            raise ValueError("what was spent is negative or not a number")
 
 
 def _strings(digests: Mapping[str, object]) -> dict[str, str]:
