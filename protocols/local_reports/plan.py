@@ -38,6 +38,7 @@ from protocols.variables import Variable
 
 REPORTS = ("one", "all", "all_at_full_eps")
 APPROACHES = (1, 2, 3)
+MOST_BINS = 65_000
 PRIVATE_MATRIX = "the projection, which was fitted on private records"
 
 
@@ -110,8 +111,8 @@ class ReportPlan:
                 raise ValueError(f"{name} must be one of {choices}, got {given!r}")
         if self.theta is not None and self.oracle != "the":
             raise ValueError(f"theta is a parameter of the oracle 'the', got {self.oracle!r}")
-        if self.bins is not None and self.bins < 2:
-            raise ValueError(f"bins must be at least 2, got {self.bins}")
+        if self.bins is not None and not 2 <= self.bins <= MOST_BINS:
+            raise ValueError(f"bins must be from 2 to {MOST_BINS}, got {self.bins}")
         for name, numeric in self.schema.numerics.items():
             if not -math.inf < numeric.low < numeric.high < math.inf:
                 bounds = f"{numeric.low} to {numeric.high}"

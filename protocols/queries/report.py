@@ -24,7 +24,7 @@ Classification. Section 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar
 
@@ -83,7 +83,7 @@ class Report(Query[Aggregator]):
     bins, approach : int
         As of `ReportPlan`; 0 bins for Gaussian features.
     missing : bool
-        Whether numbers may be missing.
+        Whether numbers may be missing; if not, a missing number is the middle of its bounds.
     """
 
     kind: ClassVar[str] = "report"
@@ -193,10 +193,24 @@ def _consider(site: SiteRole, query: Report) -> None:
 
 
 def _records(site: SiteRole, plan: ReportPlan) -> list[LocalData]:
-    records = site_records(site, plan.schema)
+    records = [_known(plan, data) for data in site_records(site, plan.schema)]
     for data in records:
         check_fits(plan, data)
     return records
+
+
+def _known(plan: ReportPlan, data: LocalData) -> LocalData:
+    """Return records in which a missing number is the middle of its bounds, as in sums.
+
+    A refusal would tell, at no cost, that somebody's number is missing: `Describe` does not.
+    """
+    if plan.missing:
+        return data
+    numbers = {
+        name: np.where(np.isnan(values), data.numerics[name].middle, values)
+        for name, values in data.numbers.items()
+    }
+    return replace(data, numbers=numbers)
 
 
 def _site(site: SiteRole, query: Report) -> Program[None]:

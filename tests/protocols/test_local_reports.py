@@ -245,7 +245,7 @@ def test_data_of_another_schema_are_refused():
         ({"approach": 4}, "approach must be one of"),
         ({"theta": 0.25}, "theta is a parameter of the oracle 'the'"),
         ({"theta": 2.0, "oracle": "the"}, "theta must be from 0 to 1"),
-        ({"bins": 1}, "bins must be at least 2"),
+        ({"bins": 1}, "bins must be from 2 to 65000"),
         ({"eps": 1e-13, "approach": 2, "oracle": "de"}, "too small for one bit"),
         ({"eps": 1e-12, "approach": 3, "oracle": "de"}, "Delta / eps must be"),
     ],
