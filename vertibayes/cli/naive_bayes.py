@@ -165,16 +165,16 @@ def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator
         "the states of all variables are those found in the file, taken as known beforehand"
         f"{bounds}{cut}: --epsilon does not cover them"
     )
-    if request.method == "hdpnb":
+    yield (
+        "the numbers that warnings give, such as that of records without a class, and the scores "
+        "of tested records are written as they are: --epsilon does not cover them"
+    )
+    shared = request.noise in ("polya", "diluted")
+    if shared and request.gamma * request.parties > request.parties - 1:
         yield (
-            "the number of records without a class and the scores of tested records are written as "
-            "they are: --epsilon does not cover them"
+            "--gamma counts on the noise of all parties: a party that sees the model knows its "
+            "own, and has less against it; a gamma below 1 - 1/parties covers that"
         )
-        if request.gamma * request.parties > request.parties - 1:
-            yield (
-                "--gamma counts on the noise of all parties: a party that sees the model knows its "
-                "own, and has less against it; a gamma below 1 - 1/parties covers that"
-            )
     if request.epsilon is not None and request.epsilon > MUCH:
         yield f"--epsilon {request.epsilon:g}: more than {MUCH} protects next to nothing"
 

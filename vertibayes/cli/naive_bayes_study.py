@@ -45,10 +45,11 @@ from vertibayes.settings import LEARNER, MEMBERSHIP, NAIVE_BAYES, PREDICT, TEST
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
 
-FOUND_STATES = (
-    "the states of the variables and the sites' numbers of records, as the sites described them "
-    "(declare [states] in the study to describe nothing)"
+DESCRIBED = (
+    "the states of the variables and the sites' numbers of records, as the sites described them"
 )
+FOUND_STATES = f"{DESCRIBED} (declare [states] in the study to describe nothing)"
+SCORED = "the scores of the predicted records, which depend on the values of these records"
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,8 @@ def _noisy(study: _Study, session: Session) -> tuple[Learned, Split]:
     split = _split(study, Schema(target, features), holders, list(file.class_counts.values()))
     noise = RecordNoise(request.epsilon, request.accounting)
     tables = session.ask(Publish.of(split, noise))
-    promise, ledger = noise.promise(split.schema), session.role.ledger
+    shown = (DESCRIBED, *([SCORED] if study.predict else []))
+    promise, ledger = noise.promise(split.schema).beside(*shown), session.role.ledger
     holders[request.target] = ALL_SITES
     learned = Learned(model_of(split, tables), promise, ledger, split.holders, holders)
     learned.records = sum(file.class_counts.values())
