@@ -124,6 +124,9 @@ def test_columns_are_learned_with_noise_and_records_predicted(capsys, tmp_path, 
     assert rows[0] == "record,class,no,yes" and len(rows) == 21
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["promise"]["eps"] == pytest.approx(3)
+    beside = summary["promise"]["uncovered"]
+    assert ["class" in beside[0], "records, as the sites" in beside[1]] == [True, True]
+    assert "the scores of the predicted records" in beside[2]
     assert "<svg" in (tmp_path / "out" / "structure.svg").read_text()
     code, error = learn(capsys, study, tmp_path / "again")
     assert code == 2 and "refuses" in error and "is left of most_epsilon = 3" in error

@@ -61,6 +61,19 @@ def test_with_noise_its_promise_is_told(folder, tmp_path, capsys, accounting):
     assert facts[-1] == f"not protected by the noise: {'; '.join(beside)}"
 
 
+@pytest.mark.parametrize("method", ["hdpnb", "federated", "gossip", "ldp"])
+def test_every_method_warns_of_what_its_noise_does_not_cover(folder, tmp_path, capsys, method):
+    code, told, warned = nb(
+        capsys, tmp_path / "out", "--data", folder / "all.csv", "--method", method, "--target",
+        "LVFAILURE", "--parties", 3, "--epsilon", 9, "--holdout", 0.2,
+    )  # fmt: skip
+    warnings = outputs(tmp_path / "out")[1]["warnings"]
+    assert code == 0 and "accuracy" in told
+    for words in ("which of them have missing values", "the scores of tested records"):
+        assert warned.count(words) == sum(words in warning for warning in warnings) == 1
+    assert ("--gamma counts" in warned) == (method in ("hdpnb", "federated")), "shares of noise"
+
+
 def test_its_model_predicts(folder, tmp_path, capsys):
     nb(
         capsys, tmp_path / "out", "--data", folder / "all.csv", *HDPNB, "--parties", 30,

@@ -5,6 +5,7 @@ Each attack is run against an unsafe variant first, and reads the data there.
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ import pytest
 from mpc.oracles import SummationHistogram
 from mpc.oracles.summation import GRID
 from protocols.accounting import Privacy
-from protocols.budget import Cost
+from protocols.budget import Cost, rho_of
 from protocols.errors import QueryRefusedError
 from protocols.gossip import Estimate, GossipNodes
 from protocols.local_reports import Client, ReportPlan
@@ -172,6 +173,47 @@ def any_query(world, eps, kind):
     if kind == 3:
         return publish((9, 9, 9), eps), Cost.of(eps / 2)  # one of two features
     return sums(world, eps), Cost.of(eps)
+
+
+GRID_OF_LOSSES = 1e-3
+
+
+def losses(release):
+    """Return the privacy loss of a release and its law: of Laplace noise, or of Gaussian noise."""
+    eps, rho = release
+    if rho is None:
+        return {eps: math.exp(eps) / (math.exp(eps) + 1), -eps: 1 / (math.exp(eps) + 1)}
+    sd = math.sqrt(2 * rho)
+    points = np.arange(-9 * sd, 9 * sd, GRID_OF_LOSSES)
+    law = np.exp(-((points - rho) ** 2) / (4 * rho))
+    return dict(zip(points.tolist(), (law / law.sum()).tolist(), strict=True))
+
+
+def delta_at(eps, releases):
+    """Return the delta that releases have together at an eps, by the law of their total loss."""
+    total, least = np.ones(1), 0
+    for release in releases:
+        places = {round(loss / GRID_OF_LOSSES): p for loss, p in losses(release).items()}
+        law = np.zeros(max(places) - min(places) + 1)
+        law[np.array([*places]) - min(places)] = [*places.values()]
+        total, least = np.convolve(total, law), least + min(places)
+    loss = (np.arange(len(total)) + least) * GRID_OF_LOSSES
+    above = loss > eps
+    return float(total[above] @ -np.expm1(eps - loss[above]))
+
+
+@pytest.mark.parametrize(
+    ("laplace", "gaussian"),
+    [((10, 0.1), (0, 0.1)), ((60, 0.05), (0, 0.1)), ((0, 0.1), (5, 0.3)), ((20, 0.05), (5, 0.2))],
+)
+def test_what_releases_cost_together_is_at_least_their_exact_privacy_loss(laplace, gaussian):
+    rho = rho_of(gaussian[1], 1e-7)
+    cost = Cost.of(laplace[1]).times(laplace[0])
+    cost = cost.plus(Cost(gaussian[1], 1e-7, rho).times(gaussian[0]))
+    releases = [(laplace[1], None)] * laplace[0] + [(0.0, rho)] * gaussian[0]
+    proved = cost.eps_at(1e-5)
+    assert delta_at(proved, releases) < 1e-5
+    assert delta_at(proved / 2, releases) > 1e-5, "half of it does not cover them"
 
 
 @pytest.mark.parametrize("part", ["eps", "delta", "rho", "slack"])

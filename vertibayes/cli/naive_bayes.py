@@ -162,8 +162,8 @@ def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator
     cut = f", and the bins of {', '.join(binned)} are cut from it" if binned else ""
     bounds = ", as are the --bounds" if schema.numerics else ""
     yield (
-        "the states of all variables are those found in the file, taken as known beforehand"
-        f"{bounds}{cut}: --epsilon does not cover them"
+        "the states of all variables, and which of them have missing values, are those found in "
+        f"the file, taken as known beforehand{bounds}{cut}: --epsilon does not cover them"
     )
     yield (
         "the numbers that warnings give, such as that of records without a class, and the scores "

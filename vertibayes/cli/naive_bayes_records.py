@@ -166,9 +166,7 @@ def learn_horizontal(
         except ValueError as error:
             raise _spent(error, session.role.ledger) from None
     if learned.promise is not None:
-        shown = ["the number of records", "the size of the largest party"]
-        if request.method == "ldp":  # the plan says so
-            shown.append("whether values are missing")
+        shown = "the number of records", "the size of the largest party"
         learned.promise = learned.promise.beside(*shown)
         learned.ledger.note(learned.promise.beyond, "all parties together", (ANALYST,))
     else:
