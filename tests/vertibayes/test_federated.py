@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from protocols.accounting import Privacy
+from protocols.accounting import Accounting, Privacy
 from protocols.errors import DataError
 from protocols.schema import Schema
 from protocols.site.statistics import LocalData, Numeric
@@ -101,6 +101,43 @@ def test_noise_gives_probabilities_whatever_it_is(eps, alpha, count):
     updates = local_updates(SCHEMA, nodes, Privacy(eps=eps, noise="laplace"))
     found = aggregate(SCHEMA, updates, alpha=alpha).predict_proba(records(50))
     assert (found >= 0).all() and found.sum(axis=1) == pytest.approx(1)
+
+
+def gains():
+    """Return a schema, and records whose gains have a standard deviation of 1% of the range."""
+    generator = np.random.default_rng(11)
+    variables = {name: Variable(name, ("no", "yes")) for name in ("rich", "degree")}
+    gain = Numeric("gain", 0.0, 99_999.0)
+    schema = Schema(variables["rich"], {"degree": variables["degree"], "gain": gain}, centred=True)
+    rich = generator.integers(0, 2, 4000)
+    degree = np.where(generator.random(4000) < 0.85, rich, 1 - rich)
+    some = generator.random(4000) < 0.1
+    numbers = np.where(some, np.abs(generator.normal(2000.0, 3000.0, 4000)), 0.0)
+    codes = {"rich": rich, "degree": degree}
+    return schema, LocalData(variables, codes, {"gain": gain}, {"gain": numbers})
+
+
+def gained(copies, nodes=100, runs=120):
+    """Return the gain in accuracy over the floor alone, in its standard errors."""
+    schema, data = gains()
+    accounting = Accounting(schema, Privacy(eps=1.0, noise="laplace"))
+    exact, generator, gained = schema.measure(data), np.random.default_rng(12), []
+    rates = [float(accounting.copy(part.Delta).rate) for part in accounting.parts]
+    success = -np.expm1(-np.repeat(rates, [part.cells for part in accounting.parts]))
+    for _ in range(runs):
+        first, second = (generator.negative_binomial(nodes, success) for _ in range(2))
+        updates = (exact + first - second)[None]
+        raised = aggregate(schema, updates, errors=accounting.errors(copies))
+        gained.append(raised.score(data) - aggregate(schema, updates).score(data))
+    return np.mean(gained) / (np.std(gained, ddof=1) / math.sqrt(runs) + 1e-9)
+
+
+def test_raising_variances_to_their_errors_saves_numbers_of_little_spread_from_noise():
+    assert gained(copies=100) > 6
+
+
+def test_without_errors_there_is_nothing_to_raise_variances_to():
+    assert abs(gained(copies=0)) < 6  # the negative control of the test before
 
 
 # ---- noise ---------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.parameters.synthetic import sample
 
+BITS = ("0", "1")
+
 
 def states(count):
     return tuple(f"s{i}" for i in range(count))
@@ -176,6 +178,33 @@ def test_noise_in_sums_never_leaves_the_bounds_or_a_count_below_the_floor():
 
 
 @pytest.mark.parametrize(
+    ("mean", "variance", "errors", "expected"),
+    [
+        (0.0, 0.01, (0.0, 0.1), 0.1),  # below its standard error: raised to it
+        (0.0, 0.2, (0.0, 0.1), 0.2),  # above it: kept
+        (0.5, 0.01, (0.03, 0.04), 0.05),  # of squares .04, of the squared mean 2 * .5 * .03
+        (0.0, -0.3, (0.0, 0.1), 0.1),
+        (0.0, 0.01, (0.0, 9.0), 1 / 3),  # never above that of numbers that are spread evenly
+        (0.0, 0.6, (0.0, 9.0), 0.6),
+        (0.0, 0.01, (0.0, 0.0), 0.01),
+        (0.5, 0.01, None, 0.01),
+        (0.0, -0.3, None, 1e-6),  # the least variance
+    ],
+)
+def test_a_variance_below_its_standard_error_is_raised_to_it(mean, variance, errors, expected):
+    schema = Schema(Variable("y", BITS), {"z": Numeric("z", 0, 10)}, centred=True)
+    of_total, of_squares = errors or (0.0, 0.0)
+    # Four and eight records; half the range is 5 units and 2^11 steps of the grid.
+    count, total, squares = np.array([4.0, 8.0]), 2.0**11, 2.0**22
+    sums = [count, mean * count * total, (variance + mean**2) * count * squares]
+    own = [0 * count, of_total * count * total, of_squares * count * squares]
+    own = None if errors is None else np.concatenate(own)
+    model = NaiveBayes(schema).fit_sums(np.concatenate(sums), own)
+    assert model.var_["z"] / 5**2 == pytest.approx(np.full(2, expected), rel=2e-3)
+    assert model.theta_["z"] == pytest.approx(np.full(2, 5 + 5 * mean))
+
+
+@pytest.mark.parametrize(
     ("make", "reason"),
     [
         (lambda: Schema(Variable("y", ("a",)), {}), "fewer than two classes"),
@@ -193,9 +222,6 @@ def test_noise_in_sums_never_leaves_the_bounds_or_a_count_below_the_floor():
 def test_what_cannot_be(make, reason):
     with pytest.raises((ValueError, DataError), match=reason):
         make()
-
-
-BITS = ("0", "1")
 
 
 def numbers(numeric, values=(0.5,)):
