@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from mpc.integers import STATISTICAL_BITS, uniform_below
 from mpc.randomness import Randomness
@@ -82,10 +83,16 @@ def poisson(mean: Decimal, randomness: Randomness) -> int:
     """
     with localcontext(DIGITS):
         draw = int.from_bytes(randomness.bytes(STATISTICAL_BITS // 8), "big")
-        k, term = 0, (-mean).exp() * 2**STATISTICAL_BITS
+        k, term = 0, _chance_of_none(mean) * 2**STATISTICAL_BITS
         below = term
         while below <= draw:
             k += 1
             term = term * mean / k
             below += term
     return k
+
+
+@lru_cache(maxsize=256)
+def _chance_of_none(mean: Decimal) -> Decimal:
+    with localcontext(DIGITS):
+        return (-mean).exp()

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,9 +73,7 @@ class PolyaShare(IntegerNoise):
     @property
     def events(self) -> Decimal:
         """The expected number of events of a count: -2 ln(1 - exp(-eps / Delta)) / n."""
-        with localcontext(DIGITS):
-            ratio = (-Decimal(self.rate.numerator) / self.rate.denominator).exp()
-            return -2 * (1 - ratio).ln() / self.n
+        return _events(self.rate, int(self.n))
 
     def __call__(self, count: int, /) -> NDArray[np.int64]:
         """Draw a party's share of the noise of `count` counts: shape (count,), dtype int64."""
@@ -90,3 +90,10 @@ class PolyaShare(IntegerNoise):
     def log_moment(self, t: float) -> float:
         """Return ln E exp(t X), for 0 < t < `rate`."""
         return log_moment_of_a_copy(float(self.rate), t) / self.n
+
+
+@lru_cache(maxsize=256)  # all parties of a process share the same few, and logarithms are slow
+def _events(rate: Fraction, n: int) -> Decimal:
+    with localcontext(DIGITS):
+        ratio = (-Decimal(rate.numerator) / rate.denominator).exp()
+        return -2 * (1 - ratio).ln() / n
