@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 
 
-def mean_sd(values: np.ndarray) -> str:
-    return f"{values.mean():.3f} ± {values.std(ddof=1):.3f}"
+def mean_sd(values: np.ndarray | list[float]) -> str:
+    """Return mean and standard deviation over repetitions."""
+    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
 
 
 def errors(axes, places, values, label, colour) -> None:
@@ -22,15 +23,19 @@ def errors(axes, places, values, label, colour) -> None:
     axes.grid(color="0.9", linewidth=0.6)
 
 
-def style():
+def style(size: int = 8):
     """Return a context in which figures are the same at every run."""
-    return mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dp", "font.size": 8})
+    return mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dp", "font.size": size})
 
 
 def legend(figure: Figure, axes, columns: int) -> None:
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+    """Show the curves of a panel below all panels, at most so many in a line."""
+    handles, labels = axes.get_legend_handles_labels()
+    columns = min(len(labels), columns)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def save(figure: Figure, name: str) -> None:
+    """Write a figure into the documentation."""
     FIGURES.mkdir(exist_ok=True)
     figure.savefig(FIGURES / name, metadata={"Date": None})

@@ -24,6 +24,8 @@ on_one_thread()
 
 import numpy as np
 import pandas as pd
+from curves import errors, legend, mean_sd, save, style
+from matplotlib.figure import Figure
 from tallies_of_reports import People, choose, collect
 
 from protocols.local_reports import Projection, ReportPlan
@@ -32,6 +34,7 @@ from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports
+from vertibayes.naive_bayes.scorer import Scorer
 
 EPS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0)
 FEWER_EPS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)  # of figure 2, whose data are large
@@ -59,7 +62,6 @@ ORACLES = {
     "THE best": ("the", None),
     "auto": ("auto", None),
 }
-FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 Results = dict  # of a curve and an eps to accuracies; eps is None without privacy
 
 
@@ -93,23 +95,16 @@ def paper(aggregator) -> NaiveBayes:
     return learn_reports(aggregator, alpha=0.0, negative="one", floor=0.01)
 
 
-@cache
-def discrete_plan(schema: Frozen, eps: float, reports: str, oracle: str) -> ReportPlan:
-    name, theta = ORACLES[oracle]
-    return ReportPlan(schema=schema.schema, eps=eps, reports=reports, oracle=name, theta=theta)
-
-
-class Frozen:
-    """A schema that a cache can hold."""
-
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-
-
 def discrete(schema: Schema, data: LocalData, repeats: int) -> Results:
     """Return accuracies of figure 2, by reading and oracle."""
-    generator, results, frozen = np.random.default_rng(2), defaultdict(list), Frozen(schema)
-    everybody = People(discrete_plan(frozen, 1.0, "one", "DE"), data)
+    generator, results = np.random.default_rng(2), defaultdict(list)
+
+    @cache
+    def plan_of(eps: float, reports: str, oracle: str) -> ReportPlan:
+        name, theta = ORACLES[oracle]
+        return ReportPlan(schema=schema, eps=eps, reports=reports, oracle=name, theta=theta)
+
+    everybody = People(plan_of(1.0, "one", "DE"), data)
     for _ in range(repeats):
         places, test = split(data, generator)
         for alpha in (0.0, 1.0):
@@ -120,29 +115,14 @@ def discrete(schema: Schema, data: LocalData, repeats: int) -> Results:
         for reports in READINGS:
             for oracle in ORACLES if reports == "one" else list(ORACLES)[:-1]:
                 for eps in FEWER_EPS:
-                    plan = discrete_plan(frozen, eps, reports, oracle)
+                    plan = plan_of(eps, reports, oracle)
                     chosen = who if reports == "one" else None
                     model = paper(collect(plan, people, generator, chosen))
                     models[(reports, oracle), eps] = model
-        for key, accuracy in zip(models, accuracies(list(models.values()), test), strict=True):
+        accuracies = Scorer(schema, test).accuracies([*models.values()])
+        for key, accuracy in zip(models, accuracies, strict=True):
             results[key].append(accuracy)
     return results
-
-
-def accuracies(models: list[NaiveBayes], test: LocalData) -> np.ndarray:
-    """Return the accuracies of models of codes, all by one product of matrices."""
-    names, ones = models[0].schema.categorical, np.ones((test.records, 1), np.float32)
-    states = [len(test.variables[name].states) for name in names]
-    pairs = zip(names, states, strict=True)
-    records = [np.eye(count, dtype=np.float32)[test.codes[name]] for name, count in pairs]
-    weights = [
-        np.concatenate([m.class_log_prior_[:, None], *(m.feature_log_prob_[n] for n in names)], 1)
-        for m in models
-    ]
-    stacked = np.maximum(np.array(weights, np.float32), -1e4)  # models, classes, 1 + states
-    joint = np.concatenate([ones, *records], 1) @ stacked.reshape(-1, stacked.shape[2]).T
-    best = joint.reshape(test.records, len(models), -1).argmax(axis=2)
-    return (best == test.codes[models[0].schema.target.name][:, None]).mean(axis=0)
 
 
 def projections(train: LocalData, public: LocalData, target: str, components: int) -> dict:
@@ -208,23 +188,18 @@ def one_projection(schema, records, how, ways, results, generator) -> None:
             results[(*way, name), eps].append(model.score(prepared))
 
 
-def shown(values: list[float]) -> str:
-    """Return mean and standard deviation over repetitions."""
-    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}"
-
-
 def rows_of(data: str, results: Results) -> list[list[object]]:
     """Return the rows of a table: one per curve."""
     curves = dict.fromkeys(curve for curve, eps in results if eps is not None)
     return [
-        [data, READINGS[c[0]], *c[1:], *(shown(results[c, eps]) for eps in SHOWN)] for c in curves
+        [data, READINGS[c[0]], *c[1:], *(mean_sd(results[c, eps]) for eps in SHOWN)] for c in curves
     ]
 
 
 def exact_lines(data: str, results: Results, majority: float) -> str:
     """Say what the accuracies are without privacy."""
     exact = {curve: values for (curve, eps), values in results.items() if eps is None}
-    named = ", ".join(f"{c[1]}: {shown(v)}" for c, v in exact.items())
+    named = ", ".join(f"{c[1]}: {mean_sd(v)}" for c, v in exact.items())
     return f"{data}: majority class {majority:.3f}; without privacy, {named}"
 
 
@@ -234,10 +209,7 @@ def majority_of(schema: Schema, data: LocalData) -> float:
 
 def draw(name: str, title: str, grid: list[list[tuple]], size: tuple[float, float]) -> None:
     """Draw panels: (title, results, curves by label, line without privacy, majority class)."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}):
+    with style(9):
         figure = Figure(figsize=size, layout="constrained")
         panels = figure.subplots(len(grid), len(grid[0]), sharex=True, sharey="col", squeeze=False)
         figure.suptitle(title)
@@ -247,23 +219,17 @@ def draw(name: str, title: str, grid: list[list[tuple]], size: tuple[float, floa
             axes.set_xlabel("eps")
         for axes in panels[:, 0]:
             axes.set_ylabel("accuracy, mean ± sd")
-        handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 9))
-        FIGURES.mkdir(exist_ok=True)
-        figure.savefig(FIGURES / f"{name}.svg", metadata={"Date": None})
+        legend(figure, panels[0, 0], 9)
+        save(figure, f"{name}.svg")
 
 
 def draw_panel(axes, title, results, curves, exact, majority) -> None:
     axes.set_title(title, fontsize=9)
-    axes.grid(color="0.9", linewidth=0.6)
     for place, (label, curve) in enumerate(curves.items()):
         drawn = [eps for eps in EPS if (curve, eps) in results]
         values = np.array([results[curve, eps] for eps in drawn])
         aside = 0.012 * (place - len(curves) / 2)
-        axes.errorbar(
-            np.array(drawn) + aside, values.mean(axis=1), values.std(axis=1, ddof=1), label=label,
-            color=f"C{place}", capsize=1.5, linewidth=1.2, elinewidth=0.6,
-        )  # fmt: skip
+        errors(axes, np.array(drawn) + aside, values, label, f"C{place}")
         if exact.get(label):
             axes.axhline(np.mean(results[exact[label], None]), color=f"C{place}", linestyle=":")
     if "" in exact:
