@@ -256,6 +256,26 @@ def test_no_node_is_added_where_its_noise_would_be_a_share(world):
         model.add_node(X, y)
 
 
+@pytest.mark.parametrize(
+    ("fitted", "changed"),
+    [
+        ({"epsilon": None}, {"epsilon": 1.0}),
+        ({"epsilon": 50.0}, {"epsilon": 0.1}),
+        ({"noise": "polya"}, {"noise": "laplace"}),
+        ({"noise": "gaussian", "delta": 0.1}, {"delta": 1e-6}),
+    ],
+)
+def test_no_node_is_added_under_a_promise_that_the_older_updates_do_not_keep(
+    world, fitted, changed
+):
+    (X, y), (X_new, y_new) = world
+    model = FederatedNB(**fitted, **DECLARED).fit(X, y)
+    promised, (name,) = model.promise_, changed
+    with pytest.raises(ValueError, match=f"{name} must be that of fit"):
+        model.set_params(**changed).add_node(X_new, y_new)
+    assert model.promise_ == promised and len(model.updates_) == (1 if "noise" in changed else 10)
+
+
 def test_local_reports_stream(world):
     (X, y), (X_new, y_new) = world
     model = LocalNB(20.0, missing=True, **DECLARED)

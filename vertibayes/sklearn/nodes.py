@@ -51,7 +51,7 @@ class _OverNodes(PrivateNaiveBayes):
             schema, (data,) = about_zero(self.columns_.schema, [data])
             self.columns_ = replace(self.columns_, schema=schema)
         held = self._dealt(data, dealing) if groups is None else _grouped(data, groups)
-        self.updates_ = self._updates(held)
+        self.updates_, self._fitted_with = self._updates(held), self._asked
         if groups is not None:
             self._shown += ("which nodes there are",)
         self.promise_ = self._promised(len(held))
@@ -77,6 +77,12 @@ class _OverNodes(PrivateNaiveBayes):
         schema, kind = self.columns_.schema, self.sensitivity
         promise = promised(schema, self._privacy, nodes, sensitivity=kind)
         return None if promise is None else promise.beside(*self._shown)
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """What the promise of all updates depends on."""
+        names = "epsilon", "noise", "delta", "sensitivity"
+        return {name: getattr(self, name) for name in names}
 
     @property
     def _privacy(self) -> Privacy:
@@ -184,9 +190,16 @@ class FederatedNB(_OverNodes):
         Raises
         ------
         ValueError
-            If nodes add shares of noise, or as `fit`.
+            If nodes add shares of noise, if epsilon, noise, delta or sensitivity has changed since
+            `fit`, or as `fit`.
         """
         check_is_fitted(self, "model_")
+        if changed := [name for name, old in self._fitted_with.items() if old != self._asked[name]]:
+            name = changed[0]  # the promise is of all updates, the old ones included
+            raise ValueError(
+                f"{name} must be that of fit, {self._fitted_with[name]!r}, to add a node; got "
+                f"{self._asked[name]!r}"
+            )
         if self.epsilon is not None and not self._privacy.is_local:
             raise ValueError(
                 f"noise must be {' or '.join(LOCAL)} to add a node, got {self.noise!r}: the update "
