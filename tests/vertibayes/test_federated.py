@@ -19,10 +19,10 @@ from vertibayes.naive_bayes.federated import (
     NotPrivateWarning,
     about_zero,
     aggregate,
-    below,
     exact_updates,
     local_updates,
     paper_changes,
+    precise_updates,
     promised,
     relative_error,
 )
@@ -287,9 +287,9 @@ def test_relative_error_by_hand():
     assert relative_error(schema, noisy, exact) == pytest.approx(0.25 + 3 + 0.5 + 0.25 + 0.5 + 0.25)
     both = relative_error(schema, np.array([noisy, exact]), np.array([exact, exact]))
     assert both == pytest.approx([4.75, 0.0])
-    assert below(np.array([noisy, exact]), both, 1.0).tolist() == [exact.tolist()]
+    assert precise_updates(np.array([noisy, exact]), both, 1.0).tolist() == [exact.tolist()]
     with pytest.raises(ValueError, match=r"threshold must be at least 0 .*, got -1"):
-        below(np.array([noisy, exact]), both, -1.0)
+        precise_updates(np.array([noisy, exact]), both, -1.0)
 
 
 # ---- sizes ---------------------------------------------------------------------------------------

@@ -20,7 +20,9 @@ class SpentError(ValueError):
     Parameters
     ----------
     reason : str
+        What went wrong, in a sentence.
     ledger : Ledger
+        What was revealed.
     """
 
     def __init__(self, reason: str, ledger: Ledger) -> None:

@@ -39,6 +39,7 @@ class NaiveBayes:
     Parameters
     ----------
     schema : Schema
+        The class and the features.
     alpha : float, default=1.0
         Added to each count of a categorical feature.
     floor : float, default=0.0
@@ -180,12 +181,12 @@ class NaiveBayes:
         return np.where(there, mean, 0.0), np.where(there, variance, EVEN)
 
     def predict_joint_log_proba(self, data: LocalData) -> Floats:
-        """Return ``log P(x, y)`` of each record: shape (n, n_classes); missing values tell nothing.
+        """Return ``log P(x, y)`` of each record: shape (n, n_classes), missing values left out.
 
         Raises
         ------
         ValueError
-            If the data lack a feature, or have it in other states.
+            If the model is not fitted, or the data do not have a feature in the model's states.
         """
         if not hasattr(self, "class_log_prior_"):
             raise ValueError("not fitted: call fit, fit_sums or fit_counter first")
@@ -221,7 +222,13 @@ class NaiveBayes:
         return best
 
     def score(self, data: LocalData) -> float:
-        """Return the share of records with a known class that are classified rightly."""
+        """Return the share of records with a known class that are classified rightly.
+
+        Raises
+        ------
+        ValueError
+            If no record has a known class, or as `predict_joint_log_proba`.
+        """
         classes = data.codes[self.schema.target.name]
         known = classes < len(self.classes_)
         if not known.any():

@@ -314,7 +314,17 @@ class HDPNB:
 
 
 def pooled(terms: Terms, records: Sequence[LocalData], *, alpha: float = 1.0) -> NaiveBayes:
-    """Return the model of all records in one place: what releases without noise equal."""
+    """Return the model of all records in one place: what releases without noise equal.
+
+    Parameters
+    ----------
+    terms : Terms
+        What is counted; their schema is a `Schema`.
+    records : sequence of LocalData
+        The records of each party.
+    alpha : float, default=1.0
+        As of `NaiveBayes`.
+    """
     assert isinstance(terms.schema, Schema)  # naive Bayes is of a class and features
     sums = sum((terms.schema.measure(data) for data in records), np.zeros(terms.counts, np.int64))
     return NaiveBayes(terms.schema, alpha=alpha).fit_sums(sums)

@@ -5,6 +5,10 @@
     aggregator    aggregate        the sum of the local updates, as a model            (Algorithm 3)
                   `online`         adds the update of a new node to a model  (equations 22 to 24)
 
+In the notation of [1]_, n counts the records of each class and m those of each class and state; S
+sums a number over the records of each class, and Q its square. An update is all of these in one
+vector of k values.
+
 Every node holds other records of the same variables. With local noise (``laplace``, ``gaussian``) a
 node adds a whole copy, which protects its records whatever others do; the sum of n updates then has
 n copies. With ``polya`` shares the noise of all nodes together is one copy, 1 / n of that variance,
@@ -62,6 +66,7 @@ def exact_updates(schema: Schema, nodes: Sequence[LocalData]) -> NDArray[np.int6
     Parameters
     ----------
     schema : Schema
+        The class and the features.
     nodes : sequence of LocalData
         The records of each node. A node may have no records, or no record of a class.
 
@@ -99,6 +104,7 @@ def local_updates(
     schema : Schema
         With `centred`, if it has numbers.
     nodes : sequence of LocalData
+        The records of each node.
     privacy : Privacy or sequence of Privacy
         Of all nodes, or of each node: nodes may have different budgets if the noise is local.
     sensitivity : {"declared", "paper"}, default="declared"
@@ -157,8 +163,11 @@ def promised(
     Parameters
     ----------
     schema : Schema
+        As of `local_updates`.
     privacy : Privacy
+        The noise of the node.
     nodes : int
+        How many nodes there are.
     sensitivity, most_records
         As of `local_updates`.
 
@@ -239,12 +248,14 @@ def relative_error(schema: Schema, updates: Statistics, exact: Statistics) -> Fl
     Where the exact value is 0, equation 28 divides by 0. Here the divisor is then by how much one
     record changes the value at most, as if there were one record: to leave such values out would
     make a node of few records look precise. Only the node itself knows the exact values, and
-    may compute this; see `below`.
+    may compute this; see `precise_updates`.
 
     Parameters
     ----------
     schema : Schema
+        The class and the features.
     updates, exact : ndarray of shape (nodes, k) or (k,)
+        The updates of nodes with noise, and without.
 
     Returns
     -------
@@ -254,12 +265,21 @@ def relative_error(schema: Schema, updates: Statistics, exact: Statistics) -> Fl
     return np.asarray((np.abs(updates - exact) / divisors).sum(axis=-1))
 
 
-def below(updates: Statistics, errors: Floats, threshold: float) -> Statistics:
+def precise_updates(updates: Statistics, errors: Floats, threshold: float) -> Statistics:
     """Return the updates whose relative error is at most a threshold ([1]_, section 4.2).
 
     Whether a node stays out depends on its exact values, and is not covered by eps: a node that
     stays out shows that its noise is large compared with its counts, so roughly how few records it
     has.
+
+    Parameters
+    ----------
+    updates : ndarray of shape (nodes, k)
+        The updates of all nodes.
+    errors : ndarray of shape (nodes,), dtype float64
+        Their relative errors; see `relative_error`.
+    threshold : float
+        The largest relative error of an update that is returned.
 
     Raises
     ------
@@ -291,7 +311,9 @@ def aggregate(
     Parameters
     ----------
     schema : Schema
+        The class and the features.
     updates : ndarray of shape (nodes, k)
+        One row for each node.
     alpha, floor : float
         As of `NaiveBayes`. `floor` is a number of records for counts, and a share of the square of
         half the range for variances.

@@ -78,6 +78,7 @@ def along(neighbours: Any, nodes: int) -> Peers:
     neighbours : networkx.Graph or sequence of sequence of int
         A graph of the nodes 0 to nodes - 1, or the neighbours of each node.
     nodes : int
+        How many nodes there are.
 
     Raises
     ------
@@ -124,6 +125,7 @@ def gossip(
     updates : ndarray of shape (nodes, k)
         The local updates, noise included: whole copies, as each estimate may become known.
     iterations : int
+        How often each node sends its estimate.
     generator : numpy.random.Generator
         Draws peers, slots, delays and sleep; no noise.
     neighbours : networkx.Graph or sequence of sequence of int, optional
@@ -220,6 +222,16 @@ def models_of(
     floor: float = FLOOR,
     errors: Floats | None = None,
 ) -> list[NaiveBayes]:
-    """Return the model of each node's estimate; `alpha`, `floor`, `errors` as of `aggregate`."""
+    """Return the model of each node's estimate ([1]_, equation 27).
+
+    Parameters
+    ----------
+    schema : Schema
+        The class and the features.
+    estimates : Estimate
+        The estimates of all nodes.
+    alpha, floor, errors
+        As of `aggregate`.
+    """
     sums = estimates.values * len(estimates.values)
     return [NaiveBayes(schema, alpha=alpha, floor=floor).fit_sums(row, errors) for row in sums]

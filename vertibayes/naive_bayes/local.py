@@ -20,6 +20,7 @@ def learn_reports(
     Parameters
     ----------
     aggregator : Aggregator
+        Has received all reports.
     alpha, floor : float
         As of `NaiveBayes`.
     negative : {"zero", "one", "keep"}, default="zero"
@@ -54,6 +55,7 @@ def simulate_reports(plan: ReportPlan, data: LocalData) -> Aggregator:
     Parameters
     ----------
     plan : ReportPlan
+        What people report.
     data : LocalData
         One record per person, with the columns of ``plan.schema``.
     """

@@ -28,6 +28,7 @@ class OnlineModel:
     schema : Schema
         With `centred`.
     n : ndarray of shape (n_classes,)
+        The counts of the classes.
     m : mapping of str to ndarray of shape (n_states, n_classes)
         The counts of each categorical feature.
     mean, second_moment : mapping of str to ndarray of shape (n_classes,)
@@ -63,9 +64,15 @@ class OnlineModel:
     ) -> Self:
         """Return the model of which standard deviations were kept, not second moments.
 
-        Means are in the numbers' own unit here, as ``NaiveBayes.theta_``. The second moment is
-        ``deviation**2 + mean**2``, with the mean about the middle. Where noise made the variance
-        negative, a deviation cannot express it: the result then differs.
+        The second moment is ``deviation**2 + mean**2``, with the mean about the middle. Where noise
+        made the variance negative, a deviation cannot express it: the result then differs.
+
+        Parameters
+        ----------
+        schema, n, m
+            As of `OnlineModel`.
+        mean, deviation : mapping of str to ndarray of shape (n_classes,)
+            Mean and standard deviation of each number, in its own unit, as ``NaiveBayes.theta_``.
         """
         about = {name: mean[name] - numeric.middle for name, numeric in schema.numerics.items()}
         second = {name: deviation[name] ** 2 + about[name] ** 2 for name in about}

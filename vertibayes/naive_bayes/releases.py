@@ -89,7 +89,22 @@ def learn_sums(
 def release_of(
     terms: Terms, released: ReleasedSums, *, alpha: float = 1.0, before: Values | None = None
 ) -> Release:
-    """Fit a model to released sums; see `learn_sums`."""
+    """Fit a model to released sums.
+
+    Parameters
+    ----------
+    terms : Terms
+        What the sums are of.
+    released : ReleasedSums
+        The sums, and whose they are.
+    alpha, before
+        As of `learn_sums`.
+
+    Raises
+    ------
+    ValueError
+        If no class has a record left.
+    """
     sums = released.sums if before is None else before + released.sums
     copies = released.promise.copies if released.promise else 0.0
     model = NaiveBayes(_schema(terms), alpha=alpha).fit_sums(sums, _errors(terms, copies))

@@ -23,6 +23,7 @@ class Scorer:
     Parameters
     ----------
     schema : Schema
+        Of all models.
     data : LocalData
         Records without a known class are left out.
 
