@@ -122,9 +122,11 @@ class Privacy:
     Parameters
     ----------
     eps : float
+        The privacy parameter of a release.
     accounting : {"whole", "count"}, default="whole"
         Whether `eps` and `delta` are of the whole model, or of each count as in the paper.
     protects : {"record", "party"}, default="record"
+        Whether neighbours differ in one record, or in all records of a party.
     noise : {"polya", "diluted", "laplace", "gaussian"}, default="polya"
         Shares of one copy, the diluted geometric noise of Huai et al., or a whole copy of each
         member.
@@ -181,7 +183,9 @@ class Accounting:
     Parameters
     ----------
     schema : Declared
+        The statistics, and the variables that they are of.
     privacy : Privacy
+        The noise that is asked for.
     most_records : int, default=1
         L: how many records a party has at most in a release; declared, as the records' own largest
         number would tell of them.
@@ -365,7 +369,9 @@ class Accounting:
         noises : sequence of noise
             Of a count, of those who take part.
         members : int
+            How many members there are.
         colluding : int, default=0
+            How many of them work with the aggregator at most.
         checked : bool, default=True
             See `SumPromise`.
         """

@@ -57,6 +57,7 @@ class Aggregator:
     Parameters
     ----------
     plan : ReportPlan
+        What people report.
 
     Examples
     --------

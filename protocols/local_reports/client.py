@@ -28,6 +28,7 @@ class Client:
     Parameters
     ----------
     plan : ReportPlan
+        What people report.
     randomness : Randomness, optional
         Where questions and coins are drawn from; the operating system by default. OpenDP draws
         Laplace noise from the operating system in any case.

@@ -35,10 +35,12 @@ class CodeQuestion:
     Parameters
     ----------
     name : str
+        The name of the question in reports.
     members : tuple of Variable
         The target; or a feature and the target. The code is ``state * classes + class``, from 0.
         The last code is that of incomplete records, if a member may be missing.
     oracle : FrequencyOracle
+        Perturbs the code.
 
     References
     ----------
@@ -90,9 +92,13 @@ class NumberQuestion:
     Parameters
     ----------
     name : str
+        The name of the question in reports.
     columns : tuple of Numeric
+        The columns that one answer is about.
     power : {1, 2}
+        1 for the numbers, 2 for their squares.
     target : Variable
+        The class.
     eps : float
         The privacy parameter of one answer.
 

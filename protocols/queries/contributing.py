@@ -1,4 +1,7 @@
-"""What a site does for any query of statistics: checks, counts its records, notes what leaves."""
+"""What a site does for any query of statistics: checks, counts its records, notes what leaves.
+
+Each check raises a `QueryRefusedError`, which names the site.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -34,6 +33,7 @@ from protocols.budget import Cost
 from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import Ledger, RevealedTable
 from protocols.promise import Promise
+from protocols.queries.contributing import check_opendp
 from protocols.queries.scoring import Split, Table, check_features
 from protocols.roles import AnalystRole, SiteRole
 from protocols.schema import Schema
@@ -47,7 +47,9 @@ Described: TypeAlias = tuple[tuple[str, tuple[str, ...], str], ...]
 
 @dataclass(frozen=True)
 class RecordNoise:
-    """What noise protects of a training record, and how much of it a site adds.
+    """What the noise of published tables protects, and how much of it a site adds.
+
+    `protocols.accounting.Privacy` is the same for statistics over sites with different records.
 
     A record is in one count of each feature's table, at the sites that hold them: by basic
     composition its eps is that of all tables together.
@@ -313,8 +315,7 @@ def _consider(site: SiteRole, query: Publish) -> None:
             raise ValueError("tables are published of all records, not of some")
         check_site(site, split)
         _ = _counted(site, split)
-    if find_spec("opendp") is None:
-        raise QueryRefusedError(site.party, "the noise needs OpenDP, which is not installed")
+    check_opendp(site.party, "laplace")
     cost = Cost.of(noise.eps * len(split.holders[site.party]))
     site.policy.check_budget(site.party, site.memory.spent, cost)
 

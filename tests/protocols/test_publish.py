@@ -58,9 +58,9 @@ def test_a_query_that_cannot_be_is_refused(reason, changes):
 
 
 def test_without_opendp_there_is_no_noise(monkeypatch):
-    monkeypatch.setattr("protocols.queries.publish.find_spec", lambda name: None)
+    monkeypatch.setattr("protocols.queries.contributing.find_spec", lambda name: None)
     with sites() as federation:
-        assert "the noise needs OpenDP, which is not installed" in refusal(federation, QUERY)
+        assert "laplace noise needs OpenDP, which is not installed" in refusal(federation, QUERY)
 
 
 @pytest.mark.parametrize(
