@@ -23,14 +23,14 @@ a neighbour can change, is then
     noise="laplace"      local: a whole copy of each member, which protects it whatever others do
     noise="gaussian"     local too: the model is rho-zCDP, each part rho / T of it
 
-A party's L records change each part by L Delta at most, all values of it together, so that eps is
-the same for both; delta is not, as the noise of each count is there, or is not, by itself. 2^-64 is
-for noise that leaves its slot, whose party refuses to send: slots are so wide that the chance of it
-in a release is 2^-64 / (1 + e^eps). Polya shares have no delta_c, but the last term: what n
-parties' samplers are away from their law. Whole and diluted copies have no such term. Gaussian
+A party's L records together change all values of a part by L Delta at most, so that a record and a
+party have the same eps. Their delta differs, because each count has or lacks diluted noise by
+itself. The term 2^-64 is for noise that leaves its slot, which the party refuses to send: slots are
+so wide that the chance in a release is 2^-64 / (1 + e^eps). Only diluted noise has a delta_c. Only
+Polya shares have the last term, by which the samplers of n parties deviate from their law. Gaussian
 noise has eps = rho + 2 sqrt(rho ln(1/delta)) (`protocols.budget`).
 
-Who replaces a record takes one away and adds one: twice the eps.
+To replace a record is to remove one record and to add another: twice the eps.
 
 References
 ----------

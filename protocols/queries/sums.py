@@ -9,15 +9,15 @@ The analyst is the aggregator. Where the statistics are those of naive Bayes, th
 et al. (2015).
 
 Security: the analyst and the `dishonest` share of the sites learn the noisy sums over the others,
-and nothing else; that these tell little of a record, or of a site, is the `Promise` of a release.
-Sites are trusted to count their own records and to add their noise: one that lies can shift each
-count by what fits a slot, and nobody sees it. A site takes part only with members whose keys it has
+and nothing else. How little these sums tell about a record, or about a site, is the `Promise` of a
+release. Sites are trusted to count their own records and to add their noise: a site that lies can
+shift each count by as much as fits a slot, and nobody notices. A site takes part only with members whose keys it has
 pinned, in blocks that are large enough, at a number above all before, for an estimate u_k <= n of
 the members, under terms that let as many work with the analyst as its policy expects, and within
-its budget. Called absent, and so left out with its noise, is at most the `dropouts` share: with the
-additive scheme each site refuses other rolls; with masked sums the analyst is trusted with it where
-the quorum does not suffice (`Promise.checked`). The digest of the query is in all keys and labels,
-so that an analyst who tells sites of different members or terms opens nothing.
+its budget. The analyst may call the `dropouts` share absent, and leaves their noise out then. With
+the additive scheme each site refuses to leave out more. With masked sums the analyst is trusted not
+to, where the quorum does not suffice (`SumPromise.checked`). All keys and labels contain the digest
+of the query: an analyst who sends the sites different members or terms opens nothing.
 Leakage: the noisy sums, to the analyst; members, who is absent, and the number, to all.
 Cost: two rounds for query and answer, and those of the way; the names of all members to each.
 """

@@ -8,13 +8,13 @@
     analyst             the updates of all sites, and every site's estimate in the last iteration
 
 One iteration collects the updates alone: the federated naive Bayes of Giaretta et al. (2023,
-Algorithms 2 and 3). Several are their gossip (Algorithms 4 and 5, `protocols.gossip`), of which the
-analyst carries the messages, as sites of a star session reach nobody else.
+Algorithms 2 and 3). Several iterations are their gossip (Algorithms 4 and 5, `protocols.gossip`).
+The analyst carries its messages, because the sites of a star session reach nobody else.
 
 Security: each site's update is (eps, delta)-private by its own noise, against the analyst and all
 other sites together; no site depends on another's noise, so that any number may be gone. What is
-carried is computed from updates that are protected already: to carry, delay, drop or forge it costs
-no privacy. A forged estimate, or a site that lies, spoils the model of whoever merges it.
+carried is computed from updates that are protected already: whoever carries, delays, drops or
+forges it learns no more. A forged estimate, or a site that lies, spoils the model of whoever merges it.
 Leakage: the noisy updates, site by site, to the analyst; estimates to peers; who is there, to all.
 `Sums` shows one noisy sum instead, with less noise.
 Cost: two rounds for query and answer, and two messages of 8 k bytes per site and iteration, for k
