@@ -138,7 +138,7 @@ class NumberQuestion:
         for place, column in enumerate(self.columns):
             numbers = column.centred(data.numbers[column.name]) ** self.power
             vectors[known, place, classes[known]] = numbers[known]
-        return vectors.reshape(data.records, -1)
+        return vectors.reshape(data.records, prod(self.shape))
 
 
 class LaplaceQuestion(NumberQuestion):

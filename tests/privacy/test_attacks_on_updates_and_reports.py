@@ -334,6 +334,16 @@ def test_answers_to_all_questions_have_the_same_form_whatever_the_values():
     assert len(forms) == 1
 
 
+@pytest.mark.parametrize("reports", ["one", "all"])
+@pytest.mark.parametrize("how", [{}, {"bins": 4}, {"approach": 1}, {"approach": 2}])
+def test_a_site_of_nobody_answers_like_others_and_is_charged(how, reports):
+    world = federation_of({"p00": people(0), "p01": people(1)})
+    for count, site in enumerate(world.roles.values()):
+        sent = release(site, report(world, schema=MIXED, reports=reports, **how))
+        assert sum(map(len, sent.answers)) == count * (1 if reports == "one" else len(sent.answers))
+        assert site.memory.spent.eps == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize("how", [{}, {"bins": 4}, {"approach": 1}, {"approach": 2}])
 def test_a_missing_number_of_a_person_is_not_learned_from_a_refusal(how):
     complete = people(40)
