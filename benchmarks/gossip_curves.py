@@ -18,6 +18,7 @@ from vertibayes.naive_bayes.gossip import gossip
 NODES = 1000
 EPS = 10**0.5
 CASES = (("measured", EPS), ("declared", EPS, False), ("declared", EPS), ("declared", None))
+FURTHER = (("declared", EPS, True, 10), ("declared", 10.0))
 SCORED = (*range(1, 11), 12, 15, 20, 25, 30, 35, 40, 50, 60, 75, 100)
 SHOWN = (1, 2, 3, 5, 10, 20, 30, 40, 50, 75, 100)
 SETTLED = (10, 30, 50, 100)
@@ -26,8 +27,8 @@ RUNS = 10
 
 def gossiping(adult: Data, repeats: int, generator) -> None:
     """Accuracy of all nodes' models over iterations, beside the federated model's."""
-    cases = [Case(adult, mode, *rest) for mode, *rest in CASES]
-    curves = {case.title: case.curve(SCORED, NODES, generator) for case in cases}
+    cases = [Case(adult, *rest) for rest in CASES + FURTHER]
+    curves = {c.title: c.curve(SCORED, NODES, generator) for c in cases[: len(CASES)]}
     draw(curves)
     copies = copies_of(generator)
     print(f"\nGossip, Adult, {NODES:,} nodes, one run: median [quartiles] of the nodes' "
@@ -63,14 +64,16 @@ class Case:
     mode: str
     eps: float | None
     raised: bool = True
+    slots: int = 1
 
     @property
     def title(self) -> str:
         """The noise in words."""
         if self.eps is None:
             return "no noise"
-        rule = "raised" if self.raised and self.mode == "declared" else f"floor {FLOOR:g}"
-        return f"{MODES[self.mode]}, eps = {self.eps:.3g}, {rule}"
+        rule = "variances raised" if self.raised and self.mode == "declared" else f"floor {FLOOR:g}"
+        awake = "" if self.slots == 1 else f", asynchronous ({self.slots} slots)"
+        return f"{MODES[self.mode]}, eps = {self.eps:.3g}, {rule}{awake}"
 
     @cached_property
     def exact(self) -> tuple[list[np.ndarray], np.ndarray]:
@@ -94,7 +97,8 @@ class Case:
 
         federated = accuracies(updates.sum(axis=0)[None])[0]
         found = {}
-        for iteration, state in enumerate(gossip(updates, max(scored), generator), 1):
+        states = gossip(updates, max(scored), generator, slots=self.slots)
+        for iteration, state in enumerate(states, 1):
             if iteration in scored:
                 found[iteration] = accuracies(state.estimates.values[:count] * NODES)
         return float(federated), found
