@@ -11,13 +11,14 @@ et al. (2015).
 Security: the analyst and the `dishonest` share of the sites learn the noisy sums over the others,
 and nothing else. How little these sums tell about a record, or about a site, is the `Promise` of a
 release. Sites are trusted to count their own records and to add their noise: a site that lies can
-shift each count by as much as fits a slot, and nobody notices. A site takes part only with members whose keys it has
-pinned, in blocks that are large enough, at a number above all before, for an estimate u_k <= n of
-the members, under terms that let as many work with the analyst as its policy expects, and within
-its budget. The analyst may call the `dropouts` share absent, and leaves their noise out then. With
-the additive scheme each site refuses to leave out more. With masked sums the analyst is trusted not
-to, where the quorum does not suffice (`SumPromise.checked`). All keys and labels contain the digest
-of the query: an analyst who sends the sites different members or terms opens nothing.
+shift each count by as much as fits a slot, and nobody notices. A site takes part only with members
+whose keys it has pinned, in blocks that are large enough, at a number above all before, for an
+estimate u_k <= n of the members, under terms that let as many work with the analyst as its policy
+expects, and within its budget. The analyst may call the `dropouts` share absent, and leaves their
+noise out then. With the additive scheme each site refuses to leave out more. With masked sums the
+analyst is trusted not to, where the quorum does not suffice (`SumPromise.checked`). All keys and
+labels contain the digest of the query: an analyst who sends the sites different members or terms
+opens nothing.
 Leakage: the noisy sums, to the analyst; members, who is absent, and the number, to all.
 Cost: two rounds for query and answer, and those of the way; the names of all members to each.
 """

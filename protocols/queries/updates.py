@@ -14,7 +14,8 @@ The analyst carries its messages, because the sites of a star session reach nobo
 Security: each site's update is (eps, delta)-private by its own noise, against the analyst and all
 other sites together; no site depends on another's noise, so that any number may be gone. What is
 carried is computed from updates that are protected already: whoever carries, delays, drops or
-forges it learns no more. A forged estimate, or a site that lies, spoils the model of whoever merges it.
+forges it learns no more. A forged estimate, or a site that lies, spoils the model of whoever merges
+it.
 Leakage: the noisy updates, site by site, to the analyst; estimates to peers; who is there, to all.
 `Sums` shows one noisy sum instead, with less noise.
 Cost: two rounds for query and answer, and two messages of 8 k bytes per site and iteration, for k
