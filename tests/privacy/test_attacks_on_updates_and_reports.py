@@ -253,13 +253,10 @@ def test_forged_estimates_bring_out_nothing_beside_the_first_step():
     sent = steps_of(world.roles["p00"], query, forged)
     node = GossipNodes(sent[0].values[None])
     for step, delivered in zip(sent[1:], forged, strict=True):
-        node.receive(np.zeros(len(delivered.steps), np.intp), Estimate(*delivered_of(delivered)))
+        arrived = Estimate(delivered.steps, delivered.values)
+        node.receive(np.zeros(len(arrived.steps), np.intp), arrived)
         assert np.array_equal(step.values, node.estimate().values[0])
     assert all(step.to in ("p01", "p02") for step in sent)
-
-
-def delivered_of(delivered):
-    return delivered.steps, delivered.values
 
 
 def test_a_node_that_drew_noise_in_each_iteration_would_show_its_counts():
