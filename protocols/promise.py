@@ -147,7 +147,6 @@ class SumPromise(Promise):
         )
         if self.mechanism in LOCAL:
             whom = "the aggregator and all other members together"
-        noise = (
-            f"each count has {self.copies:.3g} copies of noise, standard deviation {self.sd:.4g}"
-        )
+        copies = "one copy" if self.copies == 1 else f"{self.copies:.3g} copies"
+        noise = f"each count has {copies} of noise, standard deviation {self.sd:.4g}"
         return replace(self, whom=whom, noise=noise)

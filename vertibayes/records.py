@@ -7,6 +7,7 @@ and its codes would have another meaning in a network.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -120,6 +121,7 @@ def read_records(
     target: str | None = None,
     id_column: str | None = None,
     numerics: Mapping[str, Numeric] | None = None,
+    ignore_case: Collection[str] = (),
 ) -> Records:
     """Read a file's columns in the states of variables.
 
@@ -142,6 +144,8 @@ def read_records(
         The column of identifiers, which are kept unchanged.
     numerics : mapping of str to Numeric, optional
         The columns that stay numbers, by name.
+    ignore_case : collection of str
+        The columns in which a text that differs from a state only in case is this state.
 
     Raises
     ------
@@ -153,7 +157,8 @@ def read_records(
     columns = read_columns(path, keep_spaces=_have_spaces(variables))
     ids = _taken(path, columns, {**variables, **numerics}, id_column)
     appended = {name for name in variables if missing_state and has_missing_state(variables[name])}
-    records = _encode(str(path), columns, variables, missing_codes, appended, target, numerics)
+    how = Encoding(missing_codes, ignore_case=ignore_case)
+    records = _encode(str(path), columns, variables, how, appended, target, numerics)
     return records._replace(ids=ids)
 
 
@@ -179,14 +184,16 @@ def read_frame(frame: DataFrame, network: Network, target: str | None = None) ->
         raise _none_of_the_variables("the data frame", names, network.variables, target)
     places = [place for place, name in enumerate(names) if name in network.variables]
     columns = columns_of("data frame", frame.iloc[:, places]).columns
-    return _encode("data frame", columns, network.variables, (), network.missing_states, target)
+    return _encode(
+        "data frame", columns, network.variables, Encoding(), network.missing_states, target
+    )
 
 
 def _encode(
     source: str,
     columns: dict[str, TextColumn],
     variables: Mapping[str, Variable],
-    missing_codes: Collection[str],
+    how: Encoding,
     missing_states: Collection[str],
     target: str | None,
     numerics: Mapping[str, Numeric] = MappingProxyType({}),
@@ -199,7 +206,7 @@ def _encode(
     states = {
         name: variables[name].states[: -1 if name in missing_states else None] for name in names
     }
-    how, unseen = Encoding(missing_codes, states), list[Unseen]()
+    how, unseen = replace(how, states=states), list[Unseen]()
     codes = {name: encode_known(source, name, columns[name], how, unseen).codes for name in names}
     numbers = {name: read_known_numbers(name, columns[name], how, unseen) for name in numbered}
     known = any((codes[name] < len(states[name])).any() for name in names)

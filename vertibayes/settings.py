@@ -128,7 +128,7 @@ NAIVE_BAYES = (
             "oracle of least variance for each question.", "auto", choices=get_args(Oracle)),
     Setting("equal_bins", "whole", "ldp: number of bins of equal width of a column that stays a "
             "number; 0 fits normal distributions.", 4, least=0, most=1000),
-    Setting("approach", "whole", "ldp with equal_bins 0: how a number is perturbed; 1: all numbers "
+    Setting("approach", "whole", "ldp, 0 equal bins: how a number is perturbed; 1: all numbers "
             "with noise, 2: one bit about one number, 3: one number with noise.", 3, least=1,
             most=3),
 )  # fmt: skip

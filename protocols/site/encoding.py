@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from protocols.site.binning import METHODS, bin_of, bins_of
 from protocols.site.findings import COMMAND_LINE, Advice, Finding
 from protocols.site.numerals import number, read_each
-from protocols.site.states import StateFinder
+from protocols.site.states import StateFinder, in_any_case
 from protocols.site.statistics import Numeric
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
@@ -241,6 +241,8 @@ def encode_known(
             if text not in code_of and place is not None:
                 code_of[text] = place
     _take_equal_numbers(texts, states, code_of)
+    if name in encoding.ignore_case:
+        code_of = in_any_case(code_of, texts)
     unknown = [text for text in texts if text not in code_of]
     if unknown and unseen is None:
         raise StateFinder(source, name, column, encoding).not_one_of(unknown[0], states)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,6 +32,13 @@ class States(NamedTuple):
     states: tuple[str, ...]
     code_of: Mapping[str, int]
     findings: tuple[Finding, ...] = ()
+
+
+def in_any_case(code_of: Mapping[str, int], texts: Iterable[str]) -> dict[str, int]:
+    """Add to the codes of states those of the texts that differ from a state in case only."""
+    by_case = {state.casefold(): code for state, code in code_of.items()}
+    folded = {text: by_case.get(text.casefold()) for text in texts}
+    return {text: code for text, code in folded.items() if code is not None} | dict(code_of)
 
 
 class StateFinder:
@@ -111,9 +118,7 @@ class StateFinder:
                 f"{', '.join(states)}"
             )
         if self.name in self.encoding.ignore_case:
-            by_case = {state.casefold(): code for state, code in code_of.items()}
-            folded = {text: by_case.get(text.casefold()) for text in self.counts}
-            code_of = {t: c for t, c in folded.items() if c is not None} | code_of
+            code_of = in_any_case(code_of, self.counts)
         for text in self.counts:
             if text not in code_of:
                 raise self.not_one_of(text, states)

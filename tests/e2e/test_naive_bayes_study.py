@@ -30,14 +30,15 @@ def write(folder, columns, rows):
         writer.writerows([f"p{place:03}", *row] for place, row in enumerate(rows))
 
 
-def deployment(folder, sites, policy, learning):
+def deployment(folder, sites, policy, learning, address=None):
     """Write the folders of sites with columns, and a study."""
     draw = np.random.default_rng(4)
     y = draw.integers(0, 2, RECORDS)
     table = {"y": np.array(["no", "yes"])[y]}
     for name in ("a", "b", "c"):
         table[name] = np.array(["u", "v"])[(y + (draw.random(RECORDS) < 0.2)) % 2]
-    init(folder, Names(tuple(sites)), practice=True, variables=sites)
+    names = Names(tuple(sites))
+    init(folder, names, practice=True, variables=sites, relay_address=address)
     for site, columns in sites.items():
         write(folder / site, columns, zip(*(table[name] for name in columns), strict=True))
         path = folder / site / "site.toml"
@@ -249,11 +250,11 @@ most_records = 120
 """
 
 
-def with_ages(folder, learning, bounds="[0, 120]"):
+def with_ages(folder, learning, bounds="[0, 120]", address=None):
     """Write a study whose sites have other ages, and other bounds than the study."""
     sites = dict.fromkeys(("one", "two", "three"), ("a", "b", "y"))
     policy = "exact_sums = true\nmost_epsilon = 50"
-    study = deployment(folder, sites, policy, learning)
+    study = deployment(folder, sites, policy, learning, address)
     ages = []
     for place, site in enumerate(sites):
         path = folder / site / "records.csv"

@@ -23,7 +23,7 @@ from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_columns import learn_vertical
 from vertibayes.cli.naive_bayes_learned import Learned, SpentError
 from vertibayes.cli.naive_bayes_records import learn_horizontal
-from vertibayes.cli.naive_bayes_request import Request
+from vertibayes.cli.naive_bayes_request import OF_NOISE, Request
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     MODELS,
@@ -97,7 +97,7 @@ def _records(
     """Return the records to learn from and those to test on, and warnings about the latter."""
     pooled = data.local
     if request.test is not None:
-        return pooled, *read_tested(request, schema, source.missing_codes)
+        return pooled, *read_tested(request, schema, source.missing_codes, source.ignore_case)
     if request.holdout is None:
         return pooled, None, []
     held = round(request.holdout * pooled.records)
@@ -112,7 +112,10 @@ def _records(
 
 
 def read_tested(
-    request: Request, schema: Schema, missing_codes: Sequence[str] = ()
+    request: Request,
+    schema: Schema,
+    missing_codes: Sequence[str] = (),
+    ignore_case: Sequence[str] = (),
 ) -> tuple[LocalData, list[str]]:
     """Read the records of ``--test`` that have a class, and what to warn of.
 
@@ -124,6 +127,8 @@ def read_tested(
         The class and the features, with their states.
     missing_codes : sequence of str, default=()
         Values that mean missing.
+    ignore_case : sequence of str, default=()
+        Columns in which values that differ only in case are one state.
 
     Raises
     ------
@@ -132,7 +137,11 @@ def read_tested(
     """
     assert request.test is not None  # it was asked for
     read = read_records(
-        request.test, schema.variables, missing_codes=missing_codes, numerics=schema.numerics
+        request.test,
+        schema.variables,
+        missing_codes=missing_codes,
+        numerics=schema.numerics,
+        ignore_case=ignore_case,
     )
     if request.target in read.absent:
         raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
@@ -169,7 +178,7 @@ def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator
         "the numbers that warnings give, such as that of records without a class, and the scores "
         "of tested records are written as they are: --epsilon does not cover them"
     )
-    shared = request.noise in ("polya", "diluted")
+    shared = request.noise in OF_NOISE["gamma"]
     if shared and request.gamma * request.parties > request.parties - 1:
         yield (
             "--gamma counts on the noise of all parties: a party that sees the model knows its "

@@ -69,6 +69,11 @@ class Request:
         given += [("protect", self.protect, protected)]
         for option, value, known in given:
             if value not in known:
+                if known == ("reports",):
+                    raise ValueError(
+                        f"--noise {value}: {self.method} has the noise of --oracle and --approach; "
+                        "leave out --noise"
+                    )
                 expected = " or ".join(known)
                 raise ValueError(f"--{option} {value}: {self.method} has {expected}")
         self._check_noise(noise)
@@ -78,6 +83,10 @@ class Request:
                 raise ValueError(f"--{option} is an option of {method}, got --method {self.method}")
         if self.equal_bins == 1:
             raise ValueError("--equal-bins must be 0, or 2 and more, got 1")
+        if self.equal_bins and self.approach != Request.approach:
+            raise ValueError(
+                f"--approach has an effect with --equal-bins 0 alone, got {self.equal_bins}"
+            )
         if self.test is not None and self.holdout is not None:
             raise ValueError("--test and --holdout both say what to test on: give one of them")
         return replace(self, noise=noise)
@@ -98,6 +107,8 @@ class Request:
     def _check_noise(self, noise: str) -> None:
         for name, noises in OF_NOISE.items():
             if getattr(self, name) != getattr(Request, name) and noise not in noises:
+                if noise == "reports":
+                    raise ValueError(f"--{name} has no effect with --method {self.method}")
                 raise ValueError(
                     f"--{name} has an effect with --noise {' or '.join(noises)} alone, got {noise}"
                 )
