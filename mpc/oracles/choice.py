@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from mpc.oracles.direct import DirectEncoding
 from mpc.oracles.oracle import FrequencyOracle
 from mpc.oracles.subset import SubsetSelection
@@ -22,6 +24,7 @@ ORACLES: dict[str, type[FrequencyOracle]] = {
 TIE = 1 + 1e-9  # variances that differ by less are equal: the cheaper oracle is taken
 
 
+@lru_cache(maxsize=1024, typed=True)  # each party of a process builds the same plan several times
 def best_oracle(eps: float, domain: int) -> FrequencyOracle:
     """Return the oracle with the least variance of rare values, of all except SummationHistogram.
 
