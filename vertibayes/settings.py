@@ -115,9 +115,9 @@ NAIVE_BAYES = (
             "fails.", 1e-5, above=0, below=1),
     Setting("gamma", "number", "With polya or diluted noise: minimum share of the parties that are "
             "honest.", 1.0, above=0, most=1),
-    Setting("via", "text", "hdpnb, federated: sums under additive or masked encryption; vdpnb: "
-            "predictions by sums of logarithms (additive) or by products of counts (product).",
-            "additive",
+    Setting("via", "text", "hdpnb, federated: sums under additive encryption (the default of "
+            "hdpnb) or by masks (that of federated); vdpnb: predictions by sums of logarithms "
+            "(additive, the default) or by products of counts (product).",
             choices=get_args(Via)),
     Setting("alpha", "number", "Count added to each count of a feature.", 1.0, least=0),
     Setting("iterations", "whole", "gossip: how often each party sends its estimate to another.",

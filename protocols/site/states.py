@@ -153,9 +153,13 @@ class StateFinder:
             raise DataError(f"{self.source}: the column {self.name!r}: {numbers.fault}")
         words = [w for w in numbers.words if not inspection.says_missing(w, among_numbers=True)]
         if words and not numbers.values:
+            first, *others = words
+            has_letters = any(map(str.isalpha, first))
+            unlike = (w for w in others if any(map(str.isalpha, w)) != has_letters)
+            other = next((f" beside {word!r}" for word in unlike), "")  # as a unit in some records
             raise DataError(
-                f"{self.source}: {self.name} has text, not numbers, as {words[0]!r}; {option} is "
-                "for numeric columns"
+                f"{self.source}: {self.name} has text, not numbers, as {first!r}{other}; {option} "
+                "is for numeric columns"
             )
         return numbers, words
 

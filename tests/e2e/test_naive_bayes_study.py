@@ -152,7 +152,7 @@ def test_more_predictions_than_records_are_refused_before_a_table(capsys, tmp_pa
         ({"most_records = 120": "most_records = 120\npredict = 3"}, "learning.predict: hdpnb"),
         ({"hdpnb": "gossip"}, "via masked: gossip has additive"),
         ({"hdpnb": "federated", "epsilon = 0.6": 'noise = "diluted"'}, "federated has polya or"),
-        ({"hdpnb": "ldp", 'via = "masked"': 'noise = "none"'}, "ldp has reports"),
+        ({"hdpnb": "ldp", 'via = "masked"': 'noise = "none"'}, "ldp has the noise of"),
         ({'via = "masked"': "iterations = 3"}, "iterations is an option of gossip"),
         ({'via = "masked"': 'oracle = "de"'}, "oracle is an option of ldp"),
     ],

@@ -112,8 +112,10 @@ def test_one_record_more_changes_the_update_of_one_node_by_the_sensitivity(monke
 # ---- mistakes ------------------------------------------------------------------------------------
 
 MISTAKES = {
-    "eps = 0: it must be a finite number above 0": lambda: federated(epsilon=0).fit(AGES, Y),
-    "eps = -1: it must be": lambda: federated(epsilon=-1).fit(AGES, Y),
+    "epsilon == 0, must be > 0": lambda: federated(epsilon=0).fit(AGES, Y),
+    "epsilon == -1, must be > 0": lambda: federated(epsilon=-1).fit(AGES, Y),
+    "epsilon must be an instance of": lambda: federated(epsilon="1").fit(AGES, Y),
+    "epsilon == 1000000000.0, must be <= 1000000": lambda: federated(epsilon=1e9).fit(AGES, Y),
     "eps = nan: it must be": lambda: federated(epsilon=np.nan).fit(AGES, Y),
     "got None: use FederatedNB(None)": lambda: LocalNB(None, bounds=BOUNDS).fit(AGES, Y),
     "age: declare the bounds of its numbers": lambda: federated(bounds=None).fit(AGES, Y),

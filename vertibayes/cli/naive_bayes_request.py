@@ -10,10 +10,10 @@ from protocols.accounting import OPENDP, Privacy
 from protocols.promise import LOCAL
 
 BOTH = ("record", "party")
-CHOICES = {  # of each method: what --noise, the default first, --via and --protect may be
+CHOICES = {  # of each method: what --noise, --via (the default first) and --protect may be
     "hdpnb": (("polya", "diluted", "none"), ("additive", "masked"), BOTH),
     "vdpnb": (("laplace", "none"), ("additive", "product"), ("record",)),
-    "federated": (("polya", *LOCAL, "none"), ("additive", "masked"), BOTH),
+    "federated": (("polya", *LOCAL, "none"), ("masked", "additive"), BOTH),
     "gossip": (LOCAL, ("additive",), BOTH),
     "ldp": (("reports",), ("additive",), ("record",)),
 }
@@ -45,7 +45,7 @@ class Request:
     protect: str = "record"
     delta: float = 1e-5
     gamma: float = 1.0
-    via: str = "additive"
+    via: str = ""  # that of the method, if not given
     alpha: float = 1.0
     iterations: int = 50
     reports: str = "one"
@@ -56,7 +56,7 @@ class Request:
     holdout: float | None = None
 
     def checked(self) -> Request:
-        """Return the request with its noise filled in; refuse what cannot be.
+        """Return the request with its noise and its way filled in; refuse what cannot be.
 
         Raises
         ------
@@ -65,7 +65,8 @@ class Request:
         """
         noises, ways, protected = CHOICES[self.method]
         noise = self.noise or noises[0]
-        given = [("noise", noise, noises), ("via", self.via, ways)]
+        via = self.via or ways[0]
+        given = [("noise", noise, noises), ("via", via, ways)]
         given += [("protect", self.protect, protected)]
         for option, value, known in given:
             if value not in known:
@@ -89,7 +90,7 @@ class Request:
             )
         if self.test is not None and self.holdout is not None:
             raise ValueError("--test and --holdout both say what to test on: give one of them")
-        return replace(self, noise=noise)
+        return replace(self, noise=noise, via=via)
 
     def privacy(self) -> Privacy | None:
         """Return the noise of parties that hold records; None for exact sums."""

@@ -8,19 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
+from sklearn.utils import (
+    assert_all_finite,
+    check_consistent_length,
+    check_scalar,
+    column_or_1d,
+    get_tags,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import Floats, NaiveBayes
 from vertibayes.sklearn.columns import Bounds, Categories, Columns
+
+MOST = 1e6  # of epsilon: more protects nothing, and no such noise is drawn
 
 
 @dataclass(eq=False, repr=False)
@@ -76,6 +85,10 @@ class PrivateNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any, classes: Any, *, missing: bool = False) -> LocalData:  # noqa: N803
         """Learn what the columns and the classes are, and return the records."""
+        if self.epsilon is not None:
+            check_scalar(
+                self.epsilon, "epsilon", Real, min_val=0, max_val=MOST, include_boundaries="right"
+            )
         frame = _frame(self, X, reset=True)
         y = _checked(frame, y)
         self.classes_ = np.unique(y if classes is None else np.asarray(classes))
