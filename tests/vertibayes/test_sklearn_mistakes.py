@@ -114,7 +114,6 @@ def test_one_record_more_changes_the_update_of_one_node_by_the_sensitivity(monke
 MISTAKES = {
     "epsilon == 0, must be > 0": lambda: federated(epsilon=0).fit(AGES, Y),
     "epsilon == -1, must be > 0": lambda: federated(epsilon=-1).fit(AGES, Y),
-    "epsilon must be an instance of": lambda: federated(epsilon="1").fit(AGES, Y),
     "epsilon == 1000000000.0, must be <= 1000000": lambda: federated(epsilon=1e9).fit(AGES, Y),
     "eps = nan: it must be": lambda: federated(epsilon=np.nan).fit(AGES, Y),
     "got None: use FederatedNB(None)": lambda: LocalNB(None, bounds=BOUNDS).fit(AGES, Y),
@@ -183,6 +182,11 @@ MISTAKES = {
         AGES[:1], Y[:1]
     ),
 }
+
+
+def test_an_epsilon_that_is_not_a_number_is_named():
+    with pytest.raises(TypeError, match="epsilon must be an instance of"):
+        federated(epsilon="1").fit(AGES, Y)
 
 
 @pytest.mark.parametrize("message", MISTAKES)
