@@ -19,6 +19,8 @@ from mpc.masked_sum import (
 from mpc.masked_sum.parameters import at_least
 from mpc.masked_sum.roster import Circle
 
+pytestmark = pytest.mark.laws
+
 
 @given(st.integers(1, 300), st.data())
 def test_the_tail_is_that_of_the_hypergeometric_distribution(population, data):

@@ -29,6 +29,8 @@ from mpc.oracles import (
 from mpc.oracles.draws import Draws
 from tests.randomness import SeededRandomness
 
+pytestmark = pytest.mark.laws
+
 PURE = [name for name in ORACLES if name != "she"]
 USERS, BLOCK = 50_000, 5_000  # an estimate of each block, so that a run measures ten variances
 ERRORS = 15_000  # squared errors that are averaged: a standard deviation of 1.2 %

@@ -6,6 +6,7 @@ chance of 1e-4 at most; OpenDP's draws cannot be seeded.
 """
 
 import numpy as np
+import pytest
 
 from mpc.noise import DilutedGeometric, DiscreteGaussian, DiscreteLaplace, PolyaShare
 from mpc.randomness import SystemRandomness
@@ -16,6 +17,8 @@ from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from tests.noise_law import diluted_law, gaussian_law, geometric_law, polya_law
 from tests.privacy.audit import audited_eps
+
+pytestmark = pytest.mark.laws
 
 RUNS = 100_000
 DELTA = 1e-2

@@ -15,6 +15,8 @@ from mpc.oracles import ORACLES
 from tests.privacy.audit import audited_eps
 from tests.randomness import SeededRandomness
 
+pytestmark = pytest.mark.laws
+
 EPS, DOMAIN, RUNS = 0.7, 6, 100_000
 PURE = [name for name in ORACLES if name != "she"]
 

@@ -18,6 +18,8 @@ from mpc.shuffled_tables.streams import Streams
 from tests.privacy.shuffle_simulation import Case, asked, data_of, distributions, good_views
 from tests.privacy.simulation import has_choices, is_simulatable
 
+pytestmark = pytest.mark.laws
+
 
 @pytest.fixture(autouse=True)
 def no_indicators(request, monkeypatch):

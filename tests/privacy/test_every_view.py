@@ -22,6 +22,8 @@ from mpc.sharing import open_sum, send_share, zero_share
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
 from tests.randomness import TableStream
 
+pytestmark = pytest.mark.laws
+
 
 @pytest.fixture(autouse=True)
 def indicators_alone(monkeypatch):

@@ -368,6 +368,7 @@ def audit(question, runs=100_000):
     )
 
 
+@pytest.mark.laws
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize(
     ("kind", "columns"),
@@ -392,6 +393,7 @@ def test_an_audit_finds_a_class_label_that_is_not_hidden():
     assert audited_eps(mechanism, 10_000) > EPS
 
 
+@pytest.mark.laws
 @pytest.mark.parametrize(
     ("reports", "exceeds"), [("one", False), ("all", False), ("all_at_full_eps", True)]
 )
