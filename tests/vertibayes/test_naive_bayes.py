@@ -235,3 +235,12 @@ def test_a_feature_in_other_states_is_refused():
     model = NaiveBayes(schema).fit(data)
     with pytest.raises(ValueError, match="no feature 'x' in the model's states"):
         model.predict(other)
+
+
+def test_a_number_whose_variance_is_below_its_standard_error_is_named():
+    schema = Schema(Variable("y", BITS), {"z": Numeric("z", -1, 1)}, centred=True)
+    sums = np.array([100, 100, 0, 0, 2**22, 50 * 2**22])  # variances .01 and .5
+    errors = np.repeat([0.0, 0.0, 2.0 * 2**22], 2)  # a standard error of .02
+    assert NaiveBayes(schema).fit_sums(sums, errors).swamped_ == ("z",)
+    assert NaiveBayes(schema).fit_sums(sums, errors / 4).swamped_ == ()
+    assert NaiveBayes(schema).fit_sums(sums).swamped_ == ()

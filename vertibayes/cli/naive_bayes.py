@@ -250,6 +250,11 @@ def report(
     quiet : bool
         Whether to print warnings only.
     """
+    if swamped := learned.model.swamped_:
+        learned.warnings.append(
+            f"the noise is larger than the spread of {', '.join(swamped)} within a class, so that "
+            "its variance is a guess: declare tighter bounds, or take more records or epsilon"
+        )
     summary = _summary(request, learned, tested)
     warn(learned.warnings)
     _write(out, learned, summary)

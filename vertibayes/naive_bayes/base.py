@@ -59,6 +59,8 @@ class NaiveBayes:
         ``log P(x | y)`` of each categorical feature, in nats, as scikit-learn's CategoricalNB.
     theta_, var_ : dict of str to ndarray of shape (n_classes,)
         Mean and variance of each number within each class, in its own unit.
+    swamped_ : tuple of str
+        The numbers whose variance in some class is below its standard error under the noise.
 
     Raises
     ------
@@ -143,10 +145,12 @@ class NaiveBayes:
     def _fit_moments(self, errors: Sequence[Floats], moments: Sequence[Statistics]) -> None:
         self.theta_: dict[str, Floats] = {}
         self.var_: dict[str, Floats] = {}
+        self.swamped_: tuple[str, ...] = ()
         columns = zip(self.schema.numerics.items(), moments, errors, strict=True)
         for (name, numeric), sums, of_sums in columns:
             centred = self.schema.centred
             mean, variance = self._centred(sums, of_sums) if centred else self._uncentred(sums)
+            self.swamped_ += (name,) if centred and self._is_swamped(sums, of_sums) else ()
             half = numeric.high - numeric.middle
             self.theta_[name] = numeric.middle + mean * half
             self.var_[name] = np.maximum(variance, self.floor) * half**2
@@ -169,16 +173,25 @@ class NaiveBayes:
         Noise can carry a mean beyond the bounds, or a variance beyond that of the bounds: both are
         cut to what numbers between the bounds can have. A class without records is spread evenly.
         """
+        mean, variance, error = self._moments(sums, errors)
+        least = np.clip(error, LEAST_VARIANCE, EVEN)
+        there = self.class_count_ > 0.5
+        spread = np.where(there, np.clip(variance, least, 1.0), EVEN)
+        return np.where(there, mean, 0.0), spread
+
+    def _is_swamped(self, sums: Statistics, errors: Floats) -> bool:
+        """Whether a variance is below its standard error."""
+        _, variance, error = self._moments(sums, errors)
+        return bool((variance < error).any())
+
+    def _moments(self, sums: Statistics, errors: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return mean, variance, and the standard error of the variance under the noise."""
         known = np.maximum(self.class_count_, 1.0)
         places = 2.0 ** (HALF_BITS * np.arange(1, 3))[:, None]
         total, squares = np.asarray(sums) / places / known
         of_total, of_squares = errors / places / known
         mean = np.clip(total, -1.0, 1.0)
-        error = np.hypot(of_squares, 2 * mean * of_total)
-        least = np.clip(error, LEAST_VARIANCE, EVEN)
-        variance = np.clip(squares - mean**2, least, 1.0)
-        there = self.class_count_ > 0.5
-        return np.where(there, mean, 0.0), np.where(there, variance, EVEN)
+        return mean, squares - mean**2, np.hypot(of_squares, 2 * mean * of_total)
 
     def predict_joint_log_proba(self, data: LocalData) -> Floats:
         """Return ``log P(x, y)`` of each record: shape (n, n_classes), missing values left out.
