@@ -10,6 +10,8 @@ import pytest
 from tests.e2e.command import FILES, predict, read_rows, write
 from tests.e2e.test_nb import assert_refused, nb
 from vertibayes.cli import naive_bayes_request
+from vertibayes.cli.naive_bayes_records import _dealt
+from vertibayes.cli.naive_bayes_request import Request
 
 BOUNDS = ("--bounds", "Alter=0,100", "--bounds", "CRP=0,20")
 METHODS = {  # their options
@@ -158,3 +160,13 @@ def test_noise_alone_gives_an_honest_error_or_a_model_of_finite_numbers(tmp_path
     else:
         texts = [p.read_text() for p in out.iterdir() if p.suffix == ".json"]
         assert not any("NaN" in text or "Infinity" in text for text in texts)
+
+
+def test_a_record_more_changes_the_records_of_one_party_where_single_parties_are_shown():
+    changed = {}
+    for method in ("gossip", "federated"):
+        request = Request(method, "y", 5, epsilon=1.0)
+        fewer, more = (_dealt(request, n, np.random.default_rng(0)) for n in (99, 100))
+        pairs = zip(fewer, more, strict=True)
+        changed[method] = sum(not np.array_equal(*pair) for pair in pairs)
+    assert changed["gossip"] == 1 and changed["federated"] > 1

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from protocols.federation import ANALYST, RecordFederation
 from protocols.ledger import Ledger
@@ -154,8 +155,7 @@ def learn_horizontal(
             f"--parties must be between 2 and {training.records} (the number of records), got "
             f"{request.parties}"
         )
-    order = np.random.default_rng(seed).permutation(training.records)
-    parts = enumerate(np.array_split(order, request.parties))
+    parts = enumerate(_dealt(request, training.records, np.random.default_rng(seed)))
     parties = {f"party-{place + 1}": training.rows(rows) for place, rows in parts}
     most = max(data.records for data in parties.values())
     holders = Holders(tuple(parties), most, missing=_has_missing(training))
@@ -177,6 +177,20 @@ def learn_horizontal(
     if tested is not None:
         learned.predict(tested)
     return learned
+
+
+def _dealt(
+    request: Request, records: int, generator: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Return the places of each party's records.
+
+    Gossip shows models of single parties: each record is dealt by itself there, as one that decided
+    where others go would change what several parties show. Otherwise the parties are equally large.
+    """
+    if request.method == "gossip":
+        holder = generator.integers(request.parties, size=records)
+        return [np.flatnonzero(holder == party) for party in range(request.parties)]
+    return np.array_split(generator.permutation(records), request.parties)
 
 
 def _spent(error: ValueError, ledger: Ledger) -> ValueError:
