@@ -18,7 +18,7 @@ demo: $(VENV)/installed
 	@$(BIN)/vertibayes demo
 
 test: $(VENV)/installed lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 # The tests that need NVFlare: parties as processes, killed and restarted. They take five minutes,
 # after a larger installation.
