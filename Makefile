@@ -20,7 +20,7 @@ demo: $(VENV)/installed
 test: $(VENV)/installed lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# The tests that need NVFlare: parties as processes, killed and restarted. They take five minutes,
+# The tests that need NVFlare: parties as processes, killed and restarted. They take ten minutes,
 # after a larger installation.
 test-machines: $(MACHINES)/installed
 	$(MACHINES)/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
