@@ -1,0 +1,17 @@
+"""Calibration without a server: nodes of a communication network reach one classifier.
+
+    factors       what naive Bayes and Bayesian network classifiers say of a record, and theta
+    classifier    GenerativeClassifier: additive statistics, and theta in closed form
+    local         LRC: a node moves statistics towards its own records        ([1]_, Algorithm 3)
+    graph         who speaks with whom, and what neighbours weigh
+
+Two ways to bring statistics together. *Averaging* (``mean``, ``metropolis``) is CRC: before it
+updates, each node replaces its statistics with the weighted mean of its neighbourhood's ([1]_,
+Algorithm 2). A *relay* passes sums on along a spanning tree: each node has the exact sums of all
+nodes, those of a node at a distance of d edges as they were d rounds before.
+
+References
+----------
+.. [1] A. Pérez, C. Echegoyen, G. Santafé (2025). Decentralized Federated Learning of Probabilistic
+   Generative Classifiers.
+"""

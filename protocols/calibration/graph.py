@@ -1,0 +1,163 @@
+"""Who speaks with whom: a communication network, and what each node's neighbours weigh in its mean.
+
+References
+----------
+.. [1] A. Pérez, C. Echegoyen, G. Santafé (2025). Decentralized Federated Learning of Probabilistic
+   Generative Classifiers. Section II-C, Algorithm 2.
+.. [2] L. Xiao, S. Boyd, S. Lall (2005). A scheme for robust distributed sensor fusion based on
+   average consensus. IPSN. Metropolis weights.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Self, TypeAlias
+
+from mpc.rounds import Party
+
+Mixing: TypeAlias = Literal["mean", "metropolis", "relay"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """An undirected communication network.
+
+    Parameters
+    ----------
+    neighbours : mapping of Party to tuple of Party
+        The neighbours of each node, itself not among them.
+
+    Raises
+    ------
+    ValueError
+        If there are no nodes, or a node is its own neighbour, has a neighbour that is not a node,
+        has one twice, or is not its neighbour's neighbour: it names the node.
+
+    Examples
+    --------
+    >>> chain = Graph.of(["a", "b", "c"], [("a", "b"), ("b", "c")])
+    >>> chain.neighbours["b"]
+    ('a', 'c')
+    >>> chain.mean_weights()["a"]
+    {'a': 0.5, 'b': 0.5}
+    """
+
+    neighbours: Mapping[Party, tuple[Party, ...]]
+
+    def __post_init__(self) -> None:
+        if not self.neighbours:
+            raise ValueError("a communication network needs at least one node")
+        for node, peers in self.neighbours.items():
+            if node in peers or len(set(peers)) < len(peers):
+                raise ValueError(f"the node {node} is its own neighbour, or has a neighbour twice")
+            for peer in peers:
+                if node not in self.neighbours.get(peer, ()):
+                    raise ValueError(f"{peer} is a neighbour of {node}, but not {node} of {peer}")
+
+    @classmethod
+    def of(cls, nodes: Iterable[Party], edges: Iterable[tuple[Party, Party]]) -> Self:
+        """Return the network of some edges.
+
+        Parameters
+        ----------
+        nodes, edges
+            All nodes, and the pairs of nodes that speak with each other, each in any order.
+
+        Raises
+        ------
+        ValueError
+            If an edge has a node that is not in `nodes`.
+        """
+        peers: dict[Party, dict[Party, None]] = {node: {} for node in nodes}
+        for one, other in edges:
+            if missing := {one, other} - set(peers):
+                raise ValueError(f"the edge {one} - {other}: {min(missing)} is not a node")
+            peers[one][other] = peers[other][one] = None
+        return cls({node: tuple(sorted(others)) for node, others in peers.items()})
+
+    @property
+    def nodes(self) -> tuple[Party, ...]:
+        """All nodes."""
+        return tuple(self.neighbours)
+
+    @property
+    def edges(self) -> tuple[tuple[Party, Party], ...]:
+        """All edges, each once."""
+        return tuple((n, p) for n, peers in self.neighbours.items() for p in peers if n < p)
+
+    def without(self, absent: Collection[Party]) -> Graph:
+        """Return the network of the nodes that are there."""
+        there = {n: peers for n, peers in self.neighbours.items() if n not in absent}
+        return Graph({n: tuple(p for p in peers if p in there) for n, peers in there.items()})
+
+    def check_connected(self) -> None:
+        """Refuse a network of several parts, whose nodes could not reach one model.
+
+        Raises
+        ------
+        ValueError
+            It names two nodes between which there is no path.
+        """
+        first = self.nodes[0]
+        reached = {first, *self._parents_from(first)}
+        if apart := [node for node in self.nodes if node not in reached]:
+            raise ValueError(
+                f"the network is not connected: there is no path between {first} and {apart[0]}"
+            )
+
+    def _parents_from(self, root: Party) -> dict[Party, Party]:
+        """Return the parent of each node that is reached from a root, breadth first."""
+        parents: dict[Party, Party] = {}
+        line = deque([root])
+        while line:
+            node = line.popleft()
+            for peer in self.neighbours[node]:
+                if peer != root and peer not in parents:
+                    parents[peer] = node
+                    line.append(peer)
+        return parents
+
+    @cached_property
+    def tree(self) -> Graph:
+        """A spanning tree, breadth first from the node of most neighbours: the same at all nodes.
+
+        Raises
+        ------
+        ValueError
+            As `check_connected`.
+        """
+        self.check_connected()
+        root = max(self.nodes, key=lambda node: (len(self.neighbours[node]), node))
+        return Graph.of(self.nodes, self._parents_from(root).items())
+
+    def mean_weights(self, *, own: bool = True) -> dict[Party, dict[Party, float]]:
+        """Return the weights of the plain mean of a neighbourhood ([1]_, Algorithm 2).
+
+        Parameters
+        ----------
+        own : bool, default=True
+            Whether a node counts itself, as Theorem 1 supposes. A node without neighbours does.
+        """
+        hoods = {
+            node: (*peers, node) if own or not peers else peers
+            for node, peers in self.neighbours.items()
+        }
+        return {
+            node: {peer: 1 / len(hood) for peer in sorted(hood)} for node, hood in hoods.items()
+        }
+
+    def metropolis_weights(self) -> dict[Party, dict[Party, float]]:
+        """Return weights under which all nodes have the same influence ([2]_).
+
+        Those of an edge are 1 / (1 + the larger degree) for both ends; the rest is a node's own.
+        """
+        degree = {node: len(peers) for node, peers in self.neighbours.items()}
+        weights = {}
+        for node, peers in self.neighbours.items():
+            given = {peer: 1 / (1 + max(degree[node], degree[peer])) for peer in peers}
+            given[node] = 1 - sum(given.values())
+            weights[node] = dict(sorted(given.items()))
+        return weights

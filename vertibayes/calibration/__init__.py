@@ -1,0 +1,1 @@
+"""Risk-based calibration: of pooled records, and over communication networks."""
