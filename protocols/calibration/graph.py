@@ -50,12 +50,18 @@ class Graph:
     def __post_init__(self) -> None:
         if not self.neighbours:
             raise ValueError("a communication network needs at least one node")
+        others = {node: set(peers) for node, peers in self.neighbours.items()}
         for node, peers in self.neighbours.items():
-            if node in peers or len(set(peers)) < len(peers):
-                raise ValueError(f"the node {node} is its own neighbour, or has a neighbour twice")
+            if node in others[node]:
+                raise ValueError(f"the node {node} is its own neighbour")
+            if len(others[node]) < len(peers):
+                twice = next(peer for peer in peers if peers.count(peer) > 1)
+                raise ValueError(f"the node {node} has the neighbour {twice} twice")
             for peer in peers:
-                if node not in self.neighbours.get(peer, ()):
-                    raise ValueError(f"{peer} is a neighbour of {node}, but not {node} of {peer}")
+                if peer not in others:
+                    raise ValueError(f"the node {node} has a neighbour that is not a node: {peer}")
+                if node not in others[peer]:
+                    raise ValueError(f"{peer} is a neighbour of {node}, but {node} not of {peer}")
 
     @classmethod
     def of(cls, nodes: Iterable[Party], edges: Iterable[tuple[Party, Party]]) -> Self:
@@ -69,9 +75,14 @@ class Graph:
         Raises
         ------
         ValueError
-            If an edge has a node that is not in `nodes`.
+            If a node appears twice, or an edge has a node that is not in `nodes`, or leads from a
+            node to itself.
         """
-        peers: dict[Party, dict[Party, None]] = {node: {} for node in nodes}
+        peers: dict[Party, dict[Party, None]] = {}
+        for node in nodes:
+            if node in peers:
+                raise ValueError(f"the node {node} appears twice")
+            peers[node] = {}
         for one, other in edges:
             if missing := {one, other} - set(peers):
                 raise ValueError(f"the edge {one} - {other}: {min(missing)} is not a node")
@@ -89,8 +100,16 @@ class Graph:
         return tuple((n, p) for n, peers in self.neighbours.items() for p in peers if n < p)
 
     def without(self, absent: Collection[Party]) -> Graph:
-        """Return the network of the nodes that are there."""
+        """Return the network of the nodes that are there.
+
+        Raises
+        ------
+        ValueError
+            If all nodes are absent.
+        """
         there = {n: peers for n, peers in self.neighbours.items() if n not in absent}
+        if not there:
+            raise ValueError("all nodes are absent; a round needs at least one that is there")
         return Graph({n: tuple(p for p in peers if p in there) for n, peers in there.items()})
 
     def check_connected(self) -> None:
@@ -109,12 +128,12 @@ class Graph:
             )
 
     def _parents_from(self, root: Party) -> dict[Party, Party]:
-        """Return the parent of each node that is reached from a root, breadth first."""
+        """Return the parent of each node that is reached from a root, breadth first, by name."""
         parents: dict[Party, Party] = {}
         line = deque([root])
         while line:
             node = line.popleft()
-            for peer in self.neighbours[node]:
+            for peer in sorted(self.neighbours[node]):
                 if peer != root and peer not in parents:
                     parents[peer] = node
                     line.append(peer)

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from vertibayes.json_content import read_json
 from vertibayes.network import Structure
-
-
-def _content(path: Path) -> Any:
-    """Read a JSON file; ValueError names the file, and the line if it is not JSON."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
-    except RecursionError:
-        raise ValueError(f"{path}: nested too deeply") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: cannot be read ({error})") from None
 
 
 def _is_names(value: object) -> bool:
@@ -32,7 +17,7 @@ def read_ordering(given: Path | Sequence[str] | None) -> list[str] | None:
     """Return an ordering: names, or those of a JSON file with a list or ``{"nodes": [...]}``."""
     if not isinstance(given, Path):
         return None if given is None else list(given)
-    content = _content(given)
+    content = read_json(given)
     if isinstance(content, dict) and "edges" not in content:
         content = content.get("nodes")
     if not _is_names(content):
@@ -51,7 +36,7 @@ def read_structure(path: Path | None) -> Structure | None:
     """
     if path is None:
         return None
-    content = _content(path)
+    content = read_json(path)
     if not isinstance(content, dict) or not _is_names(content.get("nodes")):
         raise ValueError(f'{path}: not a structure; expected {{"nodes": [...], "edges": [...]}}')
     edges = content.get("edges")
@@ -71,7 +56,7 @@ def read_partition(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     ValueError
         If the file is not an object of lists, or a column is unknown, at two sites or at no site.
     """
-    parts = _content(path)
+    parts = read_json(path)
     if not isinstance(parts, dict) or not all(_is_names(columns) for columns in parts.values()):
         raise ValueError(f'{path}: not a partition; expected {{"site": ["column", ...]}}')
     holder: dict[str, str] = {}

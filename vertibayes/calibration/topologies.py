@@ -1,0 +1,318 @@
+"""Communication networks: drawn at random, read from files, changing, and with absent nodes.
+
+References
+----------
+.. [1] A. Pérez, C. Echegoyen, G. Santafé (2025). Decentralized Federated Learning of Probabilistic
+   Generative Classifiers. Sections IV, IV-B and IV-H.
+.. [2] H. Prüfer (1918). Neuer Beweis eines Satzes über Permutationen. Trees as sequences.
+.. [3] P. Erdős, A. Rényi (1959). On random graphs I; here as E. N. Gilbert: each edge by itself.
+.. [4] D. J. Watts, S. H. Strogatz (1998). Collective dynamics of 'small-world' networks.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from itertools import chain, combinations
+from math import log
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from protocols.calibration.graph import Graph
+from vertibayes.json_content import read_json
+
+if TYPE_CHECKING:
+    import networkx
+
+Places: TypeAlias = list[tuple[int, int]]  # edges, as the places of their nodes
+
+NETWORKS = ("tree", "chain", "ring", "star", "complete", "erdos-renyi", "small-world")
+TRIES = 100  # draws of a network until it is connected
+
+
+def node_names(count: int) -> list[str]:
+    """Return the names ``node-1``, ``node-2`` and so on.
+
+    Raises
+    ------
+    ValueError
+        If there are no nodes.
+    """
+    if count < 1:
+        raise ValueError(f"the number of nodes must be at least 1, got {count}")
+    return [f"node-{place}" for place in range(1, count + 1)]
+
+
+def network_of(
+    kind: str,
+    nodes: Sequence[str],
+    generator: np.random.Generator,
+    *,
+    extra_edges: int = 0,
+    probability: float | None = None,
+    degree: int = 4,
+    rewiring: float = 0.1,
+) -> Graph:
+    """Return a connected communication network.
+
+    Parameters
+    ----------
+    kind : {"tree", "chain", "ring", "star", "complete", "erdos-renyi", "small-world"}
+        A tree is uniform over all trees of the nodes ([2]_). A chain and a ring follow the order
+        of `nodes`. The first node is the centre of a star. The last two kinds are those of [3]_
+        and [4]_, drawn again until they are connected.
+    nodes : sequence of str
+        The names of the nodes.
+    generator : numpy.random.Generator
+        Draws the edges; equal states give equal networks.
+    extra_edges : int, default=0
+        How many further edges are drawn among the pairs of nodes that have none ([1]_, IV-B).
+    probability : float, optional
+        Of each edge of "erdos-renyi", by default 2 ln(n) / n for n nodes.
+    degree, rewiring : int and float, default=4 and 0.1
+        Of "small-world": the even number of neighbours that a node has before edges are rewired,
+        and the probability that an edge is.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, a name appears twice, a number is out of range, there is no room
+        for so many further edges, or no draw is connected.
+    """
+    count = len(nodes)
+    ways: dict[str, Callable[[], Places]] = {
+        "tree": lambda: _tree(count, generator),
+        "chain": lambda: _chain(count),
+        "ring": lambda: _chain(count) + ([(0, count - 1)] if count > 2 else []),
+        "star": lambda: [(0, place) for place in range(1, count)],
+        "complete": lambda: list(combinations(range(count), 2)),
+        "erdos-renyi": lambda: _independent(count, probability, generator),
+        "small-world": lambda: _small_world(count, degree, rewiring, generator),
+    }
+    if kind not in ways:
+        raise ValueError(f"the network must be one of {', '.join(NETWORKS)}, got {kind!r}")
+    edges = _connected(ways[kind], count, kind)
+    edges += _further(count, edges, extra_edges, generator)
+    return Graph.of(nodes, ((nodes[one], nodes[other]) for one, other in edges))
+
+
+def _connected(draw: Callable[[], Places], count: int, kind: str) -> Places:
+    """Return the first drawn network that is connected."""
+    for _ in range(TRIES):
+        edges = draw()
+        if _is_connected(count, edges):
+            return edges
+    raise ValueError(
+        f"none of {TRIES} drawn networks of the kind {kind!r} is connected: {count} nodes; "
+        "expected a higher probability of edges, or a higher degree"
+    )
+
+
+def _is_connected(count: int, edges: Places) -> bool:
+    """Whether edges connect all nodes: join the sets of their ends."""
+    head = list(range(count))
+
+    def top(node: int) -> int:
+        while head[node] != node:
+            head[node] = node = head[head[node]]
+        return node
+
+    parts = count
+    for one, other in edges:
+        ends = top(one), top(other)
+        head[ends[0]] = ends[1]
+        parts -= ends[0] != ends[1]
+    return parts <= 1
+
+
+def _chain(count: int) -> Places:
+    return [(place, place + 1) for place in range(count - 1)]
+
+
+def _tree(count: int, generator: np.random.Generator) -> Places:
+    """Return a tree: each of the count^(count - 2) trees has one sequence ([2]_)."""
+    sequence = generator.integers(count, size=max(count - 2, 0)).tolist()
+    degrees = [1] * count
+    for node in sequence:
+        degrees[node] += 1
+    leaves = [node for node in range(count) if degrees[node] == 1]  # ascending: a heap
+    edges: Places = []
+    for node in sequence:
+        edges.append((heapq.heappop(leaves), node))
+        degrees[node] -= 1
+        if degrees[node] == 1:
+            heapq.heappush(leaves, node)
+    return [*edges, (leaves[0], leaves[1])] if count > 1 else []
+
+
+def _independent(count: int, probability: float | None, generator: np.random.Generator) -> Places:
+    """Return edges, each of which is there with the same probability ([3]_)."""
+    if probability is None:
+        probability = min(1.0, 2 * log(count) / count) if count > 2 else 1.0
+    if not 0 < probability <= 1:
+        raise ValueError(f"the probability of an edge must be in (0, 1], got {probability}")
+    ones, others = np.triu_indices(count, 1)
+    there = generator.random(len(ones)) < probability
+    return list(zip(ones[there].tolist(), others[there].tolist(), strict=True))
+
+
+def _small_world(
+    count: int, degree: int, rewiring: float, generator: np.random.Generator
+) -> Places:
+    """Return a ring whose nodes reach `degree` / 2 ahead, some edges of it rewired ([4]_)."""
+    if degree < 2 or degree % 2 or degree >= count:
+        raise ValueError(
+            f"the degree of a small world must be even, at least 2 and less than the number of "
+            f"nodes ({count}), got {degree}"
+        )
+    if not 0 <= rewiring <= 1:
+        raise ValueError(f"the probability of rewiring must be in [0, 1], got {rewiring}")
+    lattice = [(n, (n + step) % count) for step in range(1, degree // 2 + 1) for n in range(count)]
+    taken: list[set[int]] = [set() for _ in range(count)]
+    for one, other in lattice:
+        taken[one].add(other)
+        taken[other].add(one)
+    edges: Places = []
+    for one, other in lattice:
+        free = [node for node in range(count) if node != one and node not in taken[one]]
+        if free and generator.random() < rewiring:
+            new = free[generator.integers(len(free))]
+            taken[one].remove(other)
+            taken[other].remove(one)
+            taken[one].add(new)
+            taken[new].add(one)
+            other = new
+        edges.append((one, other))
+    return edges
+
+
+def _further(count: int, edges: Places, more: int, generator: np.random.Generator) -> Places:
+    """Return `more` random pairs of nodes without an edge."""
+    free = np.triu(np.ones((count, count), bool), 1)
+    for one, other in edges:
+        free[min(one, other), max(one, other)] = False
+    ones, others = np.nonzero(free)
+    if not 0 <= more <= len(ones):
+        raise ValueError(
+            f"extra_edges must be between 0 and {len(ones)} (the pairs of nodes without an edge), "
+            f"got {more}"
+        )
+    chosen = generator.permutation(len(ones))[:more]
+    return list(zip(ones[chosen].tolist(), others[chosen].tolist(), strict=True))
+
+
+def from_networkx(graph: networkx.Graph[Any]) -> Graph:
+    """Return the communication network of a networkx graph; labels become text.
+
+    Raises
+    ------
+    ValueError
+        If the graph is directed, has parallel edges or an edge from a node to itself, or two
+        labels are the same as text.
+    """
+    if graph.is_directed() or graph.is_multigraph():
+        raise ValueError(
+            f"a communication network must be an undirected graph without parallel edges, "
+            f"got {type(graph).__name__}; expected networkx.Graph"
+        )
+    edges = ((str(one), str(other)) for one, other in graph.edges)
+    return Graph.of((str(node) for node in graph.nodes), edges)
+
+
+def to_networkx(graph: Graph) -> networkx.Graph[str]:
+    """Return a communication network as networkx's `Graph`."""
+    import networkx as nx
+
+    copy: networkx.Graph[str] = nx.Graph()
+    copy.add_nodes_from(graph.nodes)
+    copy.add_edges_from(graph.edges)
+    return copy
+
+
+def read_network(path: Path) -> Graph:
+    """Read a communication network.
+
+    Parameters
+    ----------
+    path : Path
+        A JSON file ``{"nodes": ["a", ...], "edges": [["a", "b"], ...]}``, or the list of edges.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a connected network: it names the file, and the node or edge.
+    """
+    content = read_json(path)
+    edges = content.get("edges") if isinstance(content, dict) else content
+    if not isinstance(edges, list):
+        raise ValueError(
+            f'{path}: not a communication network; expected {{"nodes": [...], "edges": [...]}} or '
+            "a list of edges"
+        )
+    for edge in edges:
+        if not _is_names(edge) or len(edge) != 2:
+            raise ValueError(f'{path}: not an edge: {edge!r}; expected ["a node", "another node"]')
+    nodes = list(dict.fromkeys(chain.from_iterable(edges)))
+    if isinstance(content, dict) and "nodes" in content:
+        nodes = content["nodes"]
+    if not _is_names(nodes):
+        raise ValueError(f"{path}: not a list of nodes: {nodes!r}; expected a list of names")
+    try:
+        graph = Graph.of(nodes, edges)
+        graph.check_connected()
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return graph
+
+
+def _is_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+class Changing:
+    """A communication network that is drawn again after every few rounds ([1]_, section IV-H).
+
+    Parameters
+    ----------
+    kind, nodes
+        As `network_of`.
+    every : int
+        How many rounds a network lasts: delta.
+    generator : numpy.random.Generator
+        One number is drawn from it, from which the networks of all periods follow.
+    **options
+        As `network_of`.
+
+    Raises
+    ------
+    ValueError
+        If `every` is less than 1, or as `network_of`.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        nodes: Sequence[str],
+        every: int,
+        generator: np.random.Generator,
+        **options: Any,
+    ) -> None:
+        if every < 1:
+            raise ValueError(f"a network must last at least 1 round, got {every}")
+        self._kind, self._nodes, self._options = kind, tuple(nodes), options
+        self._every = every
+        self._seed = int(generator.integers(2**63))
+        self._drawn: dict[int, Graph] = {}
+        self(1)  # mistakes appear now, not in a round
+
+    def __call__(self, round: int) -> Graph:  # noqa: A002
+        """Return the network of a round; rounds are counted from 1, and asked for in any order."""
+        if round < 1:
+            raise ValueError(f"rounds are counted from 1, got {round}")
+        period = (round - 1) // self._every
+        if period not in self._drawn:
+            generator = np.random.default_rng((self._seed, period))
+            self._drawn[period] = network_of(self._kind, self._nodes, generator, **self._options)
+        return self._drawn[period]
