@@ -4,16 +4,19 @@ References
 ----------
 .. [1] L. Giaretta, T. Marchioro, E. Markatos, S. Girdzijauskas (2023). Towards a Realistic
    Decentralized Naive Bayes with Differential Privacy. Section 4.2.
+.. [2] A. Pérez, C. Echegoyen, G. Santafé (2025). Decentralized Federated Learning of Probabilistic
+   Generative Classifiers. Section IV-C.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from protocols.calibration.factors import Categorical
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 DISTRIBUTIONS = ("equal", "uniform", "exponential", "log-uniform")  # of the sizes of nodes
+DRIFTS = ("none", "x", "y", "xy")  # in what the records of nodes differ from each other
 
 
 def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, list[str]]:
@@ -157,7 +161,87 @@ def deal_records(
     ValueError
         If a size is negative, or the sizes do not add up to the number of records.
     """
-    if (sizes < 0).any() or sizes.sum() != data.records:
-        raise ValueError(f"sizes must add up to the {data.records} records, got {sizes.sum()}")
-    places = generator.permutation(data.records)
-    return [data.rows(rows) for rows in np.split(places, np.cumsum(sizes)[:-1])]
+    return [data.rows(places) for places in _cut(generator.permutation(data.records), sizes)]
+
+
+def drift_parts(
+    data: LocalData,
+    sizes: NDArray[np.int64],
+    drift: str,
+    generator: np.random.Generator,
+    *,
+    target: str,
+) -> list[NDArray[np.int64]]:
+    """Return the places of the records of each node, where nodes may have other distributions.
+
+    Records are sorted, and each node takes the next ones: neighbours of a chain are alike.
+
+    Parameters
+    ----------
+    data : LocalData
+        All records.
+    sizes : ndarray of shape (nodes,), dtype int64
+        How many records each node gets; see `node_sizes`.
+    drift : {"none", "x", "y", "xy"}
+        How records are sorted: at random; by the first principal component of the features, which
+        are standardized numbers and one-hot states; by class, so that a node has one class as far
+        as the sizes allow; or by class, and within a class by the component ([2]_).
+    generator : numpy.random.Generator
+        Sorts records that are equal.
+    target : str
+        The class. Records without a class come last.
+
+    Returns
+    -------
+    parts : list of ndarray of shape (sizes[node],), dtype int64
+
+    Raises
+    ------
+    ValueError
+        If the drift or the class is unknown, a size is negative, or the sizes do not add up to the
+        number of records.
+    """
+    if drift not in DRIFTS:
+        raise ValueError(f"drift must be one of {', '.join(DRIFTS)}, got {drift!r}")
+    if target not in data.codes:
+        raise ValueError(f"the class {target!r} is not a categorical column of the data")
+    keys: list[NDArray[Any]] = [generator.permutation(data.records)]  # the last key counts most
+    if "x" in drift:
+        keys.append(_component(data, target))
+    if "y" in drift:
+        keys.append(data.codes[target])
+    return _cut(np.lexsort(keys), sizes)
+
+
+def _cut(order: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    if (sizes < 0).any() or sizes.sum() != len(order):
+        raise ValueError(f"sizes must add up to the {len(order)} records, got {sizes.sum()}")
+    return np.split(order, np.cumsum(sizes)[:-1])
+
+
+def _component(data: LocalData, target: str) -> NDArray[np.float64]:
+    """Return the first principal component of the features of each record."""
+    columns = [
+        Categorical(variable).columns(data)
+        for name, variable in data.variables.items()
+        if name != target
+    ]
+    columns += [_standardized(values)[:, None] for values in data.numbers.values()]
+    features = np.concatenate([np.zeros((data.records, 1)), *columns], axis=1)
+    features -= features.sum(axis=0) / max(data.records, 1)
+    _, directions = np.linalg.eigh(features.T @ features)
+    first = directions[:, -1]  # of the largest variance; its sign is arbitrary
+    first *= np.sign(first[np.abs(first).argmax()])
+    scores = np.round(features @ first, 9)  # equal records are equal in spite of rounding
+    return np.asarray(scores, np.float64)
+
+
+def _standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers with mean 0 and variance 1: zeros where missing, or if all are equal."""
+    known = ~np.isnan(values)
+    low, high = values[known].min(initial=np.inf), values[known].max(initial=-np.inf)
+    if low >= high:
+        return np.zeros(len(values))
+    scaled = np.where(known, values, 0.0) / max(-low, high)  # so that squares do not overflow
+    centred = np.where(known, scaled - scaled[known].mean(), 0.0)
+    return np.asarray(centred / centred[known].std())
