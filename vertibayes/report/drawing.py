@@ -27,7 +27,7 @@ MARGIN, LEGEND = 16.0, 30.0
 LINE, PADDING = 14.0, 12.0  # of the text in a box
 LONGEST_LINE, MOST_LINES = 26, 3  # characters per line, and lines per name
 
-_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" \
+HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" \
 width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="12">
 <style>.edge:hover{{stroke-width:3}}</style>
 <rect width="100%" height="100%" fill="white"/>"""
@@ -56,7 +56,7 @@ def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
     number = {name: place for place, name in enumerate(names)}
     layout = lay_out(boxes, [(number[parent], number[child]) for parent, child in structure.edges])
     fills = _fills(sites)
-    width = max(layout.size.width, sum(_legend_width(site) for site in fills)) + 2 * MARGIN
+    width = max(layout.size.width, sum(legend_width(site) for site in fills)) + 2 * MARGIN
     height = layout.size.height + 2 * MARGIN + (LEGEND if fills else 0)
     dense = len(structure.edges) >= DENSE * len(names)
     body = [
@@ -66,8 +66,8 @@ def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
     for node, name in enumerate(names):
         fill = fills[sites[name]] if sites else COLOURS[0]
         body.append(_node(name, lines[node], layout.centres[node], boxes[node], fill))
-    body += _legend(fills, height - MARGIN - 14)
-    return "\n".join([_HEAD.format(width=width, height=height), *body, "</svg>", ""])
+    body += legend(fills, height - MARGIN - 14)
+    return "\n".join([HEAD.format(width=width, height=height), *body, "</svg>", ""])
 
 
 def text_width(text: str) -> float:
@@ -145,16 +145,18 @@ def _node(name: str, lines: Sequence[str], centre: Point, box: Size, fill: str) 
     )
 
 
-def _legend(fills: Mapping[str, str], y: float) -> list[str]:
+def legend(fills: Mapping[str, str], y: float) -> list[str]:
+    """Return a row of coloured squares, each followed by its name."""
     parts, x = [], MARGIN
     for site, fill in fills.items():
         parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="14" height="14" rx="4" fill="{fill}" '
             f'stroke="{EDGE}"/><text x="{x + 19:.1f}" y="{y + 11.5:.1f}">{escape(site)}</text>'
         )
-        x += _legend_width(site)
+        x += legend_width(site)
     return parts
 
 
-def _legend_width(site: str) -> float:
+def legend_width(site: str) -> float:
+    """Return the width of a square of a legend and its name."""
     return 36 + text_width(site)
