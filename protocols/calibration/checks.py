@@ -1,0 +1,81 @@
+"""What a node refuses: records and statistics that no classifier can be calibrated with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from protocols.calibration.classifier import Examples, GenerativeClassifier
+from protocols.calibration.factors import Floats
+from protocols.errors import DataError
+
+GROWTH = 1e3  # of a statistic, in units of the largest sum over the classes
+
+
+def check_examples(node: str, classifier: GenerativeClassifier, examples: Examples) -> None:
+    """Refuse records that do not fit the classifier, or are not finite.
+
+    Raises
+    ------
+    DataError
+        It names the node.
+    """
+    columns, classes = examples
+    if columns.ndim != 2 or columns.shape != (len(classes), classifier.width):
+        raise DataError(
+            f"{node}: examples of shape {columns.shape} with {len(classes)} classes; expected"
+            f" {classifier.width} columns and one class per record"
+        )
+    if not np.isfinite(columns).all():
+        raise DataError(f"{node}: record {_first_bad(columns)} has a value that is not finite")
+    if len(classes) and not 0 <= classes.min() <= classes.max() < len(classifier.classes):
+        raise DataError(f"{node}: classes must be between 0 and {len(classifier.classes) - 1}")
+
+
+def _first_bad(columns: Floats) -> int:
+    return int(np.flatnonzero(~np.isfinite(columns).all(axis=1))[0])
+
+
+def growth(statistics: Floats) -> Floats:
+    """Return how large statistics are, in units of their largest sum over the classes.
+
+    Updates keep the sums over the classes, so that valid statistics have a growth of at most 1:
+    a larger one shows that some are negative. Under a learning rate that is too high it has no
+    bound.
+
+    Parameters
+    ----------
+    statistics : ndarray of shape (..., classes, width), dtype float64
+
+    Returns
+    -------
+    growth : ndarray of shape (...), dtype float64
+        Infinite if a statistic is not finite.
+    """
+    with np.errstate(all="ignore"):
+        sums = np.abs(statistics.sum(axis=-2)).max(axis=-1)
+        ratio = np.abs(statistics).max(axis=(-2, -1)) / np.maximum(sums, np.finfo(float).tiny)
+    return np.where(np.isfinite(ratio), ratio, np.inf)
+
+
+def check_statistics(node: str, statistics: Floats, moment: str) -> None:
+    """Refuse statistics that a learning rate has driven out of bounds.
+
+    Parameters
+    ----------
+    node : str
+    statistics : ndarray of shape (classes, width), dtype float64
+    moment : str
+        When, for the error: ``round 3``.
+
+    Raises
+    ------
+    ValueError
+        If `growth` is above `GROWTH`: it names the node.
+    """
+    times = float(growth(statistics))
+    if times > GROWTH:
+        raise ValueError(
+            f"{node}: the statistics diverge in {moment}: they are {times:.3g} times as large as"
+            f" their sums over the classes, and at most {GROWTH:g} times is expected; specify a"
+            " lower learning rate"
+        )

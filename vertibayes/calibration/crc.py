@@ -1,0 +1,241 @@
+"""Collaborative risk-based calibration (CRC) over a communication network: a simulation.
+
+All nodes update at once, so that hundreds of nodes take seconds. How statistics come together is
+in `mixing`; between machines, each party does the same with its own records.
+
+References
+----------
+.. [1] A. Pérez, C. Echegoyen, G. Santafé (2025). Decentralized Federated Learning of Probabilistic
+   Generative Classifiers. Algorithms 2 and 3, equation 5.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.calibration.checks import GROWTH, check_examples, check_statistics, growth
+from protocols.calibration.classifier import Examples, GenerativeClassifier
+from protocols.calibration.factors import Floats
+from protocols.calibration.graph import Graph, Mixing
+from protocols.calibration.local import Wholes
+from protocols.errors import DataError
+from vertibayes.calibration.grouped import Nodes
+from vertibayes.calibration.mixing import Averaging, Relay, Settings
+from vertibayes.calibration.rc import check_schedule
+
+Start: TypeAlias = Literal["uniform", "data"]
+Absences: TypeAlias = Callable[[int], Collection[str]]
+
+
+class Round(NamedTuple):
+    """What a round leaves; the nodes are in the order of `examples`.
+
+    Attributes
+    ----------
+    number : int
+        The number of the round, from 1.
+    statistics : ndarray of shape (nodes, classes, width), dtype float64
+        Those of the nodes' models at the end of the round.
+    soft : ndarray of shape (nodes,), dtype float64
+        The soft 0-1 loss on each node's own records, summed over records, of what its
+        neighbourhood has in the mean: before its update. 0 for a node that does not take part.
+    errors : ndarray of shape (nodes,), dtype int64
+        How many of its own records each node classifies wrongly with the same statistics.
+    repairs : ndarray of shape (nodes,), dtype int64
+        How many of the same statistics were not valid; see `Weights`.
+    present : ndarray of shape (nodes,), dtype bool
+        Which nodes took part.
+    """
+
+    number: int
+    statistics: Floats
+    soft: Floats
+    errors: Wholes
+    repairs: Wholes
+    present: NDArray[np.bool_]
+
+
+def collaborative_rc(
+    classifier: GenerativeClassifier,
+    examples: Mapping[str, Examples],
+    network: Graph | Callable[[int], Graph],
+    rounds: int,
+    *,
+    rate: float = 0.05,
+    size: float | None = None,
+    iterations: int = 1,
+    mixing: Mixing = "mean",
+    own: bool = True,
+    start: Start = "uniform",
+    absent: Absences | None = None,
+    asleep: float = 0.0,
+    generator: np.random.Generator | None = None,
+) -> Iterator[Round]:
+    """Calibrate a classifier at the nodes of a network; yield each round ([1]_, Algorithm 2).
+
+    Parameters
+    ----------
+    classifier : GenerativeClassifier
+    examples : mapping of str to Examples
+        The records of each node. A node without records passes on what others send.
+    network : Graph, or callable of int to Graph
+        Who speaks with whom, or who does in each round from 1. A network that changes need not be
+        connected in each round.
+    rounds : int
+        How many rounds the nodes communicate.
+    rate : float, default=0.05
+        The learning rate of RC.
+    size : float, optional
+        The equivalent sample size m0 of averaged statistics; by default m / (rate n), for m records
+        at n nodes ([1]_, equation 5).
+    iterations : int, default=1
+        How often a node updates in a round.
+    mixing : {"mean", "metropolis", "relay"}, default="mean"
+        How statistics come together; see `protocols.calibration`. A relay needs a fixed network.
+    own : bool, default=True
+        Whether a node is one of its own neighbours in the plain mean.
+    start : {"uniform", "data"}, default="uniform"
+        Whether statistics are at first uniform, or 9 parts of the node's own records and 1 part
+        uniform. A node without records always has a uniform start.
+    absent : callable of int to collection of str, optional
+        The nodes that are away in a round. Such a node keeps its model. When it returns, it has
+        lost its statistics: in its first round it listens only.
+    asleep : float, default=0.0
+        The probability that a node sleeps through a round. If it is above 0, averaging is
+        asynchronous: the nodes that are awake update one after another, in random order, with the
+        last statistics that their neighbours sent, asleep or awake.
+    generator : numpy.random.Generator, optional
+        Draws which nodes are asleep, and the order.
+
+    Returns
+    -------
+    rounds : iterator of Round
+
+    Raises
+    ------
+    DataError
+        If a node has records that do not fit the classifier or are not finite, a node of the
+        network has no examples or the reverse, or no node has a record: it names the node.
+    ValueError
+        If a parameter is out of range, the network is not connected, or, during the rounds, the
+        statistics of a node diverge: it names the node and the round.
+
+    Warns
+    -----
+    UserWarning
+        If nodes have no records, or all records have one class.
+    """
+    check_schedule(rate, rounds, "rounds")
+    check_schedule(rate, iterations, "iterations")
+    _check_options(mixing, start, size, asleep, generator)
+    _check_records(classifier, examples)
+    if isinstance(network, Graph):
+        _check_nodes(network, examples)
+        network.check_connected()
+    nodes = Nodes(classifier, examples)
+    records = int(nodes.sizes.sum())
+    given = records / (rate * len(nodes.names)) if size is None else size
+    settings = Settings(rate, given, iterations, start, mixing == "metropolis", own)
+    mixer: Averaging | Relay
+    if mixing != "relay":
+        mixer = Averaging(nodes, settings)
+    elif isinstance(network, Graph):
+        mixer = Relay(nodes, network, settings)
+    else:
+        raise ValueError("a relay needs a fixed network, got one that changes by round")
+    sleeping = (asleep, generator) if generator is not None and asleep else None
+    return _rounds(nodes, mixer, network, rounds, absent, sleeping)
+
+
+def _rounds(
+    nodes: Nodes,
+    mixer: Averaging | Relay,
+    network: Graph | Callable[[int], Graph],
+    rounds: int,
+    absent: Absences | None,
+    sleeping: tuple[float, np.random.Generator] | None,
+) -> Iterator[Round]:
+    """Let the nodes communicate and update, round by round."""
+    for number in range(1, rounds + 1):
+        graph = network if isinstance(network, Graph) else network(number)
+        if not isinstance(network, Graph):
+            _check_nodes(graph, nodes.names)
+        away = set() if absent is None else set(absent(number))
+        if unknown := away - set(nodes.names):
+            raise ValueError(f"the absent node {min(unknown)} in round {number} is not a node")
+        there = np.array([name not in away for name in nodes.names])
+        if sleeping is None:
+            report = mixer.round(graph, there)
+        else:
+            assert isinstance(mixer, Averaging)  # `_check_options`
+            share, generator = sleeping
+            awake = there & (generator.random(len(there)) >= share)
+            order = generator.permutation(np.flatnonzero(awake))
+            report = mixer.round_in_order(graph, there, order)
+        _check_growth(nodes.names, mixer.models, number)
+        yield Round(number, mixer.models.copy(), *report)
+
+
+def _check_growth(names: tuple[str, ...], statistics: Floats, number: int) -> None:
+    """Refuse statistics that diverge."""
+    if (large := np.flatnonzero(growth(statistics) > GROWTH)).size:
+        check_statistics(f"the node {names[large[0]]}", statistics[large[0]], f"round {number}")
+
+
+def _check_options(
+    mixing: str,
+    start: str,
+    size: float | None,
+    asleep: float,
+    generator: np.random.Generator | None,
+) -> None:
+    """Refuse options that do not exist, or do not go together."""
+    for name, value, choices in (
+        ("mixing", mixing, get_args(Mixing)),
+        ("start", start, get_args(Start)),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    if size is not None and not 0 < size < np.inf:
+        raise ValueError(f"the equivalent sample size must be a positive number, got {size}")
+    if size is not None and mixing == "relay":
+        raise ValueError("a relay has no equivalent sample size: leave size out, or choose mean")
+    if not 0 <= asleep < 1:
+        raise ValueError(f"asleep must be at least 0 and below 1, got {asleep}")
+    if asleep and mixing == "relay":
+        raise ValueError("nodes of a relay do not sleep: leave asleep out, or choose mean")
+    if asleep and generator is None:
+        raise ValueError("asleep needs a generator, which draws the nodes that sleep")
+
+
+def _check_records(classifier: GenerativeClassifier, examples: Mapping[str, Examples]) -> None:
+    """Refuse records that cannot be used; warn of nodes and classes without records."""
+    if not examples:
+        raise DataError("examples must have at least one node, got 0")
+    for name, part in examples.items():
+        check_examples(f"the node {name}", classifier, part)
+    empty = [name for name, part in examples.items() if not len(part.classes)]
+    if len(empty) == len(examples):
+        raise DataError("no node has a record: at least one record is expected")
+    if empty:
+        warnings.warn(
+            f"nodes without records, which start uniformly and pass on: {', '.join(empty)}",
+            stacklevel=3,
+        )
+    classes = np.unique(np.concatenate([part.classes for part in examples.values()]))
+    if len(classes) == 1:
+        only = classifier.classes[classes[0]]
+        warnings.warn(f"all records of all nodes have the class {only!r}", stacklevel=3)
+
+
+def _check_nodes(network: Graph, names: Collection[str]) -> None:
+    """Refuse a network of other nodes than those that have examples."""
+    if missing := set(network.nodes) - set(names):
+        raise DataError(f"the node {min(missing)} of the network has no examples")
+    if missing := set(names) - set(network.nodes):
+        raise DataError(f"the node {min(missing)} has examples, but is not in the network")

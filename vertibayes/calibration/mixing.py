@@ -1,0 +1,222 @@
+"""How the statistics of all nodes come together in a round: averages, and sums along a tree.
+
+What a node does here it does between machines too; see `protocols.calibration`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from protocols.calibration.factors import Floats
+from protocols.calibration.graph import Graph
+from protocols.calibration.local import Update, Wholes
+from vertibayes.calibration.grouped import Nodes, Places
+
+OWN = 0.9  # the weight of the records in a start from data; the rest is uniform
+
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+class Settings(NamedTuple):
+    """How nodes calibrate; see `collaborative_rc`."""
+
+    rate: float
+    size: float
+    iterations: int
+    start: str
+    metropolis: bool
+    own: bool
+
+
+class Report(NamedTuple):
+    """The losses and repairs of all nodes in a round, and who took part."""
+
+    soft: Floats
+    errors: Wholes
+    repairs: Wholes
+    present: Flags
+
+    @classmethod
+    def empty(cls, nodes: int) -> Report:
+        """Return the report of a round in which no node takes part."""
+        errors, repairs = np.zeros((2, nodes), np.int64)
+        return cls(np.zeros(nodes), errors, repairs, np.zeros(nodes, bool))
+
+    def add(self, places: Places, first: Update) -> None:
+        """Enter what nodes have measured."""
+        self.soft[places], self.errors[places] = first.soft, first.errors
+        self.repairs[places], self.present[places] = first.repairs, True
+
+
+class Averaging:
+    """Nodes that replace their statistics with a mean of their neighbourhood's, and update them.
+
+    Attributes
+    ----------
+    models : ndarray of shape (nodes, classes, width), dtype float64
+        The statistics of all nodes.
+    """
+
+    def __init__(self, nodes: Nodes, settings: Settings) -> None:
+        self._nodes, self._settings = nodes, settings
+        self._start = self._first()
+        self.models = self._start.copy()
+        self._lost = np.zeros(len(nodes.names), bool)  # away, and not back for a whole round
+        self._known: tuple[Graph, bytes, csr_array] | None = None
+
+    def round(self, graph: Graph, there: Flags) -> Report:
+        """Let the nodes that are there average and update at once."""
+        self._lost |= ~there
+        sending, back = there & ~self._lost, there & self._lost
+        mixed = self._weights(graph, sending) @ self.models.reshape(len(there), -1)
+        mixed = mixed.reshape(self.models.shape)
+        for node in np.flatnonzero(back).tolist():
+            mixed[node] = self._heard(graph, node, sending)
+        return self._update(mixed, np.flatnonzero(there))
+
+    def round_in_order(self, graph: Graph, there: Flags, order: Places) -> Report:
+        """Let nodes average and update one after another, each with what was last sent."""
+        self._lost |= ~there
+        report = Report.empty(len(there))
+        flat = self.models.reshape(len(there), -1)
+        for node in order.tolist():
+            sending = there & ~self._lost
+            if self._lost[node]:
+                mean = self._heard(graph, node, sending)
+            else:
+                row = self._weights(graph, sending)[[node]]
+                mean = (row @ flat).reshape(self.models.shape[1:])
+            one = np.array([node])
+            self.models[one], first = self._nodes.local_rc(
+                mean[None], one, self._settings.iterations
+            )
+            self._lost[node] = False
+            report.add(one, first)
+        return report
+
+    def _update(self, mixed: Floats, places: Places) -> Report:
+        report = Report.empty(len(self.models))
+        if len(places):
+            self.models[places], first = self._nodes.local_rc(
+                mixed[places], places, self._settings.iterations
+            )
+            report.add(places, first)
+        self._lost[places] = False
+        return report
+
+    def _first(self) -> Floats:
+        """Return the statistics that nodes start with."""
+        size, sizes = self._settings.size, self._nodes.sizes
+        even = np.broadcast_to(self._nodes.classifier.uniform(size), self._nodes.sums.shape).copy()
+        if self._settings.start == "data":
+            some = sizes > 0
+            scale = (size / sizes[some])[:, None, None]
+            even[some] = OWN * scale * self._nodes.sums[some] + (1 - OWN) * even[some]
+        return even
+
+    def _heard(self, graph: Graph, node: int, sending: Flags) -> Floats:
+        """Return what a node that is back has: its neighbours' mean, or its start."""
+        places = {name: place for place, name in enumerate(self._nodes.names)}
+        peers = [places[peer] for peer in graph.neighbours[self._nodes.names[node]]]
+        heard = [peer for peer in peers if sending[peer]]
+        return np.asarray(self.models[heard].mean(axis=0) if heard else self._start[node])
+
+    def _weights(self, graph: Graph, sending: Flags) -> csr_array:
+        """Return the weights of all nodes in the means of those that send."""
+        key = sending.tobytes()
+        if self._known is None or self._known[0] is not graph or self._known[1] != key:
+            self._known = (graph, key, self._matrix(graph, sending))
+        return self._known[2]
+
+    def _matrix(self, graph: Graph, sending: Flags) -> csr_array:
+        names = self._nodes.names
+        shape = (len(names), len(names))
+        if not sending.any():
+            return csr_array(shape)
+        silent = {name for name, sends in zip(names, sending, strict=True) if not sends}
+        some = graph.without(silent)
+        metropolis, own = self._settings.metropolis, self._settings.own
+        weights = some.metropolis_weights() if metropolis else some.mean_weights(own=own)
+        places = {name: place for place, name in enumerate(names)}
+        entries = [(w, places[n], places[p]) for n, of in weights.items() for p, w in of.items()]
+        values, rows, columns = zip(*entries, strict=True)
+        return csr_array((values, (rows, columns)), shape=shape)
+
+
+class Relay:
+    """Nodes that pass sums on along a spanning tree, and update with what has arrived.
+
+    A contribution is the sums of a node's records, the sum of its differences so far, and how many
+    records it has: one row of numbers. A message is the sum of all contributions behind its sender.
+
+    Attributes
+    ----------
+    models : ndarray of shape (nodes, classes, width), dtype float64
+        The statistics of each node's total, for one record.
+    """
+
+    def __init__(self, nodes: Nodes, network: Graph, settings: Settings) -> None:
+        self._nodes, self._settings = nodes, settings
+        sums = nodes.sums if settings.start == "data" else np.zeros_like(nodes.sums)
+        flat = sums.reshape(len(sums), -1)
+        self._start = np.column_stack([flat, np.zeros_like(flat), nodes.sizes])
+        self._own = self._start.copy()
+        places = {name: place for place, name in enumerate(nodes.names)}
+        edges = [(places[one], places[other]) for one, other in network.tree.edges]
+        pairs = np.array(edges + [(u, v) for v, u in edges], np.intp).reshape(-1, 2)
+        self._from, self._to = pairs.T
+        self._back = np.roll(np.arange(len(pairs)), len(edges))  # the same edge the other way
+        self._arrived = np.zeros((len(pairs), self._start.shape[1]))
+        shape = (len(sums), len(pairs))
+        self._into = csr_array((np.ones(len(pairs)), (self._to, np.arange(len(pairs)))), shape)
+        self._lost = np.zeros(len(sums), bool)
+        self.models = self._statistics(self._total())
+
+    def round(self, graph: Graph, there: Flags) -> Report:  # noqa: ARG002
+        """Let the nodes that are there send, receive and update at once."""
+        back = there & self._lost
+        sent = self._total()[self._from] - self._arrived[self._back]
+        self._own[back] = self._start[back]
+        self._arrived[back[self._to]] = 0.0
+        delivered = (there & ~back)[self._from] & there[self._to]
+        self._arrived[delivered] = sent[delivered]
+        self._lost = ~there
+        return self._update(np.flatnonzero(there))
+
+    def _total(self) -> Floats:
+        """Return the sums of all contributions that each node knows."""
+        return np.asarray(self._own + self._into @ self._arrived)
+
+    def _statistics(self, total: Floats) -> Floats:
+        """Return b = 0.9 S / m + 0.1 uniform(1) + rate G / m."""
+        classifier = self._nodes.classifier
+        records = np.maximum(total[:, -1], 1.0)[:, None, None]  # none known: the sums are zero
+        shape = (len(total), 2, len(classifier.classes), classifier.width)
+        sums, differences = np.swapaxes(total[:, :-1].reshape(shape), 0, 1)
+        even = np.broadcast_to(classifier.uniform(1.0), sums.shape)
+        if self._settings.start == "data":
+            known = (total[:, -1] > 0)[:, None, None]
+            even = np.where(known, OWN * sums / records + (1 - OWN) * even, even)
+        return np.asarray(even + self._settings.rate * differences / records)
+
+    def _update(self, places: Places) -> Report:
+        report = Report.empty(len(self.models))
+        if not len(places):
+            return report
+        total = self._total()[places]
+        step = self._settings.rate / np.maximum(total[:, -1], 1.0)[:, None, None]
+        current = self._statistics(total)
+        first = self._nodes.update(current, places)
+        change = first.difference
+        for _ in range(self._settings.iterations - 1):
+            current = self._statistics(total) + step * change
+            change = change + self._nodes.update(current, places).difference
+        half = (self._own.shape[1] - 1) // 2
+        self._own[places, half:-1] += change.reshape(len(places), half)
+        self.models[places] = self._statistics(self._total()[places])
+        report.add(places, first)
+        return report

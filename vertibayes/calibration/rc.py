@@ -1,0 +1,145 @@
+"""Risk-based calibration (RC) of records in one place: the reference that networks are measured by.
+
+    s <- s + rate (s(X, Y) - s(X, theta(s)))                              ([1]_, Algorithm 1)
+
+References
+----------
+.. [1] A. Pérez, C. Echegoyen, G. Santafé (2025). Decentralized Federated Learning of Probabilistic
+   Generative Classifiers. Algorithm 1, equation 3.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from protocols.calibration.checks import check_examples, check_statistics
+from protocols.calibration.classifier import Examples, GenerativeClassifier
+from protocols.calibration.factors import Floats
+from protocols.calibration.local import Update, Wholes, update
+from protocols.errors import DataError
+
+BLOCK = 1 << 14  # records that are updated at once
+
+
+class Calibrated(NamedTuple):
+    """Calibrated statistics, and how the calibration went.
+
+    Attributes
+    ----------
+    statistics : ndarray of shape (classes, width), dtype float64
+        Those of the iterate with the lowest soft 0-1 loss, the first of several.
+    best : int
+        The number of this iterate; 0 is the start.
+    soft : ndarray of shape (iterations + 1,), dtype float64
+        The soft 0-1 loss of each iterate, summed over records.
+    errors : ndarray of shape (iterations + 1,), dtype int64
+        How many records each iterate classifies wrongly.
+    repairs : ndarray of shape (iterations + 1,), dtype int64
+        How many statistics of each iterate were not valid; see `Weights`.
+    last : ndarray of shape (classes, width), dtype float64
+        The statistics of the last iterate.
+    """
+
+    statistics: Floats
+    best: int
+    soft: Floats
+    errors: Wholes
+    repairs: Wholes
+    last: Floats
+
+
+def statistics_of(classifier: GenerativeClassifier, examples: Examples) -> Floats:
+    """Return s(X, Y): the sums of phi(x) over the records of each class.
+
+    Parameters
+    ----------
+    classifier : GenerativeClassifier
+    examples : Examples
+
+    Returns
+    -------
+    statistics : ndarray of shape (classes, width), dtype float64
+    """
+    places = np.arange(len(classifier.classes))[:, None] == examples.classes
+    return np.asarray(places.astype(float) @ examples.columns)
+
+
+def risk_based_calibration(
+    classifier: GenerativeClassifier,
+    examples: Examples,
+    iterations: int,
+    *,
+    rate: float = 0.05,
+    start: Floats | None = None,
+) -> Calibrated:
+    """Calibrate a classifier with all records ([1]_, Algorithm 1).
+
+    Parameters
+    ----------
+    classifier : GenerativeClassifier
+    examples : Examples
+        The records.
+    iterations : int
+        How often the statistics are updated; 0 returns the start with its loss.
+    rate : float, default=0.05
+        The learning rate.
+    start : ndarray of shape (classes, width), dtype float64, optional
+        The first statistics; by default those of the records, whose theta is maximum likelihood.
+
+    Returns
+    -------
+    calibrated : Calibrated
+
+    Raises
+    ------
+    DataError
+        If there are no records, or they do not fit the classifier.
+    ValueError
+        If the rate is not a positive number, `iterations` is negative, or the statistics diverge.
+    """
+    check_schedule(rate, iterations, "iterations", least=0)
+    check_examples("the records", classifier, examples)
+    if not len(examples.classes):
+        raise DataError("the records: RC needs at least one record of a known class, got 0")
+    blocks = _blocks(examples)
+    current = statistics_of(classifier, examples) if start is None else start.astype(np.float64)
+    best, least, trace = (0, current), np.inf, []
+    for iteration in range(iterations + 1):
+        check_statistics("the records", current, f"iteration {iteration}")
+        step = _update(classifier, current, blocks)
+        if step.soft < least:
+            best, least = (iteration, current), float(step.soft)
+        trace.append((step.soft, step.errors, step.repairs))
+        last, current = current, current + rate * step.difference
+    soft, errors, repairs = (np.array(values) for values in zip(*trace, strict=True))
+    return Calibrated(best[1], best[0], soft, errors, repairs, last)
+
+
+def check_schedule(rate: float, times: int, name: str, least: int = 1) -> None:
+    """Refuse a learning rate or a number of steps that is out of range.
+
+    Raises
+    ------
+    ValueError
+        It says what was given.
+    """
+    if not 0 < rate < np.inf:
+        raise ValueError(f"the learning rate must be a positive number, got {rate}")
+    if times < least:
+        raise ValueError(f"{name} must be at least {least}, got {times}")
+
+
+def _blocks(examples: Examples) -> list[Examples]:
+    """Return the records in blocks, so that probabilities take little memory."""
+    columns, classes = examples
+    places = range(0, len(classes), BLOCK)
+    return [Examples(columns[at : at + BLOCK], classes[at : at + BLOCK]) for at in places]
+
+
+def _update(classifier: GenerativeClassifier, statistics: Floats, blocks: list[Examples]) -> Update:
+    """Return the update of all blocks."""
+    parts = [update(classifier, statistics, block) for block in blocks]
+    difference, soft, errors, _ = (sum(values) for values in zip(*parts, strict=True))
+    return Update(difference, soft, errors, parts[0].repairs)
