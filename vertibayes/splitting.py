@@ -214,7 +214,9 @@ def drift_parts(
 
 
 def _cut(order: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    if (sizes < 0).any() or sizes.sum() != len(order):
+    if (sizes < 0).any():
+        raise ValueError(f"sizes must not be negative, got {sizes.min()}")
+    if sizes.sum() != len(order):
         raise ValueError(f"sizes must add up to the {len(order)} records, got {sizes.sum()}")
     return np.split(order, np.cumsum(sizes)[:-1])
 
@@ -226,7 +228,9 @@ def _component(data: LocalData, target: str) -> NDArray[np.float64]:
         for name, variable in data.variables.items()
         if name != target
     ]
-    columns += [_standardized(values)[:, None] for values in data.numbers.values()]
+    for name, numeric in data.numerics.items():
+        within = np.clip(data.numbers[name], numeric.low, numeric.high)
+        columns.append(_standardized(within)[:, None])
     features = np.concatenate([np.zeros((data.records, 1)), *columns], axis=1)
     features -= features.sum(axis=0) / max(data.records, 1)
     _, directions = np.linalg.eigh(features.T @ features)

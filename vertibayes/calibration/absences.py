@@ -50,12 +50,12 @@ class Away:
             if len(self(start)) == len(self.nodes):
                 raise ValueError(f"all nodes are absent in round {start}; at least one must stay")
 
-    def __call__(self, round: int) -> frozenset[str]:  # noqa: A002
+    def __call__(self, number: int) -> frozenset[str]:
         """Return the nodes that are absent in a round."""
         return frozenset(
             node
             for node, spans in self.spans.items()
-            if any(first <= round <= last for first, last in spans)
+            if any(first <= number <= last for first, last in spans)
         )
 
     @classmethod

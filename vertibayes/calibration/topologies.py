@@ -307,11 +307,11 @@ class Changing:
         self._drawn: dict[int, Graph] = {}
         self(1)  # mistakes appear now, not in a round
 
-    def __call__(self, round: int) -> Graph:  # noqa: A002
+    def __call__(self, number: int) -> Graph:
         """Return the network of a round; rounds are counted from 1, and asked for in any order."""
-        if round < 1:
-            raise ValueError(f"rounds are counted from 1, got {round}")
-        period = (round - 1) // self._every
+        if number < 1:
+            raise ValueError(f"rounds are counted from 1, got {number}")
+        period = (number - 1) // self._every
         if period not in self._drawn:
             generator = np.random.default_rng((self._seed, period))
             self._drawn[period] = network_of(self._kind, self._nodes, generator, **self._options)

@@ -1,7 +1,7 @@
 """Draw a communication network as SVG, its nodes coloured by the errors of their models.
 
 Nodes lie as far apart as their distance in the network (stress majorization), or on a circle if
-each node has two neighbours or more.
+each node has two neighbours or more, or there are very many nodes.
 
 References
 ----------
@@ -22,7 +22,7 @@ from vertibayes.report.drawing import EDGE, HEAD, LEGEND, MARGIN, legend, legend
 
 MOST_NAMED = 60  # nodes whose names are shown
 LONGEST = 14  # characters of a name
-STEPS = 200  # of the layout
+MOST_MAJORIZED, STEPS = 600, 100  # nodes, and steps of the layout; its time grows with nodes^2
 SHADES = ("#fff7e0", "#fdd9a0", "#f4a261", "#d9683f", "#a32a2a")  # from the lowest error on
 PLAIN = "#8ecae6"  # a node without an error
 
@@ -71,7 +71,7 @@ def _layout(graph: Graph) -> NDArray[np.float64]:
     """Return a place for each node, neighbours about 1 apart: shape (nodes, 2)."""
     count = len(graph.nodes)
     circle = _circular(count)
-    if count < 3 or min(map(len, graph.neighbours.values())) > 1:
+    if not 2 < count <= MOST_MAJORIZED or min(map(len, graph.neighbours.values())) > 1:
         return circle
     distances = _distances(graph)
     places = _majorized(distances, _start(distances, circle))
