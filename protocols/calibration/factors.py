@@ -9,7 +9,9 @@ columns of x to the row of y. `weights` is the closed-form map theta of the stat
 Local updates subtract as well as add, so that a count can fall to zero or below, and a variance
 too. `weights` maps such statistics as if they were the least valid ones (`LEAST`); what travels and
 is averaged stays as it is, because the equivalence of CRC and RC needs sums that nobody has bent.
-What is the least depends on sums over the classes alone, which no update changes.
+What is the least depends on sums over the classes alone, which no update changes. It is 0 for
+counts and variances to which theta adds something (`alpha`, `smoothing`): without calibration,
+theta is scikit-learn's.
 
 References
 ----------
@@ -149,8 +151,8 @@ class Categorical:
 
     def weights(self, statistics: Floats) -> Weights:
         """Return log P(child | y, configuration of the parents)."""
-        counts, repairs = _positive(statistics)
-        tables = counts.reshape(*counts.shape[:-1], -1, len(self.child.states)) + self.alpha
+        counts, repairs = _positive(statistics, self.alpha)
+        tables = counts.reshape(*counts.shape[:-1], -1, len(self.child.states))
         logs = np.log(tables) - np.log(tables.sum(axis=-1, keepdims=True))
         return Weights(logs.reshape(counts.shape), repairs)
 
@@ -209,13 +211,15 @@ class Gaussian:
         most = everyone[..., 2] / np.maximum(everyone[..., 0], TINY)  # the mean of all squares
         mean = total / count
         variance = squares / count - mean**2
-        least = LEAST * np.maximum(most, TINY)
+        least = 0.0 if self.smoothing else LEAST * np.maximum(most, TINY)
         repairs = of_counts + (variance < least).sum(axis=-1)
         return mean, np.maximum(variance, least) + self.smoothing, repairs
 
 
-def _positive(counts: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def _positive(counts: Floats, alpha: float = 0.0) -> tuple[Floats, NDArray[np.int64]]:
     """Return counts of shape (..., classes, width) that are positive, and how many were not."""
+    if alpha:
+        return np.maximum(counts, 0.0) + alpha, (counts < 0).sum(axis=(-2, -1))
     share = counts.sum(axis=-2, keepdims=True) / counts.shape[-2]
     least = np.maximum(LEAST * share, TINY * share.sum(axis=-1, keepdims=True))
     raised = np.maximum(counts, np.maximum(least, np.finfo(float).tiny))
