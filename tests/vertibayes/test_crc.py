@@ -1,0 +1,242 @@
+"""CRC over networks: Theorem 1, averages, relays, absent and sleeping nodes."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.calibration.graph import Graph
+from tests.vertibayes import plain_crc
+from tests.vertibayes.calibration_worlds import chain, complete, world
+from vertibayes.calibration import grouped
+from vertibayes.calibration.crc import collaborative_rc
+from vertibayes.calibration.rc import risk_based_calibration, statistics_of
+
+SEEDS = st.integers(0, 2**32)
+SIZES = st.lists(st.integers(1, 30), min_size=2, max_size=6)
+TREE = Graph.of("abcdefg", ["ab", "ac", "bd", "be", "cf", "fg"])
+
+
+def nobody(number):
+    return ()
+
+
+def theta(w, statistics):
+    return w.classifier.weights(statistics).values
+
+
+def distance_from_theorem_1(w, sizes, rate=0.05, **options):
+    """How far the parameters of the nodes' means are from RC's of the round before, at most."""
+    nodes, records = w.nodes(sizes), sum(sizes)
+    trace = []
+    for done in range(4):
+        start = w.classifier.uniform(records)
+        trace.append(risk_based_calibration(w.classifier, w.examples, done, rate=rate, start=start))
+    rounds = list(collaborative_rc(w.classifier, nodes, complete(nodes), 4, rate=rate, **options))
+    apart = 0.0
+    for number in range(2, 5):
+        mean = rounds[number - 2].statistics.mean(axis=0)
+        ours, theirs = theta(w, mean), theta(w, trace[number - 1].last)
+        apart = max(apart, np.abs(ours - theirs).max() / np.abs(theirs).max())
+        soft = rounds[number - 1].soft.sum() / trace[number - 1].soft[-1]
+        apart = max(apart, abs(soft - 1))
+    return apart
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, SIZES, st.floats(0.01, 1.0))
+def test_theorem_1_in_a_complete_network_crc_is_rc_of_the_round_before(seed, sizes, rate):
+    assert distance_from_theorem_1(world(sum(sizes), seed), sizes, rate) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "options", [{"own": False}, {"size": 100.0}, {"iterations": 2}, {"start": "data"}]
+)
+def test_theorem_1_fails_under_other_conditions(options):
+    sizes = [3, 20, 9]
+    assert distance_from_theorem_1(world(32, 1), sizes, **options) > 1e-5
+
+
+def test_metropolis_weights_of_a_complete_network_are_the_plain_mean():
+    assert distance_from_theorem_1(world(32, 1), [3, 20, 9], mixing="metropolis") < 1e-9
+
+
+def some_absences(seed):
+    """Absences of some nodes in most rounds; in round 4 no node is there."""
+    generator = np.random.default_rng(seed)
+    drawn = [set(np.array([*"abcdefg"])[generator.random(7) < 0.3]) for _ in range(9)]
+    return lambda number: set("abcdefg") if number == 4 else drawn[number]
+
+
+ABSENCES = [nobody, some_absences(1), some_absences(2)]
+
+
+@pytest.mark.parametrize("absent", ABSENCES)
+@pytest.mark.parametrize("start", ["uniform", "data"])
+@pytest.mark.parametrize("mixing", ["mean", "metropolis", "own neighbours alone", "relay"])
+def test_all_nodes_at_once_equal_nodes_one_by_one(mixing, start, absent):
+    w = world(90, 7, missing=0.1)
+    nodes = w.nodes([10, 1, 20, 30, 4, 16, 9])
+    network = Graph.of("abcdefg", [*TREE.edges, ("d", "g")])
+    own = mixing != "own neighbours alone"
+    iterations = 2 if start == "data" else 1
+    ours = collaborative_rc(
+        w.classifier,
+        nodes,
+        network,
+        8,
+        mixing=mixing if own else "mean",
+        own=own,
+        start=start,
+        absent=absent,
+        iterations=iterations,
+    )
+    if mixing == "relay":
+        theirs = plain_crc.relay(w.classifier, nodes, network, 8, 0.05, start, absent, iterations)
+    else:
+        weights_of = Graph.metropolis_weights if mixing == "metropolis" else None
+        theirs = plain_crc.averaging(
+            w.classifier,
+            nodes,
+            network,
+            8,
+            90 / (0.05 * 7),
+            start,
+            weights_of or (lambda graph: graph.mean_weights(own=own)),
+            absent,
+            iterations,
+        )
+    for step, statistics in zip(ours, theirs, strict=True):
+        assert step.statistics == pytest.approx(statistics, abs=1e-9, rel=1e-9)
+        assert step.present.tolist() == [node not in absent(step.number) for node in nodes]
+        assert not step.soft[~step.present].any()
+
+
+def test_groups_of_nodes_do_not_change_the_result(monkeypatch):
+    w = world(90, 7)
+    nodes = w.nodes([10, 1, 20, 30, 4, 16, 9])
+    *_, whole = collaborative_rc(w.classifier, nodes, TREE, 5)
+    monkeypatch.setattr(grouped, "BLOCK", 1)
+    *_, parts = collaborative_rc(w.classifier, nodes, TREE, 5)
+    assert parts.statistics == pytest.approx(whole.statistics, abs=1e-9)
+
+
+def test_padding_at_most_doubles_the_memory():
+    sizes = [1, 2, 3, 7, 8, 9, 100, 130, 250, 0]
+    w = world(sum(sizes))
+    groups = grouped.Nodes(w.classifier, w.nodes(sizes))._groups
+    assert sum(group.examples.columns.size for group in groups) < 2 * w.examples.columns.size
+    assert sorted(np.concatenate([group.nodes for group in groups])) == list(range(10))
+
+
+def rc_of_relays(w, rounds, start):
+    """RC of all records, from the start of a relay."""
+    even = w.classifier.uniform(1.0)
+    sums = statistics_of(w.classifier, w.examples) / len(w.examples.classes)
+    first = even if start == "uniform" else 0.9 * sums + 0.1 * even
+    records = len(w.examples.classes)
+    return risk_based_calibration(w.classifier, w.examples, rounds, start=records * first)
+
+
+@pytest.mark.parametrize("start", ["uniform", "data"])
+def test_a_relay_between_two_nodes_is_rc_of_the_round_before(start):
+    w = world(50, 3)
+    rounds = list(
+        collaborative_rc(
+            w.classifier, w.nodes([20, 30]), complete("ab"), 6, mixing="relay", start=start
+        )
+    )
+    reference = rc_of_relays(w, 5, start)
+    assert [r.soft.sum() for r in rounds] == pytest.approx(reference.soft.tolist(), abs=1e-9)
+    assert [r.errors.sum() for r in rounds] == reference.errors.tolist()
+
+
+def test_a_relay_knows_nodes_at_a_distance_as_many_rounds_later():
+    w = world(90, 3)
+    nodes = w.nodes([10, 1, 20, 30, 4, 16, 9])
+    other = dict(nodes, g=nodes["f"])  # other records at g, which is 5 edges from d and from e
+    options = {"mixing": "relay", "start": "data"}
+    runs = [collaborative_rc(w.classifier, some, TREE, 6, **options) for some in (nodes, other)]
+    for number, (one, two) in enumerate(zip(*runs, strict=True), 1):
+        differ = (one.statistics != two.statistics).any(axis=(1, 2))
+        distance = dict(zip("abcdefg", (3, 4, 2, 5, 5, 1, 0), strict=True))
+        assert differ.tolist() == [distance[node] <= number for node in "abcdefg"]
+
+
+def test_a_relay_makes_up_for_what_an_absent_node_did_not_send():
+    """The sums of all records reach all nodes, though two rounds of messages are lost."""
+    w = world(60, 5)
+    rounds = collaborative_rc(
+        w.classifier,
+        w.nodes([20, 10, 30]),
+        chain("abc"),
+        6,
+        mixing="relay",
+        start="data",
+        rate=1e-15,  # the models are those of the sums of records
+        absent=lambda number: "b" if number in (2, 3) else (),
+    )
+    sums = 0.9 * statistics_of(w.classifier, w.examples) / 60 + 0.1 * w.classifier.uniform(1.0)
+    exact = [np.isclose(r.statistics, sums, atol=1e-9).all(axis=(1, 2)).tolist() for r in rounds]
+    # The messages of round 2, of c's sums to a and a's to c, are repeated by b in round 5.
+    assert exact[:3] == [[False, True, False]] * 3
+    assert exact[3:] == [[False, True, False], [True] * 3, [True] * 3]
+
+
+def test_the_model_of_an_absent_node_does_not_change():
+    w = world(60, 5)
+    for mixing in ("mean", "relay"):
+        first, second, third = collaborative_rc(
+            w.classifier,
+            w.nodes([20, 10, 30]),
+            chain("abc"),
+            3,
+            mixing=mixing,
+            absent=lambda number: "c" if number == 2 else (),
+        )
+        assert (second.statistics[2] == first.statistics[2]).all()
+        assert (third.statistics[2] != second.statistics[2]).any()
+
+
+def test_a_network_may_change_by_round():
+    w = world(60, 5)
+    nodes = w.nodes([20, 10, 30])
+    networks = [chain("abc"), complete("abc"), Graph.of("abc", ["ab"])]
+    rounds = list(collaborative_rc(w.classifier, nodes, lambda number: networks[number - 1], 3))
+    for network, before, after in zip(networks[1:], rounds, rounds[1:], strict=False):
+        places = {name: place for place, name in enumerate("abc")}
+        for node, hood in network.mean_weights().items():
+            mean = sum(weight * before.statistics[places[peer]] for peer, weight in hood.items())
+            step = plain_crc.local_rc(w.classifier, mean, nodes[node])[0]
+            assert after.statistics[places[node]] == pytest.approx(step, abs=1e-9)
+
+
+def asleep(w, seed, share, rounds=40):
+    return list(
+        collaborative_rc(
+            w.classifier,
+            w.nodes([10, 1, 20, 30, 4, 16, 9]),
+            TREE,
+            rounds,
+            asleep=share,
+            generator=np.random.default_rng(seed),
+        )
+    )
+
+
+def test_sleeping_nodes_keep_their_statistics_and_calibrate_all_the_same():
+    w = world(90, 7)
+    rounds = asleep(w, 1, 0.5)
+    for before, after in pairwise(rounds):
+        kept = (before.statistics == after.statistics).all(axis=(1, 2))
+        assert kept.tolist() == (~after.present).tolist()
+    assert 0.4 < np.mean([r.present for r in rounds]) < 0.6
+    assert sum(r.errors.sum() for r in rounds[-5:]) < sum(r.errors.sum() for r in rounds[:5])
+
+
+def test_sleep_is_the_same_for_the_same_generator():
+    w = world(90, 7)
+    one, two, other = (asleep(w, seed, 0.5, 5)[-1].statistics for seed in (1, 1, 2))
+    assert (one == two).all() and (one != other).any()
