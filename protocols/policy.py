@@ -39,6 +39,9 @@ class Policy:
     exact_sums : bool, default=False
         Whether the party takes part in sums without noise over sites that hold other records. Two
         such sums that differ in one member reveal the counts of this member to the analyst.
+    exact_neighbours : bool, default=False
+        Whether the party shows its own statistics, without noise, to its neighbours in a
+        calibration (`Consensus`). They can solve the numbers of many rounds for the records.
     most_epsilon, most_delta : float, default=1.0 and 1e-5
         The privacy budget of the party's records: the largest eps and delta of all releases with
         noise together, in all sessions (`protocols.budget`).
@@ -75,6 +78,7 @@ class Policy:
     most_memory: int = GIBIBYTE
     most_failed_meets: int = 100
     exact_sums: bool = False
+    exact_neighbours: bool = False
     most_epsilon: float = 1.0
     most_delta: float = 1e-5
     most_scores: int = 0
@@ -128,6 +132,18 @@ class Policy:
         if not self.exact_sums:
             reason = "sums without noise are not allowed: its policy does not set exact_sums"
             raise QueryRefusedError(site, reason)
+
+    def check_neighbours(self, site: str, records: int) -> None:
+        """Refuse to show own statistics to neighbours, unless allowed and of enough records."""
+        if not self.exact_neighbours:
+            reason = (
+                "neighbours would see its own statistics: its policy does not set "
+                "exact_neighbours; sums over neighbourhoods do not show them"
+            )
+            raise QueryRefusedError(site, reason)
+        if records < (fewest := self.fewest_records):
+            reason = f"neighbours would see statistics of {records} records, at least {fewest} are"
+            raise QueryRefusedError(site, f"{reason} required")
 
     def check_budget(self, site: str, spent: Cost, cost: Cost) -> None:
         """Refuse a release that would overspend the budget, and say how much is left.
@@ -195,6 +211,7 @@ ALLOW_ALL = Policy(
     most_cells=1 << 40,
     most_variables=1 << 20,
     exact_sums=True,
+    exact_neighbours=True,
     most_epsilon=math.inf,
     most_delta=math.inf,
     most_scores=1 << 62,

@@ -15,6 +15,7 @@ from mpc.commitments import Commitments, Holder, Selection
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party as Party
 from mpc.signing import SigningKey
+from protocols.calibration.nodes import Checkpoints
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy
 from protocols.site.data import SiteData
@@ -158,6 +159,8 @@ class SiteRole:
         N of the additive and product schemes' sums, whose factors nobody knows.
     batches : sequence of LocalData
         The records that sums are of; those of `data` by default.
+    checkpoints : Checkpoints
+        Its statistics in the last calibration, for as long as its process runs.
     """
 
     party: Party
@@ -179,6 +182,7 @@ class SiteRole:
     modulus: int = field(default=RSA_2048, repr=False)
     batches: Sequence[LocalData] = field(default=(), repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
+    checkpoints: Checkpoints = field(default_factory=Checkpoints, init=False, repr=False)
     _digests: Digests | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:

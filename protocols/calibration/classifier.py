@@ -23,12 +23,23 @@ from protocols.schema import Schema
 from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Family, Variable
 
+EVEN_SPREAD = 3.0**-0.5  # of numbers between -1 and 1
+
 
 class Scale(NamedTuple):
     """How numbers are measured: ``z = (x - centre) / spread``."""
 
     centre: float
     spread: float
+
+
+def scales_within(numerics: Mapping[str, Numeric]) -> dict[str, Scale]:
+    """Return scales that follow from declared bounds alone, not from any record.
+
+    Numbers that are spread evenly between the bounds have mean 0 and variance 1.
+    """
+    half = {name: (numeric.high - numeric.low) / 2 for name, numeric in numerics.items()}
+    return {n: Scale(numerics[n].middle, half[n] * EVEN_SPREAD) for n in numerics}
 
 
 class Examples(NamedTuple):

@@ -36,6 +36,8 @@ POLICY = (
             Policy.most_memory, least=1),
     Setting("exact_sums", "flag", "Take part in sums without noise over sites with other records.",
             Policy.exact_sums),
+    Setting("exact_neighbours", "flag", "Show this site's own statistics, without noise, to its "
+            "neighbours in a calibration.", Policy.exact_neighbours),
     Setting("most_epsilon", "number", "Privacy budget: the sum of the epsilon of all releases with "
             "noise that this site takes part in.", Policy.most_epsilon, least=0),
     Setting("most_delta", "number", "Privacy budget: the sum of the delta of all releases.",

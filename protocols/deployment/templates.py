@@ -79,6 +79,7 @@ most_memory = "1GiB"             # of one query at this party
 most_failed_meets = 100          # comparisons with other sites' lists of people that differed
 # exact_tables = true            # false: no tables without noise
 # exact_sums = false             # sums without noise over sites that hold other records
+# exact_neighbours = false       # show own statistics to neighbours in a calibration, without noise
 # most_epsilon = 1.0             # privacy budget of all sums and tables with noise, ever
 # most_delta = 1e-5
 # most_scores = 0                # records whose scores the analyst may learn, ever

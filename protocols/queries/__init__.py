@@ -1,6 +1,8 @@
 """The kinds of queries: names, policy and ledger over the generators of `mpc`."""
 
 from protocols.queries.commit import COMMIT, Commit
+from protocols.queries.consensus import CONSENSUS
+from protocols.queries.consensus_query import Consensus, ReleasedConsensus
 from protocols.queries.describe import DESCRIBE, Describe, Description
 from protocols.queries.meet import MEET, Meet
 from protocols.queries.publish import PUBLISH, Publish
@@ -13,16 +15,18 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    MEET, DESCRIBE, COMMIT, TABLES, SUMS, UPDATES, REPORT, PUBLISH, SCORES
+    MEET, DESCRIBE, COMMIT, TABLES, SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS
 )
 
 __all__ = [
     "CONVERSATIONS",
     "Commit",
+    "Consensus",
     "Describe",
     "Description",
     "Meet",
     "Publish",
+    "ReleasedConsensus",
     "ReleasedSums",
     "ReleasedUpdates",
     "Report",

@@ -1,0 +1,315 @@
+"""One node of a calibration: what a party keeps between rounds, what it sends, what it computes.
+
+Nodes do no input or output. Between machines each site runs one (`protocols.queries.consensus`); a
+simulation of all nodes at once is in `vertibayes.calibration.crc`, and equals these.
+
+A node that is *absent* sends nothing and computes nothing. A node that is *back* has lost its
+statistics: in its first round it listens, and the others do without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from mpc.rounds import Party
+from protocols.calibration.classifier import Examples, GenerativeClassifier
+from protocols.calibration.factors import Floats
+from protocols.calibration.graph import Graph, Mixing
+from protocols.calibration.local import Update, local_rc, update
+from protocols.errors import DataError
+
+Start: TypeAlias = Literal["uniform", "data"]
+
+OWN = 0.9  # the part of the records in a start from data; the rest is uniform
+
+
+@dataclass(frozen=True)
+class Attendance:
+    """Who is there in a round.
+
+    Parameters
+    ----------
+    network : Graph
+        All nodes; for a relay, its spanning tree.
+    absent, back : frozenset of Party
+        The nodes that are away, and those that were away in the round before.
+    """
+
+    network: Graph
+    absent: frozenset[Party] = frozenset()
+    back: frozenset[Party] = frozenset()
+
+    def receivers(self, node: Party) -> tuple[Party, ...]:
+        """Return the neighbours to which a node sends."""
+        if node in self.absent or node in self.back:
+            return ()
+        return tuple(p for p in self.network.neighbours[node] if p not in self.absent)
+
+    def senders(self, node: Party) -> tuple[Party, ...]:
+        """Return the neighbours from which a node receives."""
+        silent = self.absent if node not in self.absent else self.network.nodes
+        peers = self.network.neighbours[node]
+        return tuple(p for p in peers if p not in silent and p not in self.back)
+
+    def weights(self, node: Party, mixing: Mixing) -> dict[Party, float]:
+        """Return what each sender weighs in a node's mean; the node itself has the rest."""
+        senders = self.senders(node)
+        if node in self.back:
+            return dict.fromkeys(senders, 1 / max(1, len(senders)))
+        speaking = self.network.without(self.absent | self.back)
+        metropolis = mixing == "metropolis"
+        weights = speaking.metropolis_weights() if metropolis else speaking.mean_weights()
+        return {peer: weights[node][peer] for peer in senders}
+
+
+class Node(Protocol):
+    """What a conversation asks of a node, whichever way statistics come together."""
+
+    @property
+    def length(self) -> int:
+        """How many numbers a message has."""
+        ...
+
+    @property
+    def model(self) -> Floats:
+        """The statistics of the node's classifier, for one record."""
+        ...
+
+    def outgoing(self, there: Attendance) -> dict[Party, Floats]:
+        """Return what the node sends to each neighbour: shape (length,)."""
+        ...
+
+    def receive(self, there: Attendance, received: Mapping[Party, Floats]) -> Update:
+        """Take what neighbours have sent, and update with the own records.
+
+        Returns
+        -------
+        first : Update
+            What the own records say of the received statistics, before the update.
+        """
+        ...
+
+
+class AveragingNode:
+    """A node that replaces its statistics with a mean of its neighbourhood's, and updates them.
+
+    Parameters
+    ----------
+    party : Party
+        The node's name.
+    classifier : GenerativeClassifier
+    examples : Examples
+        The node's own records.
+    size : float
+        m0: the equivalent sample size.
+    start : {"uniform", "data"}, default="uniform"
+    mixing : {"mean", "metropolis"}, default="mean"
+    iterations : int, default=1
+        Of the local update.
+
+    Attributes
+    ----------
+    statistics : ndarray of shape (classes, width), dtype float64
+    """
+
+    def __init__(
+        self,
+        party: Party,
+        classifier: GenerativeClassifier,
+        examples: Examples,
+        size: float,
+        *,
+        start: Start = "uniform",
+        mixing: Mixing = "mean",
+        iterations: int = 1,
+    ) -> None:
+        self.party, self.size, self.mixing, self.iterations = party, size, mixing, iterations
+        self._classifier, self._examples = classifier, examples
+        self.statistics = classifier.uniform(size)
+        if start == "data" and len(examples.classes):
+            sums = sums_of(classifier, examples) * (size / len(examples.classes))
+            self.statistics = OWN * sums + (1 - OWN) * self.statistics
+
+    @property
+    def length(self) -> int:
+        """How many numbers a message has: the statistics."""
+        return self.statistics.size
+
+    @property
+    def model(self) -> Floats:
+        """The statistics, for one record."""
+        return self.statistics / self.size
+
+    def outgoing(self, there: Attendance) -> dict[Party, Floats]:
+        """Return the statistics, for each neighbour that is there."""
+        return dict.fromkeys(there.receivers(self.party), self.statistics.reshape(-1))
+
+    def receive(self, there: Attendance, received: Mapping[Party, Floats]) -> Update:
+        """Average with the neighbours that were heard, and update; as `Node`."""
+        weights = there.weights(self.party, self.mixing)
+        total = np.zeros(self.length)
+        for peer in received:
+            total += weights[peer] * received[peer]
+        return self.add(there, total, tuple(received))
+
+    def add(self, there: Attendance, total: Floats, heard: Collection[Party]) -> Update:
+        """Average with a sum of weighted statistics, and update.
+
+        Parameters
+        ----------
+        there : Attendance
+        total : ndarray of shape (length,), dtype float64
+            The statistics of those who were heard, each times its weight.
+        heard : collection of Party
+            A sender who was not heard gives its weight to the others in a plain mean, and to the
+            node itself with Metropolis weights.
+        """
+        weights = there.weights(self.party, self.mixing)
+        mixed = self.statistics
+        total = total.reshape(mixed.shape)
+        if heard and (self.mixing == "mean" or self.party in there.back):
+            own = self.party not in there.back
+            common = weights[next(iter(heard))]  # the same for all
+            mixed = (total / common + own * mixed) / (len(heard) + own)
+        elif heard:
+            mixed = total + (1 - sum(weights[peer] for peer in heard)) * mixed
+        self.statistics, first = local_rc(self._classifier, mixed, self._examples, self.iterations)
+        check_finite(self.party, self.statistics)
+        return first
+
+
+class RelayNode:
+    """A node that passes sums on along a tree, and updates with all that has arrived.
+
+    A contribution is one vector: the sums of a node's records, the sum of its differences so far,
+    and how many records it has. A message to a neighbour is the sum of all contributions that did
+    not come from there; it contains those of earlier messages, so that a lost one does no harm.
+
+    Parameters
+    ----------
+    party, classifier, examples, start, iterations
+        As of `AveragingNode`.
+    rate : float
+        The learning rate of RC.
+
+    Attributes
+    ----------
+    own : ndarray of shape (length,), dtype float64
+        The node's own contribution.
+    """
+
+    def __init__(
+        self,
+        party: Party,
+        classifier: GenerativeClassifier,
+        examples: Examples,
+        rate: float,
+        *,
+        start: Start = "uniform",
+        iterations: int = 1,
+    ) -> None:
+        self.party, self.rate, self.iterations = party, rate, iterations
+        self._classifier, self._examples, self._from_data = classifier, examples, start == "data"
+        self._shape = 2, len(classifier.classes), classifier.width
+        sums = sums_of(classifier, examples) * self._from_data
+        zeros = np.zeros(sums.size)
+        self.own = np.concatenate([sums.reshape(-1), zeros, [len(examples.classes)]])
+        self._last: dict[Party, Floats] = {}
+
+    @property
+    def length(self) -> int:
+        """How many numbers a message has: two vectors of statistics, and a number of records."""
+        return self.own.size
+
+    @property
+    def total(self) -> Floats:
+        """The sum of all contributions that the node knows: shape (length,)."""
+        return self._sum_without(None)
+
+    @property
+    def model(self) -> Floats:
+        """B = 0.9 S / m + 0.1 uniform(1) + rate G / m."""
+        total = self.total
+        (sums, differences), records = total[:-1].reshape(self._shape), max(total[-1], 1.0)
+        even = self._classifier.uniform(1.0)
+        if self._from_data and total[-1] > 0:
+            even = OWN * sums / records + (1 - OWN) * even
+        return np.asarray(even + self.rate / records * differences)
+
+    def outgoing(self, there: Attendance) -> dict[Party, Floats]:
+        """Return the sum of all contributions that did not come from each neighbour."""
+        return {peer: self._sum_without(peer) for peer in there.receivers(self.party)}
+
+    def _sum_without(self, peer: Party | None) -> Floats:
+        total = self.own.copy()
+        for sender, message in self._last.items():
+            if sender != peer:
+                total += message
+        return total
+
+    def receive(self, there: Attendance, received: Mapping[Party, Floats]) -> Update:  # noqa: ARG002
+        """Keep the last message of each neighbour, and update; as `Node`."""
+        self._last = {**self._last, **received}
+        current, step = self.model, self.rate / max(self.total[-1], 1.0)
+        first = update(self._classifier, current, self._examples)
+        change = first.difference.copy()
+        for _ in range(self.iterations - 1):
+            moved = update(self._classifier, current + step * change, self._examples)
+            change += moved.difference
+        half = change.size
+        self.own = self.own.copy()  # a message that was sent does not change
+        self.own[half : 2 * half] += change.reshape(-1)
+        check_finite(self.party, self.own)
+        return first
+
+
+@dataclass
+class Checkpoints:
+    """A site's nodes at the ends of the last two parts of a calibration, in memory only.
+
+    The analyst may have missed the end of a part: it then asks for the part again.
+
+    Attributes
+    ----------
+    calibration : bytes
+        What the calibration is about, as a digest.
+    nodes : dict of int to Node
+        By the number of rounds that are done.
+    """
+
+    calibration: bytes = b""
+    nodes: dict[int, Node] = field(default_factory=dict, repr=False)
+
+    def get(self, calibration: bytes, rounds: int) -> Node | None:
+        """Return a copy of the node after so many rounds, if it is known."""
+        node = self.nodes.get(rounds) if calibration == self.calibration else None
+        return copy(node)
+
+    def keep(self, calibration: bytes, before: int, rounds: int, node: Node) -> None:
+        """Keep a node after so many rounds, and the one before this part; forget all others."""
+        known = self.nodes if calibration == self.calibration else {}
+        self.nodes = {number: n for number, n in known.items() if number == before}
+        self.calibration, self.nodes[rounds] = calibration, node
+
+
+def sums_of(classifier: GenerativeClassifier, examples: Examples) -> Floats:
+    """Return s(X, Y): the sums of phi(x) over the records of each class."""
+    places = np.arange(len(classifier.classes))[:, None] == examples.classes
+    return np.asarray(places.astype(float) @ examples.columns)
+
+
+def check_finite(node: Party, statistics: Floats) -> None:
+    """Refuse statistics that are not finite: a learning rate that is too high drives them there.
+
+    Raises
+    ------
+    DataError
+        It names the node.
+    """
+    if not np.isfinite(statistics).all():
+        raise DataError(f"the statistics of {node} are not finite: specify a lower learning rate")

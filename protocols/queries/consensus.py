@@ -1,0 +1,271 @@
+"""Calibration between machines: sites reach one classifier, each speaking with its neighbours.
+
+    analyst -> sites        Consensus: classifier, network, who is there, rounds a to b
+    site                    checks its policy and records; notes who will see what
+    each round
+      shown    u -> v       Statistics: those of u, for each neighbour v
+      summed   u <-> v      masked sums: v learns the sum of its neighbours' weighted statistics
+      site                  averages (or adds up), and updates with its own records
+      site -> analyst       Finished: the number of the round
+    sites <-> analyst       one masked sum over all sites: losses of each round, and statistics
+
+What a node computes is in `protocols.calibration.nodes`. A calibration is one query, or several of
+some rounds each: a site keeps its statistics in memory from one to the next. A site whose process
+was started again has lost them; the next query names it in `back`.
+
+Security: honest-but-curious sites and analyst. The query names the classifier, never statistics:
+the start follows from it and from a site's own records. A site takes part only if its policy allows
+exact sums, and shows its own statistics to neighbours only if `exact_neighbours` does, and if it
+has `fewest_records`. All masks and labels follow from the digest of the query, whose number is
+above all before. A site that lies can move the statistics of all; nobody notices.
+Leakage: *shown*, each neighbour sees k numbers of a site in each round: after a few rounds, they
+are enough equations for its records. *Summed*, each neighbour sees the sum over the neighbourhood:
+with all other neighbours but one, it has the numbers of this one. The analyst sees sums over all
+sites; together with all but one, it has those of the one. Sums before and after a site leaves
+differ by the site. There is no noise: no budget is charged, and none limits the rounds.
+Cost: `shown`, one message of 8 k bytes per edge, direction and round (a relay: 16 k); `summed`, 5
+messages per neighbour in each of the groups of `neighbourhood_sums`, of 8 k bytes and keys; one
+short message per site and round to the analyst; 5 rounds at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import floor
+from typing import ClassVar
+
+import numpy as np
+
+from mpc.errors import MalformedMessageError
+from mpc.masked_sum import Member, SumPlan, collect, contribute
+from mpc.randomness import label
+from mpc.rounds import Expect, Message, Party, Program, exchange, send
+from protocols.budget import Cost
+from protocols.calibration.agreed import Calibration
+from protocols.calibration.classifier import Examples
+from protocols.calibration.factors import Floats
+from protocols.calibration.local import Update
+from protocols.calibration.nodes import AveragingNode, Node
+from protocols.errors import QueryRefusedError, refusing
+from protocols.ledger import Ledger
+from protocols.queries.consensus_query import Consensus, ReleasedConsensus
+from protocols.queries.contributing import check_number, check_own_records, site_records
+from protocols.queries.neighbourhood_sums import (
+    Grid,
+    plan_over,
+    sum_neighbours,
+    summing,
+    tolerant,
+)
+from protocols.queries.terms import Terms
+from protocols.roles import AnalystRole, SiteRole
+from protocols.session import Conversation
+
+LOST = "its process was started again, and it has lost its statistics of this calibration"
+TRACED = 4  # numbers of a round: soft loss, errors, records, repairs
+SOFT = 1 << 20  # steps of a record's soft loss
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics(Message):
+    """A node's message of a round to a neighbour: float64 of shape (length,)."""
+
+    kind: ClassVar[str] = "calibration statistics"
+    round: int
+    values: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Message):
+    """A site has finished a round."""
+
+    kind: ClassVar[str] = "calibration round finished"
+    round: int
+
+
+# ---- before a site agrees ------------------------------------------------------------------------
+
+
+def _consider(site: SiteRole, query: Consensus) -> None:
+    with refusing(site.party):
+        agreed = query.agreed()
+    if site.party not in query.parties:
+        raise QueryRefusedError(site.party, "it is not among the nodes that are asked")
+    _check_pinned(site, query)
+    _check_policy(site, query, agreed)
+    check_number(site, query.number)
+    check_own_records(site, _terms(agreed))
+    if agreed.shown:
+        site.policy.check_neighbours(site.party, len(_examples(site, agreed).classes))
+    if _node(site, query, agreed) is None:
+        raise QueryRefusedError(site.party, LOST)
+
+
+def _check_pinned(site: SiteRole, query: Consensus) -> None:
+    if strangers := set(query.nodes) - {site.party} - set(site.signing_keys):
+        reason = f"no signing key of {min(strangers)} is pinned here"
+        raise QueryRefusedError(
+            site.party, f"{reason}; it is the second half of what keygen prints"
+        )
+
+
+def _check_policy(site: SiteRole, query: Consensus, agreed: Calibration) -> None:
+    policy, shape = site.policy, agreed.shape
+    policy.check_exact(site.party)
+    policy.check_shown(site.party, (*shape.variables, *shape.numerics))
+    sizes = [(len(family.members), 0) for family in shape.tables]
+    policy.check_tables(site.party, [*sizes, (0, shape.cells)])
+    groups = [(len(query.parties), len(query.parties) - query.most_gone)]
+    if not agreed.shown:
+        hoods = summing(query.attendance(agreed, query.first)).values()
+        groups += [(len(h), max(2, len(h) // 2 + 1)) for h in hoods if site.party in h]
+    for members, least in groups:
+        if policy.dishonest and least - floor(policy.dishonest * members) < 2:
+            reason = f"fewer than two honest members could be in a sum over {members} sites"
+            raise QueryRefusedError(site.party, reason)
+
+
+def _terms(agreed: Calibration) -> Terms:
+    """Return what a site must have, as terms of a sum."""
+    return Terms(agreed.shape.declaration, len(agreed.network.nodes), agreed.most_records)
+
+
+def _examples(site: SiteRole, agreed: Calibration) -> Examples:
+    """Return the site's records whose class is known."""
+    batches = site_records(site, agreed.shape.declaration)
+    columns, classes = zip(*(agreed.classifier.examples(b) for b in batches), strict=True)
+    return Examples(np.concatenate(columns), np.concatenate(classes))
+
+
+def _node(site: SiteRole, query: Consensus, agreed: Calibration) -> Node | None:
+    """Return the node as of the round before, or at its start; None if it is lost."""
+    if query.first == 1 or site.party in query.back:
+        return agreed.node(site.party, _examples(site, agreed))
+    return site.checkpoints.get(query.same, query.first - 1)
+
+
+# ---- the site ------------------------------------------------------------------------------------
+
+
+def _site(site: SiteRole, query: Consensus) -> Program[None]:
+    agreed = query.agreed()
+    node = _node(site, query, agreed)
+    assert node is not None  # `_consider`
+    site.memory.sum(query.number, Cost())
+    _note(site, query, agreed, node)
+    records, trace = len(_examples(site, agreed).classes), []
+    last = query.first + query.rounds - 1
+    for number in range(query.first, last + 1):
+        first = yield from _round(site, query, agreed, node, number)
+        soft = np.rint(SOFT * first.soft)
+        trace.append(np.array([soft, first.errors, records, first.repairs], np.int64))
+        yield from tolerant(send({site.analyst: Finished(number)}))
+    site.checkpoints.keep(query.same, query.first - 1, last, node)
+    values = np.concatenate(trace)
+    if query.reveal:
+        model = Grid(len(query.parties)).encode(site.party, node.model.reshape(-1))
+        values = np.concatenate([values, model])
+    plan = _plan(query, agreed, {**site.signing_keys, site.party: site.signing.public})
+    member = Member(site.party, site.signing)
+    yield from tolerant(contribute(member, plan, values, site.analyst, site.randomness))
+
+
+def _round(
+    site: SiteRole, query: Consensus, agreed: Calibration, node: Node, number: int
+) -> Program[Update]:
+    """Take part in one round; return what the site's records say of what it received."""
+    there = query.attendance(agreed, number)
+    if agreed.shown:
+        outbox = {p: Statistics(number, v) for p, v in node.outgoing(there).items()}
+        expect = dict.fromkeys(there.senders(site.party), Expect(Statistics, node.length + 64))
+        messages = yield from exchange(outbox, expect, need=0)
+        received = {p: _numbers(p, m, number, node.length) for p, m in messages.items()}
+        return node.receive(there, received)
+    assert isinstance(node, AveragingNode)  # relays are shown
+    vectors = {
+        peer: there.weights(peer, agreed.mixing)[site.party] * values / agreed.size
+        for peer, values in node.outgoing(there).items()
+    }
+    name = label("round of a calibration", query.digest, number)
+    total, heard = yield from sum_neighbours(site, there, vectors, node.length, name)
+    return node.add(there, total * agreed.size, heard)
+
+
+def _numbers(sender: Party, message: Statistics, number: int, length: int) -> Floats:
+    """Return what a neighbour has sent, or blame it for what no node sends."""
+    values = message.values
+    if message.round != number:
+        reason = f"sent statistics of round {message.round} in round {number}"
+        raise MalformedMessageError(sender, reason)
+    if values.shape != (length,) or values.dtype != np.float64 or not np.isfinite(values).all():
+        raise MalformedMessageError(sender, f"sent no {length} finite numbers")
+    return values
+
+
+def _note(site: SiteRole, query: Consensus, agreed: Calibration, node: Node) -> None:
+    """Note who sees what, before the first message."""
+    there = query.attendance(agreed, query.first + query.rounds - 1)
+    rounds = f"rounds {query.first} to {query.first + query.rounds - 1} of calibration"
+    rounds = f"each of {rounds} {query.calibration}, without noise"
+    for peer in there.receivers(site.party):
+        if agreed.shown:
+            what = f"{node.length} numbers of this site's statistics in {rounds}"
+            site.ledger.note(what, site.party, (peer,))
+        elif peers := summing(there).get(peer):
+            what = f"{node.length} numbers, sums over {len(peers)} neighbours, in {rounds}"
+            site.ledger.note(what, "the neighbours together", (peer,))
+    _note_sums(site.ledger, query, site.analyst)
+
+
+def _note_sums(ledger: Ledger, query: Consensus, analyst: Party) -> None:
+    statistics = ", and of the statistics after the last" if query.reveal else ""
+    what = (
+        f"sums over {len(query.parties)} sites of loss, errors and records in rounds "
+        f"{query.first} to {query.first + query.rounds - 1} of calibration {query.calibration}"
+        f"{statistics}, without noise"
+    )
+    ledger.note(what, "all sites together", (analyst,))
+
+
+def _plan(query: Consensus, agreed: Calibration, keys: dict[Party, bytes]) -> SumPlan:
+    """Return the plan of the sum at the end."""
+    width = len(agreed.classifier.classes) * agreed.classifier.width
+    members = {party: keys[party] for party in query.parties}
+    length = TRACED * query.rounds + width * query.reveal
+    name = label("end of a calibration", query.digest)
+    return plan_over(name, members, length, len(members) - query.most_gone)
+
+
+# ---- the analyst ---------------------------------------------------------------------------------
+
+
+def _need(query: Consensus) -> int:
+    """Return how many must answer: the others may be gone."""
+    return len(query.parties) - query.most_gone
+
+
+def _analyst(analyst: AnalystRole, query: Consensus) -> Program[ReleasedConsensus]:
+    agreed, left = query.agreed(), query.parties
+    for _ in range(query.rounds):
+        beats = yield from exchange({}, dict.fromkeys(left, Expect(Finished)), need=1)
+        left = tuple(beats)
+    total = yield from collect(_plan(query, agreed, dict(analyst.signing_keys)), left)
+    _note_sums(analyst.ledger, query, analyst.party)
+    return _released(query, agreed, total.values, total.parties)
+
+
+def _released(
+    query: Consensus, agreed: Calibration, values: np.ndarray, parties: Sequence[Party]
+) -> ReleasedConsensus:
+    end = TRACED * query.rounds
+    soft, errors, records, repairs = values[:end].reshape(-1, TRACED).T
+    statistics = None
+    if query.reveal:
+        shape = len(agreed.classifier.classes), agreed.classifier.width
+        sums = Grid(len(query.parties)).decode(values[end:]).reshape(shape)
+        statistics = sums / len(parties)
+    return ReleasedConsensus(statistics, soft / SOFT, errors, records, repairs, tuple(parties))
+
+
+CONSENSUS = Conversation(Consensus, _analyst, _need).side(SiteRole, _consider, _site)
