@@ -1,0 +1,206 @@
+"""Runs of RC and CRC on data sets of Pérez et al. (2025), for `crc_tables.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from protocols.calibration.classifier import Examples, FactoredClassifier, naive_bayes
+from protocols.calibration.graph import Graph
+from protocols.schema import Schema
+from protocols.site.statistics import LocalData, Numeric
+from protocols.variables import Variable
+from vertibayes.calibration.crc import collaborative_rc
+from vertibayes.calibration.models import error_rates, scales_of
+from vertibayes.calibration.rc import risk_based_calibration, statistics_of
+from vertibayes.calibration.topologies import Changing, network_of, node_names
+from vertibayes.splitting import drift_parts
+
+SETS = {
+    "skin": ("skin", ["skin-segmentation.csv.gz"]),
+    "bank": ("y", ["bank-full.csv.gz"]),
+    "adult": ("income", ["adult_train.csv.gz", "adult_test.csv.gz"]),
+    "letter": ("letter", ["letter.csv.gz"]),
+}  # class, files
+FEW = 10  # a number with so many values or fewer is a category
+TEST = 8000  # records of the test, at most
+ROUNDS, RATE = 64, 0.05
+
+
+class Rule(NamedTuple):
+    """How nodes bring statistics together."""
+
+    mixing: str
+    start: str
+
+
+RULES = {
+    "mean": Rule("mean", "uniform"),
+    "mean, data": Rule("mean", "data"),
+    "metropolis": Rule("metropolis", "uniform"),
+    "metropolis, data": Rule("metropolis", "data"),
+    "relay": Rule("relay", "uniform"),
+    "relay, data": Rule("relay", "data"),
+}
+
+
+class Setting(NamedTuple):
+    """What a table varies."""
+
+    nodes: int = 50
+    each: int = 50  # records of a node
+    network: str = "tree"
+    more: int = 0  # edges
+    drift: str = "none"
+    iterations: int = 1
+    every: int = 0  # rounds that a network lasts; 0: all
+
+
+class Source(NamedTuple):
+    """Where records come from, and how text of many values is read."""
+
+    folder: Path
+    name: str
+    text: str
+
+
+class Split(NamedTuple):
+    """Training and test records of a repetition."""
+
+    classifier: FactoredClassifier
+    training: LocalData
+    examples: Examples
+    test: Examples
+
+
+class Scores(NamedTuple):
+    """Shares of wrong records, of one model or of each node's."""
+
+    training: np.ndarray
+    test: np.ndarray
+
+
+@lru_cache(maxsize=None)
+def load(source: Source) -> tuple[Schema, LocalData]:
+    """Read all records; a missing value (`?` in Adult) is a value like any other."""
+    target, files = SETS[source.name]
+    parts = [pd.read_csv(source.folder / "uci" / file, skipinitialspace=True) for file in files]
+    frame = pd.concat(parts, ignore_index=True)
+    frame[target] = frame[target].astype(str).str.strip().str.rstrip(".")
+    variables, numbers, features = {}, {}, {}
+    for name, column in frame.items():
+        is_number = pd.api.types.is_numeric_dtype(column)
+        many = name != target and column.nunique() > FEW
+        if many and (is_number or source.text == "codes"):
+            values = column if is_number else pd.factorize(column, sort=True)[0]
+            numbers[name] = np.asarray(values, float)
+            features[name] = Numeric(name, numbers[name].min(), numbers[name].max())
+        else:
+            texts = column.astype(str)
+            features[name] = variables[name] = Variable(name, tuple(sorted(texts.unique())))
+            frame[name] = pd.Categorical(texts, list(variables[name].states)).codes
+    codes = {name: frame[name].to_numpy(np.int64) for name in variables}
+    numeric = {name: features[name] for name in numbers}
+    of_class = features.pop(target)
+    return Schema(of_class, features), LocalData(variables, codes, numeric, numbers)
+
+
+@lru_cache(maxsize=2)
+def split(source: Source, records: int, repetition: int) -> Split:
+    """Return disjoint training and test records; the training's mean and sd are the scales."""
+    schema, data = load(source)
+    places = np.random.default_rng(repetition).permutation(data.records)
+    training, test = data.rows(places[:records]), data.rows(places[records:][:TEST])
+    classifier = naive_bayes(schema, scales_of(training))
+    return Split(classifier, training, classifier.examples(training), classifier.examples(test))
+
+
+def scores(own: Split, statistics: np.ndarray) -> Scores:
+    """Return the errors of models."""
+    both = (error_rates(own.classifier, statistics, part) for part in (own.examples, own.test))
+    return Scores(*both)
+
+
+@lru_cache(maxsize=64)
+def pooled(source: Source, records: int, repetition: int) -> dict[str, Scores]:
+    """Return the errors of maximum likelihood, and of RC from either start after 64 iterations."""
+    own = split(source, records, repetition)
+    likely = statistics_of(own.classifier, own.examples)
+    starts = {"uniform": own.classifier.uniform(records), "data": likely}
+    found = {
+        name: risk_based_calibration(
+            own.classifier, own.examples, ROUNDS, rate=RATE, start=start
+        ).last
+        for name, start in starts.items()
+    }
+    all_ = np.stack([likely, *found.values()])
+    training, test = scores(own, all_)
+    names = ("likelihood", *found)
+    return {name: Scores(training[i], test[i]) for i, name in enumerate(names)}
+
+
+class Given(NamedTuple):
+    """What the nodes of a repetition have."""
+
+    split: Split
+    parts: dict[str, np.ndarray]
+    network: Graph | Changing
+
+
+def given(source: Source, repetition: int, setting: Setting) -> Given:
+    """Draw the records of the nodes, and their network."""
+    own = split(source, setting.nodes * setting.each, repetition)
+    names = node_names(setting.nodes)
+    generator = np.random.default_rng((repetition, setting.nodes))
+    sizes = np.full(setting.nodes, setting.each)
+    target = own.classifier.target.name
+    parts = drift_parts(own.training, sizes, setting.drift, generator, target=target)
+    return Given(own, dict(zip(names, parts, strict=True)), network(setting, generator))
+
+
+def rounds(source: Source, repetition: int, setting: Setting, rule: Rule) -> Iterator[np.ndarray]:
+    """Yield the statistics of all nodes after each round."""
+    run = given(source, repetition, setting)
+    columns, classes = run.split.examples
+    examples = {
+        name: Examples(columns[places], classes[places]) for name, places in run.parts.items()
+    }
+    calibration = collaborative_rc(
+        run.split.classifier, examples, run.network, ROUNDS, rate=RATE,
+        iterations=setting.iterations, mixing=rule.mixing, start=rule.start,
+    )  # fmt: skip
+    return (state.statistics for state in calibration)
+
+
+def network(setting: Setting, generator: np.random.Generator) -> Graph | Changing:
+    """Draw the network of a repetition."""
+    names = node_names(setting.nodes)
+    if setting.every:
+        return Changing(setting.network, names, setting.every, generator)
+    return network_of(setting.network, names, generator, extra_edges=setting.more)
+
+
+def last_scores(source: Source, repetition: int, setting: Setting, rule: Rule) -> Scores:
+    """Return the errors of all nodes after the last round."""
+    *_, last = rounds(source, repetition, setting, rule)
+    return scores(split(source, setting.nodes * setting.each, repetition), last)
+
+
+def gaps_by_round(
+    source: Source, repetition: int, setting: Setting, rule: Rule, test: int
+) -> np.ndarray:
+    """Return the gap after each round, on the first records of the test."""
+    own = split(source, setting.nodes * setting.each, repetition)
+    few = Examples(own.test.columns[:test], own.test.classes[:test])
+    start = own.classifier.uniform(len(own.examples.classes))
+    reference = risk_based_calibration(
+        own.classifier, own.examples, ROUNDS, rate=RATE, start=start
+    ).last
+    goal = error_rates(own.classifier, reference[None], few)[0]
+    states = rounds(source, repetition, setting, rule)
+    return np.array([error_rates(own.classifier, s, few).mean() - goal for s in states])
