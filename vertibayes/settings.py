@@ -20,6 +20,9 @@ Reports: TypeAlias = Literal["one", "all", "all_at_full_eps"]
 Oracle: TypeAlias = Literal["auto", "de", "sue", "oue", "she", "the", "ss"]
 Protect: TypeAlias = Literal["record", "party"]
 Via: TypeAlias = Literal["additive", "masked", "product"]
+Mixing: TypeAlias = Literal["mean", "metropolis", "relay"]
+Start: TypeAlias = Literal["data", "uniform"]
+Drift: TypeAlias = Literal["none", "x", "y", "xy"]
 
 LEARNER = Setting(
     "learner", "text", "What is learned.", "bayesian_network", choices=get_args(Learner)
@@ -152,3 +155,49 @@ PREDICT = Setting(
 PARTIES = Setting(
     "parties", "whole", "Number of parties to which the records or columns are dealt.", REQUIRED
 )
+
+# ---- calibration without a server ----------------------------------------------------------------
+
+CALIBRATION = (
+    Setting("target", "text", "Column that is predicted.", REQUIRED),
+    Setting("rounds", "whole", "Number of rounds, in which each node sends its statistics to its "
+            "neighbours once.", 64, least=1, most=10_000),
+    Setting("rate", "number", "Learning rate: how far one round moves the statistics.", 0.05,
+            above=0, most=1),
+    Setting("iterations", "whole", "How often a node updates the statistics in each round.", 1,
+            least=1, most=1000),
+    Setting("mixing", "text", "How nodes combine statistics: relay passes exact sums along a "
+            "spanning tree (the default on a network that stays as it is); mean averages the "
+            "neighbours, as published (the default with changes); metropolis averages them so "
+            "that all nodes have the same influence.", choices=get_args(Mixing)),
+    Setting("start", "text", "What nodes start from: the statistics of their own records (data), "
+            "or equal probabilities (uniform, as published).", "data", choices=get_args(Start)),
+    Setting("size", "number", "With mean or metropolis: number of records that the statistics of "
+            "a node stand for; the records per node divided by the rate if not given.", above=0),
+    Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}: '
+            "the classifier is this Bayesian network instead of naive Bayes."),
+)  # fmt: skip
+SIMULATION = (  # of nodes in this process
+    Setting("nodes", "whole", "Number of nodes to which the records are dealt; required unless "
+            "network is a file.", least=2),
+    Setting("network", "text", "Which nodes are neighbours: tree, chain, ring, star, complete, "
+            "erdos-renyi, small-world, or a FILE.json with {\"nodes\": [...], \"edges\": [[a, b], "
+            "...]}.", "tree", shown="KIND|FILE.json"),
+    Setting("extra_edges", "whole", "Number of edges, drawn at random, that are added to the "
+            "network.", 0, least=0),
+    Setting("changes", "whole", "The network is drawn again after this number of rounds; it stays "
+            "as it is if not given.", least=1),
+    Setting("drift", "text", "In what the records of nodes differ: nothing, as they are dealt at "
+            "random (none), their features (x), their classes (y), or both (xy).", "none",
+            choices=get_args(Drift)),
+    Setting("leaving", "number", "Probability that a node leaves before a round. A node that comes "
+            "back has lost its statistics.", 0.0, least=0, below=1),
+    Setting("returning", "number", "Probability that a node that has left comes back before a "
+            "round.", 0.5, least=0, most=1),
+    Setting("asleep", "number", "With mean or metropolis: probability that a node sleeps through a "
+            "round; the nodes that are awake then update one after another.", 0.0, least=0,
+            below=1),
+    Setting("numbers", "texts", "Columns that stay numbers, between the least and the largest "
+            "value in the file; all: each column with three or more different numbers, except "
+            "those that categorical, cut or bounds name.", (), shown="COLUMN,...|all"),
+)  # fmt: skip

@@ -17,6 +17,7 @@ from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.options import as_options, check_arguments, takes, values_of
 from vertibayes.settings import (
     BOUNDS,
+    CALIBRATION,
     LEARNING,
     MEMORY,
     NAIVE_BAYES,
@@ -24,6 +25,7 @@ from vertibayes.settings import (
     PARTIES,
     QUIET,
     READING,
+    SIMULATION,
     SPLIT,
     TEST,
     VALIDATION,
@@ -132,6 +134,31 @@ def _nb(context: typer.Context, **given: Any) -> None:
     source = Source((str(given["data"]),), **values_of([BOUNDS, *READING], given))
     request = Request(**values_of([*NAIVE_BAYES, PARTIES, *TEST], given))
     run_nb(source, request, given["out"], quiet=given["quiet"])
+
+
+@app.command("calibrate", context_settings=EXTRA)
+@takes(ONE_FILE, OUT, *CALIBRATION, *SIMULATION, *TEST, BOUNDS, *READING, QUIET)
+def _calibrate(context: typer.Context, **given: Any) -> None:
+    """Calibrate a classifier at the nodes of a network, without a server.
+
+    For example: vertibayes calibrate --data cars.csv --target class --nodes 50 --network tree
+    --holdout 0.1 --out results
+
+    Each node holds some of the records and sends statistics to its neighbours alone. OUT has
+    calibration.json and calibration.svg (errors by round, beside RC on pooled records),
+    network.json and network.svg, summary.json, and the model of the nodes' mean statistics as
+    model.json, model.bif and model.bifxml; with --bounds or --numbers, naive_bayes.json in place
+    of the three models. An option with several values takes them separated by commas, or is
+    repeated.
+    """
+    check_arguments(context.args)
+    from vertibayes.cli.calibrate import run_calibrate
+    from vertibayes.cli.calibrate_request import Request
+    from vertibayes.cli.inputs import Source
+
+    source = Source((str(given["data"]),), **values_of([BOUNDS, *READING], given))
+    request = Request(**values_of([*CALIBRATION, *SIMULATION, *TEST], given))
+    run_calibrate(source, request, given["out"], quiet=given["quiet"])
 
 
 @app.command("demo")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -119,6 +119,9 @@ class Held(NamedTuple):
         return SiteData.from_text(name, self.columns, encoding, self.ids, strict=source.strict)
 
 
+Bounded: TypeAlias = Callable[[Source, Mapping[str, TextColumn]], Source]
+
+
 def read_sites(source: Source) -> Sites:
     """Read the data of all sites.
 
@@ -136,8 +139,14 @@ def read_sites(source: Source) -> Sites:
     raise ValueError("--data: specify one FILE to be split, or NAME=FILE for each site")
 
 
-def read_pooled(source: Source) -> Sites:
+def read_pooled(source: Source, bounded: Bounded | None = None) -> Sites:
     """Read one file as the data of one site, under the file's name, to be dealt to parties.
+
+    Parameters
+    ----------
+    source : Source
+    bounded : callable, optional
+        Returns the source with the bounds that are taken from the file's columns.
 
     Raises
     ------
@@ -145,6 +154,8 @@ def read_pooled(source: Source) -> Sites:
         As `read_sites`.
     """
     held = _take(source, Path(source.data[0]))
+    if bounded is not None:
+        source = bounded(source, held.columns)
     _check_names(source, [held])
     data = held.encoded(source)
     return _gathered(source, [held], [data], {str(held.path): data})

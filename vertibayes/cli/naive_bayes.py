@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from protocols.schema import Schema
 from protocols.site.binning import bins_of
@@ -26,23 +25,20 @@ from vertibayes.cli.naive_bayes_records import learn_horizontal
 from vertibayes.cli.naive_bayes_request import OF_NOISE, Request
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
-    MODELS,
     check_folder,
-    described,
+    described_columns,
+    models_of,
+    write_classifier,
     write_folder,
     write_json,
-    write_model,
     write_rows,
-    write_structure,
     write_text,
 )
-from vertibayes.naive_bayes.model_file import write_naive_bayes
-from vertibayes.records import read_records
+from vertibayes.cli.tested import classes_of, divided_records
 from vertibayes.report.drawing import draw
 from vertibayes.validation.auc import auc
 
 MUCH = 10  # of epsilon
-NUMBERS_MODEL = "naive_bayes.json"  # of a model with numbers, which other formats do not have
 
 
 def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
@@ -59,7 +55,7 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     sites.check_target(request.target)
     (data,) = sites.data.values()
     schema = _schema(request, sites.order, data)
-    training, tested, more = _records(source, request, schema, data)
+    training, tested, more = divided_records(source, request, schema, data)
     start = perf_counter()
     learn = learn_vertical if request.method == "vdpnb" else learn_horizontal
     try:
@@ -91,78 +87,9 @@ def _schema(request: Request, order: Sequence[str], data: SiteData) -> Schema:
     return Schema(data.variables[request.target], features, centred=centred)
 
 
-def _records(
-    source: Source, request: Request, schema: Schema, data: SiteData
-) -> tuple[LocalData, LocalData | None, list[str]]:
-    """Return the records to learn from and those to test on, and warnings about the latter."""
-    pooled = data.local
-    if request.test is not None:
-        return pooled, *read_tested(request, schema, source.missing_codes, source.ignore_case)
-    if request.holdout is None:
-        return pooled, None, []
-    held = round(request.holdout * pooled.records)
-    if not 1 <= held < pooled.records:
-        raise ValueError(
-            f"--holdout {request.holdout} of {pooled.records} records: none is left to test on, "
-            "or to learn from"
-        )
-    order = np.random.default_rng(source.seed).permutation(pooled.records)
-    tested = _scorable(pooled.rows(np.sort(order[:held])), request)
-    return pooled.rows(np.sort(order[held:])), tested, []
-
-
-def read_tested(
-    request: Request,
-    schema: Schema,
-    missing_codes: Sequence[str] = (),
-    ignore_case: Sequence[str] = (),
-) -> tuple[LocalData, list[str]]:
-    """Read the records of ``--test`` that have a class, and what to warn of.
-
-    Parameters
-    ----------
-    request : Request
-        Names the file.
-    schema : Schema
-        The class and the features, with their states.
-    missing_codes : sequence of str, default=()
-        Values that mean missing.
-    ignore_case : sequence of str, default=()
-        Columns in which values that differ only in case are one state.
-
-    Raises
-    ------
-    ValueError
-        If the file has no column of the class, or no record with a class.
-    """
-    assert request.test is not None  # it was asked for
-    read = read_records(
-        request.test,
-        schema.variables,
-        missing_codes=missing_codes,
-        numerics=schema.numerics,
-        ignore_case=ignore_case,
-    )
-    if request.target in read.absent:
-        raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
-    return _scorable(read.complete(schema), request), read.warnings(request.test)
-
-
-def _scorable(tested: LocalData, request: Request) -> LocalData:
-    """Return the records that have a class."""
-    known = _classes(tested, request.target) < len(tested.variables[request.target].states)
-    if not known.any():
-        raise ValueError(f"no record to test on has a {request.target}")
-    return tested.rows(np.flatnonzero(known))
-
-
-def _classes(data: LocalData, target: str) -> NDArray[np.int64]:
-    return data.codes[target].astype(np.int64)
-
-
 def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator[str]:
     """Return what the noise does not cover, and how many records have no class."""
-    lost = _classes(training, request.target) >= len(schema.target.states)
+    lost = classes_of(training, request.target) >= len(schema.target.states)
     if lost.any():
         yield f"{int(lost.sum())} records have no {request.target}: they are not learned from"
     if request.noise == "none":
@@ -197,8 +124,8 @@ def _summary(request: Request, learned: Learned, tested: LocalData | None) -> di
         "records": learned.records,
         "parties": request.parties,
         "sites": {site: list(names) for site, names in learned.sites.items()},
-        "variables": _described(learned.model.schema),
-        "model": list(MODELS if not learned.model.schema.numerics else [NUMBERS_MODEL]),
+        "variables": described_columns(learned.model.schema),
+        "model": models_of(learned.model.schema),
         "options": {n: str(v) if isinstance(v, Path) else v for n, v in asdict(request).items()},
         "promise": None if learned.promise is None else learned.promise.to_json(),
         "seconds": {"test": round(learned.test_seconds, 4), "total": round(learned.seconds, 4)},
@@ -210,17 +137,11 @@ def _summary(request: Request, learned: Learned, tested: LocalData | None) -> di
     }
 
 
-def _described(schema: Schema) -> dict[str, Any]:
-    """Return the states of the class and the features, or their bounds, as JSON data."""
-    bounds = {n: {"bounds": [low, high]} for n, low, high in schema.numerics.values()}
-    return described(schema.variables) | bounds
-
-
 def _score(learned: Learned, tested: LocalData) -> dict[str, Any]:
     """Return how well the tested records were classified, beside the most frequent class."""
     assert learned.log_proba is not None  # they were tested
     model, target = learned.model, learned.model.schema.target
-    truth = _classes(tested, target.name)
+    truth = classes_of(tested, target.name)
     areas = auc(truth, np.exp(learned.log_proba), target.states)
     return {
         "records": tested.records,
@@ -267,11 +188,7 @@ def _write(out: Path, learned: Learned, summary: Mapping[str, Any]) -> None:
     model = learned.model
 
     def write(part: Path) -> None:
-        if model.schema.numerics:
-            write_structure(part, model.structure)
-            write_text(part / NUMBERS_MODEL, write_naive_bayes(model))
-        else:
-            write_model(part, model.to_network())
+        write_classifier(part, model)
         write_json(part / "ledger.json", learned.ledger.as_json())
         write_json(part / "summary.json", summary)
         write_text(part / "structure.svg", draw(model.structure, learned.holders))

@@ -28,12 +28,13 @@ from protocols.session import Session
 from protocols.site.statistics import Numeric
 from protocols.variables import Variable
 from vertibayes.cli.learn import ledger_kept
-from vertibayes.cli.naive_bayes import read_tested, report
+from vertibayes.cli.naive_bayes import report
 from vertibayes.cli.naive_bayes_columns import ALL_SITES
 from vertibayes.cli.naive_bayes_learned import Learned
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import waiting
+from vertibayes.cli.tested import read_tested
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.vertical import (
     model_of,

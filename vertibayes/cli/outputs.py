@@ -18,6 +18,7 @@ import numpy as np
 
 from protocols.ledger import Ledger
 from protocols.roles import Party
+from protocols.schema import Schema
 from protocols.session import Traffic
 from protocols.site.data import SiteData
 from protocols.site.whole_file import replacing
@@ -27,6 +28,8 @@ from vertibayes.cli.validations import as_json
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned
 from vertibayes.model_file import WRITERS
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.naive_bayes.model_file import write_naive_bayes
 from vertibayes.network import Network, Structure
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
@@ -35,6 +38,7 @@ from vertibayes.report.words import area_of, size
 from vertibayes.validation.methods import Validation
 
 MODELS = "model.json", "model.bif", "model.bifxml"
+NUMBERS_MODEL = "naive_bayes.json"  # of a model with numbers, which other formats do not have
 LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; with a number, of a failed run before
 LEAST_FREE = 1_000_000  # bytes free on the disk of the results before a run: models are smaller
 
@@ -217,6 +221,20 @@ def write_model(part: Path, network: Network) -> None:
         write_text(part / name, WRITERS[Path(name).suffix](network))
 
 
+def models_of(schema: Schema) -> list[str]:
+    """Return the names of the files that have a naive Bayes model."""
+    return [NUMBERS_MODEL] if schema.numerics else list(MODELS)
+
+
+def write_classifier(part: Path, model: NaiveBayes) -> None:
+    """Write structure and model of naive Bayes, in the formats that its columns permit."""
+    if model.schema.numerics:
+        write_structure(part, model.structure)
+        write_text(part / NUMBERS_MODEL, write_naive_bayes(model))
+    else:
+        write_model(part, model.to_network())
+
+
 def write_structure(part: Path, structure: Structure) -> None:
     """Write the nodes and edges of a structure."""
     nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
@@ -325,6 +343,12 @@ def summarize(
 def described(variables: Mapping[str, Variable]) -> dict[str, Any]:
     """Return the states of variables, and whether values are missing, as JSON data."""
     return {n: {"states": list(v.states), "missing": v.missing} for n, v in variables.items()}
+
+
+def described_columns(schema: Schema) -> dict[str, Any]:
+    """Return the states of the class and the features, or their bounds, as JSON data."""
+    bounds = {n: {"bounds": [low, high]} for n, low, high in schema.numerics.values()}
+    return described(schema.variables) | bounds
 
 
 def _bytes(run: Run) -> dict[str, Any]:

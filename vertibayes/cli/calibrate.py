@@ -1,0 +1,191 @@
+"""``vertibayes calibrate``: read, deal to nodes, calibrate without a server, compare, write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.calibration.classifier import (
+    Examples,
+    FactoredClassifier,
+    naive_bayes,
+    network_classifier,
+)
+from protocols.schema import Schema
+from protocols.site.binning import bins_of
+from protocols.site.data import SiteData
+from protocols.site.statistics import LocalData, Numeric
+from protocols.variables import Variable
+from vertibayes.calibration.models import scales_of, to_naive_bayes
+from vertibayes.calibration.network_model import to_network
+from vertibayes.cli.calibrate_learned import MOST_SCORED, Outcome, Setting, calibrate
+from vertibayes.cli.calibrate_report import Result, report
+from vertibayes.cli.calibrate_request import Request
+from vertibayes.cli.inputs import Sites, Source, read_pooled
+from vertibayes.cli.json_files import read_structure
+from vertibayes.cli.number_columns import with_bounds
+from vertibayes.cli.outputs import check_folder
+from vertibayes.cli.tested import classes_of, divided_records
+from vertibayes.counting import PlainCounter
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.network import Network, Structure
+from vertibayes.splitting import drift_parts, node_sizes
+
+
+def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
+    """Run the command; see its help.
+
+    Raises
+    ------
+    ValueError
+        If an input or an option is at fault; nothing is then written.
+    """
+    check_folder(out)
+    request = request.checked()
+    structure = read_structure(request.structure)
+    sites = read_pooled(
+        source, lambda own, columns: with_bounds(own, columns, request.numbers, request.target)
+    )
+    (data,) = sites.data.values()
+    schema = _schema(source, request, sites, data, structure)
+    training, tested, said = divided_records(source, request, schema, data)
+    training, lost = _with_class(training, request.target)
+    generators = np.random.default_rng(source.seed).spawn(4)
+    setting = _setting(request, schema, structure, training, tested, generators[:3])
+    outcome = calibrate(request, setting, generators[3])
+    outcome.warnings[:0] = [*sites.warnings, *said, *lost, *_about(request, source, schema)]
+    result = Result(outcome, schema, _model(outcome, schema, structure, training), structure)
+    report(out, request, result, quiet=quiet)
+
+
+# ---- what is calibrated --------------------------------------------------------------------------
+
+
+def _schema(
+    source: Source, request: Request, sites: Sites, data: SiteData, structure: Structure | None
+) -> Schema:
+    """Return the class and the features."""
+    sites.check_target(request.target)
+    if request.target not in sites.order:
+        raise ValueError(
+            f"--target {request.target}: no such column; there are {', '.join(sites.order)}"
+        )
+    if request.target in data.numerics:
+        raise ValueError(
+            f"--target {request.target}: its column stays numbers, and a class has states; leave "
+            "it out of --bounds and --numbers"
+        )
+    target = data.variables[request.target]
+    cut_by_hand = any(text.startswith(f"{target.name}=") for text in source.cut)
+    if bins_of(target.states) is not None and not cut_by_hand:
+        raise ValueError(
+            f"--target {target.name}: its column has numbers, and a class has states; "
+            f"--cut {target.name}=EDGE,EDGE makes classes of them, --categorical {target.name} "
+            "takes each number as a class"
+        )
+    columns: dict[str, Variable | Numeric] = {**data.variables, **data.numerics}
+    if structure is not None:
+        _check_structure(request, structure, sites, data)
+    names = sites.order if structure is None else structure.nodes
+    return Schema(target, {name: columns[name] for name in names if name != target.name})
+
+
+def _check_structure(request: Request, structure: Structure, sites: Sites, data: SiteData) -> None:
+    """Refuse a structure whose nodes are not states of columns, or that leaves the class alone."""
+    for name in structure.nodes:
+        if name in data.numerics:
+            raise ValueError(
+                f"--structure: {name!r} stays numbers, and a Bayesian network has states: leave it "
+                "out of --bounds and --numbers"
+            )
+        if name not in data.variables:
+            reason = sites.left_out.get(name)
+            why = f"the column is left out: {reason}" if reason else "no such column"
+            raise ValueError(f"--structure: {name!r}: {why}")
+    if request.target not in structure.nodes:
+        raise ValueError(f"--structure has no node {request.target!r}, the target")
+    if not structure.moral_neighbours()[request.target]:
+        raise ValueError(f"--structure has no edge from or to {request.target!r}, the target")
+
+
+def _with_class(training: LocalData, target: str) -> tuple[LocalData, list[str]]:
+    """Return the records that have a class, and a warning about the others."""
+    known = classes_of(training, target) < len(training.variables[target].states)
+    lost = int((~known).sum())
+    said = [f"{lost} records have no {target}: they are not learned from"] if lost else []
+    return training.rows(np.flatnonzero(known)), said
+
+
+def _classifier(schema: Schema, structure: Structure | None, data: LocalData) -> FactoredClassifier:
+    if structure is None:
+        return naive_bayes(schema, scales_of(data))
+    return network_classifier(schema.target.name, schema.variables, structure.families)
+
+
+def _setting(
+    request: Request,
+    schema: Schema,
+    structure: Structure | None,
+    training: LocalData,
+    tested: LocalData | None,
+    generators: Sequence[np.random.Generator],
+) -> Setting:
+    """Draw the network, and deal the records to its nodes."""
+    wiring, dealing, leaving = generators
+    graph, network = request.network_of(wiring)
+    nodes = graph.nodes
+    if len(nodes) > training.records:
+        raise ValueError(
+            f"--nodes must be at most {training.records} (the number of records to learn from), "
+            f"got {len(nodes)}"
+        )
+    classifier = _classifier(schema, structure, training)
+    pooled = classifier.examples(training)
+    sizes = node_sizes("equal", len(nodes), training.records, dealing)
+    parts = drift_parts(training, sizes, request.drift, dealing, target=request.target)
+    examples = {n: _rows(pooled, places) for n, places in zip(nodes, parts, strict=True)}
+    if tested is not None:
+        scored, what = classifier.examples(tested), "test records"
+    else:
+        chosen = dealing.permutation(training.records)[:MOST_SCORED]
+        scored, what = _rows(pooled, chosen), "training records"
+    absent = request.absences(nodes, leaving)
+    return Setting(classifier, examples, graph, network, absent, scored, what)
+
+
+def _rows(examples: Examples, places: NDArray[np.int64]) -> Examples:
+    return Examples(examples.columns[places], examples.classes[places])
+
+
+def _about(request: Request, source: Source, schema: Schema) -> Iterator[str]:
+    """Return what a simulation does that nodes on machines of their own cannot do."""
+    by_hand = {text.rpartition("=")[0] for text in source.bounds}
+    from_data = [f"{n}={low:g},{high:g}" for n, low, high in schema.numerics.values()
+                 if n not in by_hand]  # fmt: skip
+    if from_data:
+        yield (
+            f"the bounds of {len(from_data)} columns that stay numbers come from the pooled "
+            f"records: {', '.join(from_data)}; between machines they are declared"
+        )
+    if request.mixing == "relay" and request.leaving:
+        yield (
+            "with --leaving, a relay keeps the last sums that it had of a node that is away: its "
+            "records count until it comes back"
+        )
+
+
+# ---- what comes out ------------------------------------------------------------------------------
+
+
+def _model(
+    outcome: Outcome, schema: Schema, structure: Structure | None, training: LocalData
+) -> NaiveBayes | Network:
+    """Return the model of the nodes' mean statistics."""
+    classifier = outcome.setting.classifier
+    if structure is None:
+        return to_naive_bayes(classifier, schema, outcome.mean)
+    data = SiteData(training.variables, training.codes)  # type: ignore[arg-type]
+    return to_network(classifier, structure, outcome.mean, PlainCounter(data))

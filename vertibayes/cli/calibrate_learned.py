@@ -1,0 +1,204 @@
+"""What ``vertibayes calibrate`` computes: the nodes' rounds, and RC on pooled records."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from protocols.calibration.classifier import Examples, FactoredClassifier
+from protocols.calibration.factors import Floats
+from protocols.calibration.graph import Graph, Mixing
+from vertibayes.calibration.absences import Away
+from vertibayes.calibration.crc import Round, Start, collaborative_rc
+from vertibayes.calibration.models import error_rates
+from vertibayes.calibration.rc import Calibrated, risk_based_calibration, statistics_of
+from vertibayes.cli.calibrate_request import Network, Request
+
+MOST_SCORED = 10_000  # training records on which all nodes' models are scored in each round
+
+
+class Setting(NamedTuple):
+    """Who calibrates what.
+
+    Attributes
+    ----------
+    classifier : FactoredClassifier
+    examples : mapping of str to Examples
+        The records of each node.
+    graph : Graph
+        The network, or that of the first round.
+    network : Graph, or callable of int to Graph
+        The network of each round.
+    absent : Away or None
+        Who is away in which round.
+    scored : Examples
+        The records on which all models are scored.
+    scored_on : str
+        What these are: "test records" or "training records".
+    """
+
+    classifier: FactoredClassifier
+    examples: Mapping[str, Examples]
+    graph: Graph
+    network: Network
+    absent: Away | None
+    scored: Examples
+    scored_on: str
+
+    @property
+    def sizes(self) -> Floats:
+        """The number of records of each node."""
+        return np.array([len(part.classes) for part in self.examples.values()], np.float64)
+
+    @property
+    def pooled(self) -> Examples:
+        """The records of all nodes."""
+        columns, classes = zip(*self.examples.values(), strict=True)
+        return Examples(np.concatenate(columns), np.concatenate(classes))
+
+
+class Row(NamedTuple):
+    """One round.
+
+    Attributes
+    ----------
+    number : int
+    soft : float
+        The soft 0-1 loss per record, on the records of the nodes that took part.
+    own : ndarray of shape (nodes,), dtype float64
+        The error of each node on its own records; nan for a node that did not take part.
+    errors : ndarray of shape (nodes,), dtype float64
+        The error of each node's model on the scored records.
+    repairs : int
+        How many statistics of all nodes were not valid.
+    present : int
+        How many nodes took part.
+    """
+
+    number: int
+    soft: float
+    own: Floats
+    errors: Floats
+    repairs: int
+    present: int
+
+
+@dataclass
+class Outcome:
+    """What the nodes have reached, and what RC and maximum likelihood reach on pooled records.
+
+    Attributes
+    ----------
+    setting : Setting
+    rows : list of Row
+        The rounds.
+    statistics : ndarray of shape (nodes, classes, width), dtype float64
+        Those of the nodes' models after the last round.
+    pooled : Calibrated
+        RC on the records of all nodes.
+    pooled_error, last_error, likelihood_error : float
+        The errors of RC's iterate of the lowest soft loss, of its last iterate, and of maximum
+        likelihood on the scored records.
+    seconds : dict of str to float
+    warnings : list of str
+    """
+
+    setting: Setting
+    rows: list[Row]
+    statistics: Floats
+    pooled: Calibrated
+    pooled_error: float
+    last_error: float
+    likelihood_error: float
+    seconds: dict[str, float]
+    warnings: list[str]
+
+    @property
+    def error(self) -> float:
+        """The mean error of the nodes' models after the last round."""
+        return float(self.rows[-1].errors.mean())
+
+    @property
+    def gap(self) -> float:
+        """The mean error of the nodes' models, less that of RC."""
+        return self.error - self.pooled_error
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of the nodes' statistics: shape (classes, width)."""
+        return np.asarray(self.statistics.mean(axis=0))
+
+
+def calibrate(request: Request, setting: Setting, seed: np.random.Generator) -> Outcome:
+    """Let the nodes calibrate, and calibrate all records in one place.
+
+    Raises
+    ------
+    ValueError
+        If statistics diverge: it names the node and the round.
+    """
+    start = perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        rows, statistics = _rounds(request, setting, seed)
+    middle = perf_counter()
+    pooled = setting.pooled
+    rc = risk_based_calibration(setting.classifier, pooled, request.rounds, rate=request.rate)
+    likelihood = statistics_of(setting.classifier, pooled)
+    compared = np.stack([rc.statistics, rc.last, likelihood])
+    of_best, of_last, of_likelihood = error_rates(setting.classifier, compared, setting.scored)
+    seconds = {"nodes": middle - start, "pooled": perf_counter() - middle}
+    said = [str(warning.message) for warning in caught]
+    said += _about_rate(request, rc)
+    errors = float(of_best), float(of_last), float(of_likelihood)
+    return Outcome(setting, rows, statistics, rc, *errors, seconds, said)
+
+
+def _rounds(
+    request: Request, setting: Setting, seed: np.random.Generator
+) -> tuple[list[Row], Floats]:
+    """Return all rounds, and the statistics after the last."""
+    rows, step = list[Row](), None
+    for step in collaborative_rc(
+        setting.classifier,
+        setting.examples,
+        setting.network,
+        request.rounds,
+        rate=request.rate,
+        size=request.size,
+        iterations=request.iterations,
+        mixing=cast("Mixing", request.mixing),
+        start=cast("Start", request.start),
+        absent=setting.absent,
+        asleep=request.asleep,
+        generator=seed,
+    ):
+        rows.append(_row(step, setting))
+    assert step is not None  # there is one round or more
+    return rows, step.statistics
+
+
+def _row(step: Round, setting: Setting) -> Row:
+    there = step.present & (setting.sizes > 0)
+    records = setting.sizes[there].sum()
+    own = np.full(len(there), np.nan)
+    own[there] = step.errors[there] / setting.sizes[there]
+    errors = error_rates(setting.classifier, step.statistics, setting.scored)
+    soft = float(step.soft[there].sum() / max(records, 1.0))
+    return Row(step.number, soft, own, errors, int(step.repairs.sum()), int(step.present.sum()))
+
+
+def _about_rate(request: Request, rc: Calibrated) -> list[str]:
+    """Warn of a learning rate that is too large for RC itself."""
+    if rc.soft[-1] <= rc.soft[0]:
+        return []
+    size = max(rc.soft[0], np.finfo(float).tiny)
+    return [
+        f"RC on pooled records ends with a larger loss than it starts with (by "
+        f"{rc.soft[-1] / size - 1:.1%}): use a smaller --rate than {request.rate:g}"
+    ]

@@ -1,0 +1,205 @@
+"""The files and the report of ``vertibayes calibrate``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from protocols.calibration.factors import Floats
+from protocols.schema import Schema
+from vertibayes import __version__
+from vertibayes.cli.calibrate_learned import Outcome, Row
+from vertibayes.cli.calibrate_request import Request
+from vertibayes.cli.notices import warn
+from vertibayes.cli.outputs import (
+    MODELS,
+    described_columns,
+    models_of,
+    write_classifier,
+    write_folder,
+    write_json,
+    write_model,
+    write_text,
+)
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.network import Network, Structure
+from vertibayes.report.calibration import Traces, draw_calibration
+from vertibayes.report.communication import draw_network
+from vertibayes.report.drawing import draw
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is written: the outcome, its model, and what the model is about."""
+
+    outcome: Outcome
+    schema: Schema
+    model: NaiveBayes | Network
+    structure: Structure | None
+
+
+def report(out: Path, request: Request, result: Result, *, quiet: bool) -> None:
+    """Write and print a run's results.
+
+    Parameters
+    ----------
+    out : Path
+        The folder for the results.
+    request : Request
+        The options.
+    result : Result
+    quiet : bool
+        Whether to print warnings only.
+    """
+    warn(result.outcome.warnings)
+    models = _write(out, request, result)
+    if not quiet:
+        sys.stdout.write(_shown(request, result.outcome, models) + f"Written: {out}\n")
+
+
+def _write(out: Path, request: Request, result: Result) -> list[str]:
+    """Write models, pictures, network, trace and summary; return the names of the models."""
+    outcome, model = result.outcome, result.model
+    graph = outcome.setting.graph
+    models = list(MODELS) if isinstance(model, Network) else models_of(model.schema)
+    edges = [list(edge) for edge in graph.edges]
+    errors = dict(zip(graph.nodes, outcome.rows[-1].errors.tolist(), strict=True))
+
+    def write(part: Path) -> None:
+        if isinstance(model, Network):
+            write_model(part, model)
+        else:
+            write_classifier(part, model)
+        write_json(part / "network.json", {"nodes": list(graph.nodes), "edges": edges})
+        write_json(part / "calibration.json", _trace(outcome))
+        write_json(part / "summary.json", _summary(request, result, models))
+        write_text(part / "structure.svg", draw(model.structure))
+        write_text(part / "network.svg", draw_network(graph, errors))
+        write_text(part / "calibration.svg", draw_calibration(_traces(outcome), _title(request)))
+
+    write_folder(out, write)
+    return models
+
+
+def _trace(outcome: Outcome) -> dict[str, Any]:
+    """Return the content of calibration.json."""
+    setting, rc, last = outcome.setting, outcome.pooled, outcome.rows[-1]
+    records = setting.sizes.sum()
+    nodes = zip(setting.graph.nodes, setting.sizes, last.own, last.errors, strict=True)
+    return {
+        "scored_on": {"what": setting.scored_on, "records": len(setting.scored.classes)},
+        "rounds": [_round(row) for row in outcome.rows],
+        "nodes": {
+            node: {"records": int(size), "own_error": _number(own), "error": error}
+            for node, size, own, error in nodes
+        },
+        "pooled": {
+            "risk_based_calibration": {
+                "soft_loss": (rc.soft / records).tolist(),
+                "training_error": (rc.errors / records).tolist(),
+                "repairs": rc.repairs.tolist(),
+                "best_iteration": rc.best,
+                "error": outcome.pooled_error,
+                "error_of_the_last_iteration": outcome.last_error,
+            },
+            "maximum_likelihood": {"error": outcome.likelihood_error},
+        },
+        "gap": outcome.gap,
+    }
+
+
+def _round(row: Row) -> dict[str, Any]:
+    return {
+        "round": row.number,
+        "present": row.present,
+        "soft_loss": row.soft,
+        "own_error": _spread(row.own),
+        "error": _spread(row.errors),
+        "repairs": row.repairs,
+    }
+
+
+def _spread(values: Floats) -> dict[str, float] | None:
+    """Return mean, minimum and maximum of the nodes that have a value."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None
+    return {"mean": known.mean(), "least": known.min(), "largest": known.max()}
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _traces(outcome: Outcome) -> Traces:
+    setting, rows = outcome.setting, outcome.rows
+    return Traces(
+        np.array([row.errors for row in rows]),
+        f"{len(setting.scored.classes):,} {setting.scored_on}",
+        np.array([row.soft for row in rows]),
+        outcome.pooled.soft / setting.sizes.sum(),
+        outcome.pooled_error,
+        outcome.likelihood_error,
+    )
+
+
+def _title(request: Request) -> str:
+    drift = "" if request.drift == "none" else f", drift in {' and '.join(request.drift)}"
+    return f"{request.target}: {_way(request)}{drift}"
+
+
+def _way(request: Request) -> str:
+    return f"{request.mixing}, start {request.start}, rate {request.rate:g}"
+
+
+def _summary(request: Request, result: Result, models: list[str]) -> dict[str, Any]:
+    """Return the content of summary.json."""
+    outcome = result.outcome
+    setting = outcome.setting
+    classifier, graph = setting.classifier, setting.graph
+    return {
+        "version": __version__,
+        "target": request.target,
+        "records": int(setting.sizes.sum()),
+        "nodes": len(graph.nodes),
+        "edges": len(graph.edges),
+        "variables": described_columns(result.schema),
+        "model": models,
+        "options": {n: str(v) if isinstance(v, Path) else v for n, v in asdict(request).items()},
+        "message": {"statistics": len(classifier.classes) * classifier.width},
+        "scored_on": {"what": setting.scored_on, "records": len(setting.scored.classes)},
+        "error": {
+            "nodes": _spread(outcome.rows[-1].errors),
+            "risk_based_calibration": outcome.pooled_error,
+            "maximum_likelihood": outcome.likelihood_error,
+        },
+        "gap": outcome.gap,
+        "seconds": {name: round(value, 4) for name, value in outcome.seconds.items()},
+        "warnings": outcome.warnings,
+    }
+
+
+def _shown(request: Request, outcome: Outcome, models: list[str]) -> str:
+    """Return a run in a few lines."""
+    setting, last = outcome.setting, outcome.rows[-1].errors
+    graph, classifier = setting.graph, setting.classifier
+    kind = "network of" if request.is_file else f"{request.network} network of"
+    lines = [
+        f"{int(setting.sizes.sum())} records, {len(classifier.classes)} classes; {kind} "
+        f"{len(graph.nodes)} nodes and {len(graph.edges)} edges",
+        f"{_way(request)}, {request.rounds} rounds; a message has "
+        f"{len(classifier.classes) * classifier.width} statistics",
+        f"error on {len(setting.scored.classes)} {setting.scored_on}:",
+        f"  nodes                 {outcome.error:.4f} ({last.min():.4f} to {last.max():.4f})",
+        f"  RC, pooled            {outcome.pooled_error:.4f}",
+        f"  maximum likelihood    {outcome.likelihood_error:.4f}",
+        f"gap to RC: {outcome.gap:+.4f}",
+        f"seconds: {outcome.seconds['nodes']:.3f} for the nodes, "
+        f"{outcome.seconds['pooled']:.3f} for RC",
+        f"model of the nodes' mean statistics: {', '.join(models)}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,140 @@
+"""The options of ``vertibayes calibrate``, and which of them go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from protocols.calibration.graph import Graph
+from vertibayes.calibration.absences import Away
+from vertibayes.calibration.topologies import (
+    NETWORKS,
+    Changing,
+    network_of,
+    node_names,
+    read_network,
+)
+
+Network: TypeAlias = Graph | Callable[[int], Graph]
+
+OF_KINDS = {
+    "extra_edges": "is added to a network that is drawn",
+    "changes": "draws a network again",
+}
+DRAWN = ("tree", "erdos-renyi", "small-world")  # kinds of which two draws differ
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of ``vertibayes calibrate``; each is a setting of `vertibayes.settings`."""
+
+    target: str
+    rounds: int = 64
+    rate: float = 0.05
+    iterations: int = 1
+    mixing: str | None = None  # that of the network, if not given
+    start: str = "data"
+    size: float | None = None
+    structure: Path | None = None
+    nodes: int | None = None
+    network: str = "tree"
+    extra_edges: int = 0
+    changes: int | None = None
+    drift: str = "none"
+    leaving: float = 0.0
+    returning: float = 0.5
+    asleep: float = 0.0
+    numbers: tuple[str, ...] = ()
+    test: Path | None = None
+    holdout: float | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the network is that of a file."""
+        return self.network not in NETWORKS
+
+    def checked(self) -> Request:
+        """Return the request with its mixing filled in; refuse what cannot be.
+
+        Raises
+        ------
+        ValueError
+            It names the option.
+        """
+        self._check_network()
+        given = self.mixing or ("mean" if self.changes or self.asleep else "relay")
+        if given == "relay":
+            for name, value in (("size", self.size), ("asleep", self.asleep)):
+                if value:
+                    raise ValueError(
+                        f"--{name} has an effect with --mixing mean or metropolis alone, got relay"
+                    )
+            if self.changes:
+                raise ValueError(
+                    "--mixing relay needs a network that stays as it is: leave out --changes, or "
+                    "use --mixing mean"
+                )
+        if self.test is not None and self.holdout is not None:
+            raise ValueError("--test and --holdout both say what to test on: give one of them")
+        return replace(self, mixing=given)
+
+    def _check_network(self) -> None:
+        """Refuse options that do not fit the kind of network."""
+        if not self.is_file:
+            if self.nodes is None:
+                raise ValueError(
+                    f"specify --nodes N: --network {self.network} is drawn for N nodes"
+                )
+            if self.changes and self.network not in DRAWN and not self.extra_edges:
+                raise ValueError(
+                    f"--changes draws the network again, and each {self.network} is the same: use "
+                    f"--network {' or '.join(DRAWN)}, or --extra-edges"
+                )
+            return
+        if not self.network.endswith(".json") and not Path(self.network).exists():
+            raise ValueError(
+                f"--network must be {', '.join(NETWORKS)} or a FILE.json, got {self.network}"
+            )
+        for name, does in OF_KINDS.items():
+            if getattr(self, name):
+                option = "--" + name.replace("_", "-")
+                raise ValueError(f"{option} {does}: it has no effect on {self.network}")
+
+    def network_of(self, generator: np.random.Generator) -> tuple[Graph, Network]:
+        """Return the network of the first round, and that of each round.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be made; the message names the option.
+        """
+        if self.is_file:
+            graph = read_network(Path(self.network))
+            if self.nodes not in (None, len(graph.nodes)):
+                raise ValueError(
+                    f"--nodes {self.nodes}: {self.network} has {len(graph.nodes)} nodes; leave out "
+                    "--nodes"
+                )
+            return graph, graph
+        assert self.nodes is not None  # the request was checked
+        names, more = node_names(self.nodes), {"extra_edges": self.extra_edges}
+        try:
+            if self.changes is None:
+                graph = network_of(self.network, names, generator, **more)
+                return graph, graph
+            changing = Changing(self.network, names, self.changes, generator, **more)
+        except ValueError as error:
+            reason = str(error).replace("extra_edges", "--extra-edges")
+            raise ValueError(f"--network {self.network}: {reason}") from None
+        return changing(1), changing
+
+    def absences(self, names: tuple[str, ...], generator: np.random.Generator) -> Away | None:
+        """Return which nodes are away in which rounds; None if all stay."""
+        if not self.leaving:
+            return None
+        chances = {"leaving": self.leaving, "returning": self.returning}
+        return Away.drawn(names, self.rounds, generator, **chances)

@@ -1,0 +1,111 @@
+"""The records that a classifier is learned from and those that it is tested on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.schema import Schema
+from protocols.site.data import SiteData
+from protocols.site.statistics import LocalData
+from vertibayes.cli.inputs import Source
+from vertibayes.records import read_records
+
+
+class Tested(Protocol):
+    """A request that says what is predicted, and on what it is tested; see `settings.TEST`."""
+
+    @property
+    def target(self) -> str:
+        """The class."""
+        ...
+
+    @property
+    def test(self) -> Path | None:
+        """A file of records to test on."""
+        ...
+
+    @property
+    def holdout(self) -> float | None:
+        """The share of the records to test on."""
+        ...
+
+
+def divided_records(
+    source: Source, request: Tested, schema: Schema, data: SiteData
+) -> tuple[LocalData, LocalData | None, list[str]]:
+    """Return the records to learn from and those to test on, and warnings about the latter.
+
+    Raises
+    ------
+    ValueError
+        If no records are left to learn from or to test on, or as `read_tested`.
+    """
+    pooled = data.local
+    if request.test is not None:
+        return pooled, *read_tested(request, schema, source.missing_codes, source.ignore_case)
+    if request.holdout is None:
+        return pooled, None, []
+    held = round(request.holdout * pooled.records)
+    if not 1 <= held < pooled.records:
+        raise ValueError(
+            f"--holdout {request.holdout} of {pooled.records} records: none is left to test on, "
+            "or to learn from"
+        )
+    order = np.random.default_rng(source.seed).permutation(pooled.records)
+    tested = _scorable(pooled.rows(np.sort(order[:held])), request)
+    return pooled.rows(np.sort(order[held:])), tested, []
+
+
+def read_tested(
+    request: Tested,
+    schema: Schema,
+    missing_codes: Sequence[str] = (),
+    ignore_case: Sequence[str] = (),
+) -> tuple[LocalData, list[str]]:
+    """Read the records of ``--test`` that have a class, and what to warn of.
+
+    Parameters
+    ----------
+    request : Tested
+        Names the file and the class.
+    schema : Schema
+        The class and the features, with their states.
+    missing_codes : sequence of str, default=()
+        Values that mean missing.
+    ignore_case : sequence of str, default=()
+        Columns in which values that differ only in case are one state.
+
+    Raises
+    ------
+    ValueError
+        If the file has no column of the class, or no record with a class.
+    """
+    assert request.test is not None  # it was asked for
+    read = read_records(
+        request.test,
+        schema.variables,
+        missing_codes=missing_codes,
+        numerics=schema.numerics,
+        ignore_case=ignore_case,
+    )
+    if request.target in read.absent:
+        raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
+    return _scorable(read.complete(schema), request), read.warnings(request.test)
+
+
+def _scorable(tested: LocalData, request: Tested) -> LocalData:
+    """Return the records that have a class."""
+    known = classes_of(tested, request.target) < len(tested.variables[request.target].states)
+    if not known.any():
+        raise ValueError(f"no record to test on has a {request.target}")
+    return tested.rows(np.flatnonzero(known))
+
+
+def classes_of(data: LocalData, target: str) -> NDArray[np.int64]:
+    """Return the place of each record's class; the number of classes where it is missing."""
+    return data.codes[target].astype(np.int64)

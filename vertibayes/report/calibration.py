@@ -1,0 +1,115 @@
+"""Draw the errors and the losses of a calibration, round by round, as an SVG picture."""
+
+from __future__ import annotations
+
+import warnings
+from io import StringIO
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+NODES, POOLED, LIKELIHOOD = "#1d6fa5", "#b03a2e", "#6b6b6b"
+
+
+class Traces(NamedTuple):
+    """What is drawn.
+
+    Attributes
+    ----------
+    errors : ndarray of shape (rounds, nodes), dtype float64
+        The error of each node's model after each round.
+    scored : str
+        On what: "2,000 test records".
+    soft : ndarray of shape (rounds,), dtype float64
+        The soft 0-1 loss per record at the nodes.
+    pooled_soft : ndarray of shape (iterations + 1,), dtype float64
+        The same of RC on pooled records.
+    pooled, likelihood : float
+        The errors of RC and of maximum likelihood on pooled records.
+    """
+
+    errors: Floats
+    scored: str
+    soft: Floats
+    pooled_soft: Floats
+    pooled: float
+    likelihood: float
+
+
+def draw_calibration(traces: Traces, title: str) -> str:
+    """Return a picture of two panels: the errors of the nodes, and the loss that they lower.
+
+    Parameters
+    ----------
+    traces : Traces
+    title : str
+        The title of the picture.
+
+    Returns
+    -------
+    svg : str
+        The text of an SVG file; equal traces give equal texts.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 9}):
+        figure = Figure(figsize=(10, 4.2), layout="constrained")
+        errors, loss = figure.subplots(1, 2)
+        figure.suptitle(title, parse_math=False)
+        _draw_errors(errors, traces)
+        _draw_loss(loss, traces)
+        text = StringIO()
+        with warnings.catch_warnings():  # characters that only the measuring font does not have
+            warnings.simplefilter("ignore", UserWarning)
+            figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
+
+
+def _draw_errors(axes: Axes, traces: Traces) -> None:
+    rounds = np.arange(1, len(traces.errors) + 1)
+    low, mean, high = (f(traces.errors, axis=1) for f in (np.min, np.mean, np.max))
+    axes.fill_between(
+        rounds, low, high, color=NODES, alpha=0.18, linewidth=0, label="all nodes: least to largest"
+    )
+    axes.plot(rounds, mean, color=NODES, linewidth=1.6, label="nodes, mean")
+    axes.axhline(traces.pooled, color=POOLED, linestyle="--", linewidth=1.2, label="RC, pooled")
+    axes.axhline(
+        traces.likelihood, color=LIKELIHOOD, linestyle=":", linewidth=1.2,
+        label="maximum likelihood, pooled",
+    )  # fmt: skip
+    axes.set(title=f"Error on {traces.scored}", xlabel="round", ylabel="share classified wrongly")
+    axes.set_ylim(bottom=max(0.0, _bottom(traces)))
+    _finish(axes)
+
+
+def _bottom(traces: Traces) -> float:
+    """Return where the axis of errors begins: at 0, unless the errors are far above it."""
+    values = np.append(traces.errors, [traces.pooled, traces.likelihood])
+    least, span = values.min(), values.max() - values.min()
+    return float(least - 0.1 * span) if span < 0.5 * least else 0.0
+
+
+def _draw_loss(axes: Axes, traces: Traces) -> None:
+    rounds = np.arange(1, len(traces.soft) + 1)
+    axes.plot(rounds, traces.soft, color=NODES, linewidth=1.6, label="nodes, on their own records")
+    axes.plot(
+        np.arange(len(traces.pooled_soft)), traces.pooled_soft, color=POOLED, linestyle="--",
+        linewidth=1.2, label="RC, pooled",
+    )  # fmt: skip
+    axes.set(title="Soft 0-1 loss of training", xlabel="round, or iteration of RC")
+    axes.set(ylabel="loss per record")
+    _finish(axes)
+
+
+def _finish(axes: Axes) -> None:
+    axes.locator_params(axis="x", integer=True)
+    axes.grid(visible=True, color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=8, frameon=False)
