@@ -130,12 +130,15 @@ def test_columns_that_are_constant_or_unknown_do_not_count():
 
 
 def test_equal_records_are_sorted_at_random():
-    alike = of_numbers(size=np.repeat([0.1, 0.7], 50))
-    first, second = (parts_of(alike, "x", np.array([50, 50]), seed) for seed in (1, 2))
-    assert set(first[0]) == set(second[0])
-    assert not np.array_equal(first[0], second[0])
-    constant = of_numbers(size=np.full(100, 0.1))
-    assert set(parts_of(constant, "x", np.array([50, 50]))[0]) != set(range(50))
+    for count in range(100, 110):  # rounding must not sort them
+        generator = np.random.default_rng(count)
+        kind, kinds = generator.integers(0, 3, count), generator.normal(size=(12, 3))
+        alike = of_numbers(**{f"x{place}": column[kind] for place, column in enumerate(kinds)})
+        orders = [parts_of(alike, "x", np.array([count]), seed)[0] for seed in (1, 2)]
+        assert np.array_equal(kind[orders[0]], kind[orders[1]])
+        for each in range(3):
+            first, second = (order[kind[order] == each].tolist() for order in orders)
+            assert first[:4] != second[:4] and first[-4:] != second[-4:]
 
 
 @pytest.mark.parametrize(
