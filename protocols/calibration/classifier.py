@@ -193,7 +193,7 @@ def network_classifier(
     families : iterable of Family
         A child with its parents, for each node of the network.
     alpha : float, default=0.0
-        As of `naive_bayes`.
+        Added to each count by theta, except those of a class without parents; as of `naive_bayes`.
     """
 
     def of(names: Sequence[str]) -> tuple[Variable, ...]:
@@ -203,7 +203,7 @@ def network_classifier(
     for family in families:
         if family.child == target:
             parents = of(family.parents)
-            factors.append(ClassGiven(parents) if parents else Prior())
+            factors.append(ClassGiven(parents, alpha) if parents else Prior())
         elif target in family.parents:
             factors.append(Categorical(variables[family.child], of(family.parents), alpha))
     return FactoredClassifier(variables[target], tuple(factors))

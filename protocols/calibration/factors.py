@@ -96,9 +96,17 @@ class Prior:
 
 @dataclass(frozen=True)
 class ClassGiven:
-    """P(y | parents of the class)."""
+    """P(y | parents of the class).
+
+    Parameters
+    ----------
+    parents : tuple of Variable
+    alpha : float, default=0.0
+        Added to each count by theta; see `network_classifier`.
+    """
 
     parents: tuple[Variable, ...]
+    alpha: float = 0.0
 
     @property
     def width(self) -> int:
@@ -115,7 +123,7 @@ class ClassGiven:
 
     def weights(self, statistics: Floats) -> Weights:
         """Return log P(y | configuration)."""
-        counts, repairs = _positive(statistics)
+        counts, repairs = _positive(statistics, self.alpha)
         return Weights(np.log(counts) - np.log(counts.sum(axis=-2, keepdims=True)), repairs)
 
 
@@ -129,7 +137,7 @@ class Categorical:
     parents : tuple of Variable
         The parents beside the class.
     alpha : float, default=0.0
-        Added to each count by theta; see `FactoredClassifier`.
+        Added to each count by theta; see `network_classifier`.
     """
 
     child: Variable

@@ -26,7 +26,7 @@ from protocols.calibration.local import Wholes
 from protocols.errors import DataError
 from vertibayes.calibration.grouped import Nodes
 from vertibayes.calibration.mixing import Averaging, Relay, Settings
-from vertibayes.calibration.rc import check_schedule
+from vertibayes.calibration.rc import check_schedule, warn_of_one_class
 
 Start: TypeAlias = Literal["uniform", "data"]
 Absences: TypeAlias = Callable[[int], Collection[str]]
@@ -227,10 +227,7 @@ def _check_records(classifier: GenerativeClassifier, examples: Mapping[str, Exam
             f"nodes without records, which start uniformly and pass on: {', '.join(empty)}",
             stacklevel=3,
         )
-    classes = np.unique(np.concatenate([part.classes for part in examples.values()]))
-    if len(classes) == 1:
-        only = classifier.classes[classes[0]]
-        warnings.warn(f"all records of all nodes have the class {only!r}", stacklevel=3)
+    warn_of_one_class(classifier, examples.values(), level=4)
 
 
 def _check_nodes(network: Graph, names: Collection[str]) -> None:

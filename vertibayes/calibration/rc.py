@@ -10,6 +10,8 @@ References
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -97,12 +99,22 @@ def risk_based_calibration(
     DataError
         If there are no records, or they do not fit the classifier.
     ValueError
-        If the rate is not a positive number, `iterations` is negative, or the statistics diverge.
+        If the rate is not a positive number, `iterations` is negative, the start has another shape,
+        or the statistics diverge.
+
+    Warns
+    -----
+    UserWarning
+        If all records have one class.
     """
     check_schedule(rate, iterations, "iterations", least=0)
     check_examples("the records", classifier, examples)
     if not len(examples.classes):
         raise DataError("the records: RC needs at least one record of a known class, got 0")
+    expected = (len(classifier.classes), classifier.width)
+    if start is not None and start.shape != expected:
+        raise ValueError(f"the start must have the shape {expected}, got {start.shape}")
+    warn_of_one_class(classifier, [examples])
     blocks = _blocks(examples)
     current = statistics_of(classifier, examples) if start is None else start.astype(np.float64)
     best, least, trace = (0, current), np.inf, []
@@ -129,6 +141,16 @@ def check_schedule(rate: float, times: int, name: str, least: int = 1) -> None:
         raise ValueError(f"the learning rate must be a positive number, got {rate}")
     if times < least:
         raise ValueError(f"{name} must be at least {least}, got {times}")
+
+
+def warn_of_one_class(
+    classifier: GenerativeClassifier, parts: Iterable[Examples], level: int = 3
+) -> None:
+    """Warn if all records have one class: there is nothing that a classifier could learn."""
+    classes = np.unique(np.concatenate([part.classes for part in parts]))
+    if len(classes) == 1:
+        only = classifier.classes[classes[0]]
+        warnings.warn(f"all records have the class {only!r}", stacklevel=level)
 
 
 def _blocks(examples: Examples) -> list[Examples]:

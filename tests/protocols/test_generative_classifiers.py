@@ -1,0 +1,197 @@
+"""Classifiers of discrete Bayesian networks: their posterior is that of the whole network."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.calibration.classifier import Scale, naive_bayes, network_classifier
+from protocols.calibration.local import local_rc, posterior, update
+from protocols.errors import DataError
+from protocols.schema import Schema
+from protocols.site.statistics import LocalData, Numeric
+from protocols.variables import Variable
+from vertibayes.network import Network, Structure
+
+SHAPES = {
+    "a class with parents": ["ay", "by"],
+    "children with further parents": ["yc", "ac", "yd", "cd"],
+    "parents and children": ["ay", "by", "yc", "ac", "yd", "bd", "cd", "ab"],
+    "a class without children": ["ay"],
+    "a class alone": ["ab", "bc"],
+    "the class last of the parents": ["ad", "bd", "yd"],
+}
+CARDS = {"y": 3, "a": 2, "b": 3, "c": 2, "d": 4}
+
+
+def variables():
+    return {n: Variable(n, tuple(f"{n}{i}" for i in range(k))) for n, k in CARDS.items()}
+
+
+def drawn(records, seed=0, missing=0.0):
+    """Codes of records; the features depend on the class."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 3, records)
+    codes = {"y": y}
+    for name in "abcd":
+        free = generator.integers(0, CARDS[name], records)
+        depends = generator.random(records) < 0.5
+        codes[name] = np.where(depends, y % CARDS[name], free)
+        codes[name][generator.random(records) < missing] = CARDS[name]
+    return LocalData(variables(), codes)
+
+
+def network_of(edges, data, alpha):
+    """The project's network with smoothed CPTs, from plain counting."""
+    structure = Structure.of([*CARDS], edges)
+    cpts = {}
+    for family in structure.families:
+        table = np.full([CARDS[name] for name in family.members], alpha)
+        if family == ("y", ()):
+            table[:] = 0.0  # a class without parents is not smoothed
+        np.add.at(table, tuple(data.codes[name] for name in family.members), 1.0)
+        cpts[family.child] = table / table.sum(axis=0)
+    return Network(structure, variables(), cpts)
+
+
+def brute_force(network, data):
+    """P(y | x) from the product of all CPTs, for each class."""
+    joint = np.ones((data.records, 3))
+    for y in range(3):
+        codes = {**data.codes, "y": np.full(data.records, y)}
+        for family in network.structure.families:
+            joint[:, y] *= network.cpts[family.child][tuple(codes[n] for n in family.members)]
+    return joint / joint.sum(axis=1, keepdims=True)
+
+
+def classifier_of(edges, **options):
+    families = Structure.of([*CARDS], edges).families
+    return network_classifier("y", variables(), families, **options)
+
+
+def sums(classifier, data):
+    examples = classifier.examples(data)
+    return np.array([examples.columns[examples.classes == y].sum(axis=0) for y in range(3)])
+
+
+def predicted(classifier, statistics, data):
+    return posterior(classifier.columns(data), classifier.weights(statistics).values)
+
+
+@pytest.mark.parametrize("edges", SHAPES.values(), ids=SHAPES)
+def test_the_posterior_is_that_of_the_whole_network(edges):
+    data = drawn(400, 1)
+    classifier, network = classifier_of(edges, alpha=0.5), network_of(edges, data, 0.5)
+    ours = predicted(classifier, sums(classifier, data), data)
+    assert ours == pytest.approx(brute_force(network, data), abs=1e-9)
+    theirs = network.predict_proba(_site(data), "y").to_numpy()
+    assert ours == pytest.approx(theirs, abs=1e-9)
+
+
+def _site(data):
+    from protocols.site.data import SiteData
+
+    codes = {name: column.astype(np.uint8) for name, column in data.codes.items()}
+    return SiteData(data.variables, codes)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.data())
+def test_the_posterior_of_random_networks_is_that_of_the_whole_network(seed, draw):
+    order = draw.draw(st.permutations([*CARDS]))
+    pairs = [(u, v) for i, u in enumerate(order) for v in order[i + 1 :]]
+    edges = draw.draw(st.lists(st.sampled_from(pairs), max_size=7, unique=True))
+    data = drawn(200, seed)
+    classifier, network = classifier_of(edges, alpha=1.0), network_of(edges, data, 1.0)
+    ours = predicted(classifier, sums(classifier, data), data)
+    assert ours == pytest.approx(brute_force(network, data), abs=1e-9)
+
+
+def test_families_without_the_class_are_left_out():
+    assert classifier_of(["ab", "bc"]).width == 1
+    assert classifier_of(["yc", "ab", "ac"]).width == 1 + 2 * 2
+    assert classifier_of(["ay", "by"]).width == 2 * 3
+
+
+def test_a_family_with_a_missing_value_says_nothing_of_the_class():
+    edges = ["yc", "ac", "yd"]
+    data = drawn(300, 2, missing=0.3)
+    classifier = classifier_of(edges, alpha=1.0)
+    ours = predicted(classifier, sums(classifier, data), data)
+    known = (data.codes["c"] < 2) & (data.codes["a"] < 2)
+    examples = classifier.examples(data)
+    assert (examples.columns[:, 1:5].sum(axis=1) == known).all()
+    assert 0 < known.sum() < 300
+    nothing = ~known & (data.codes["d"] == 4)
+    prior = np.bincount(data.codes["y"], minlength=3) / 300
+    assert nothing.any()
+    assert ours[nothing] == pytest.approx(np.tile(prior, (nothing.sum(), 1)), abs=1e-9)
+
+
+def test_records_without_a_class_are_left_out_of_the_examples():
+    data = drawn(60)
+    data.codes["y"][:7] = 3
+    examples = classifier_of(["yc"]).examples(data)
+    assert len(examples.classes) == len(examples.columns) == 53
+    assert (examples.classes == data.codes["y"][7:]).all()
+
+
+@pytest.mark.parametrize("name", ["a", "c"])
+def test_states_in_another_order_are_refused(name):
+    data = drawn(60)
+    states = data.variables[name].states
+    swapped = {**data.variables, name: Variable(name, states[::-1])}
+    with pytest.raises(DataError, match=f"do not have '{name}' in the declared states"):
+        classifier_of(["yc", "ac"]).examples(LocalData(swapped, data.codes))
+
+
+def test_classes_in_another_order_and_missing_columns_are_refused():
+    data, classifier = drawn(60), classifier_of(["yc"])
+    swapped = {**data.variables, "y": Variable("y", ("y2", "y1", "y0"))}
+    with pytest.raises(DataError, match="do not have 'y' in the declared states"):
+        classifier.examples(LocalData(swapped, data.codes))
+    others = {name: data.codes[name] for name in "yab"}
+    with pytest.raises(DataError, match="do not have 'c' in the declared states"):
+        classifier.examples(LocalData({n: data.variables[n] for n in others}, others))
+
+
+def test_uniform_statistics_prefer_no_class_and_have_their_size():
+    edges = SHAPES["parents and children"]
+    data, classifier = drawn(60), classifier_of(edges)
+    statistics = classifier.uniform(12.0)
+    assert predicted(classifier, statistics, data) == pytest.approx(np.full((60, 3), 1 / 3))
+    assert [part.sum() for part in classifier.apart(statistics)] == pytest.approx([12.0] * 3)
+
+
+@pytest.mark.parametrize("edges", SHAPES.values(), ids=SHAPES)
+def test_the_map_to_parameters_does_not_depend_on_the_size(edges):
+    data, classifier = drawn(60, 4), classifier_of(edges)
+    statistics = sums(classifier, data)
+    one, other = (classifier.weights(size * statistics).values for size in (1.0, 1e-6))
+    assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_calibration_of_a_network_lowers_its_soft_loss():
+    data = drawn(500, 6)
+    for edges in SHAPES.values():
+        classifier = classifier_of(edges)
+        examples, statistics = classifier.examples(data), classifier.uniform(500.0) / 0.05
+        calibrated, first = local_rc(classifier, statistics, examples, iterations=50)
+        assert update(classifier, calibrated, examples).soft < first.soft
+
+
+def test_numbers_beyond_a_bound_count_as_the_bound():
+    schema = Schema(Variable("y", ("no", "yes")), {"z": Numeric("z", 0.0, 10.0)})
+    classifier = naive_bayes(schema, {"z": Scale(5.0, 2.0)})
+    values = np.array([-3.0, 0.0, 12.0, 10.0, np.nan])
+    data = LocalData(
+        schema.variables, {"y": np.array([0, 0, 1, 1, 1])}, schema.numerics, {"z": values}
+    )
+    columns = classifier.columns(data)
+    assert columns[:, 1:].tolist() == [
+        [1, -2.5, 6.25],
+        [1, -2.5, 6.25],
+        [1, 2.5, 6.25],
+        [1, 2.5, 6.25],
+        [0, 0, 0],
+    ]
