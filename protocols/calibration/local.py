@@ -46,6 +46,22 @@ class Update(NamedTuple):
     repairs: Wholes
 
 
+def statistics_of(classifier: GenerativeClassifier, examples: Examples) -> Floats:
+    """Return s(X, Y): the sums of phi(x) over the records of each class.
+
+    Parameters
+    ----------
+    classifier : GenerativeClassifier
+    examples : Examples
+
+    Returns
+    -------
+    statistics : ndarray of shape (classes, width), dtype float64
+    """
+    places = np.arange(len(classifier.classes))[:, None] == examples.classes
+    return np.asarray(places.astype(float) @ examples.columns)
+
+
 def posterior(columns: Floats, weights: Floats) -> Floats:
     """Return P(y | x) of each record: shape (..., n, classes).
 

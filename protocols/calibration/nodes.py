@@ -17,11 +17,11 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from mpc.rounds import Party
+from protocols.calibration.checks import check_statistics
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph, Mixing
-from protocols.calibration.local import Update, local_rc, update
-from protocols.errors import DataError
+from protocols.calibration.local import Update, local_rc, statistics_of, update
 
 Start: TypeAlias = Literal["uniform", "data"]
 
@@ -91,6 +91,11 @@ class Node(Protocol):
         -------
         first : Update
             What the own records say of the received statistics, before the update.
+
+        Raises
+        ------
+        ValueError
+            If the statistics diverge: it names the node.
         """
         ...
 
@@ -132,7 +137,7 @@ class AveragingNode:
         self._classifier, self._examples = classifier, examples
         self.statistics = classifier.uniform(size)
         if start == "data" and len(examples.classes):
-            sums = sums_of(classifier, examples) * (size / len(examples.classes))
+            sums = statistics_of(classifier, examples) * (size / len(examples.classes))
             self.statistics = OWN * sums + (1 - OWN) * self.statistics
 
     @property
@@ -179,7 +184,7 @@ class AveragingNode:
         elif heard:
             mixed = total + (1 - sum(weights[peer] for peer in heard)) * mixed
         self.statistics, first = local_rc(self._classifier, mixed, self._examples, self.iterations)
-        check_finite(self.party, self.statistics)
+        check_statistics(f"the node {self.party}", self.statistics, "this round")
         return first
 
 
@@ -216,7 +221,7 @@ class RelayNode:
         self.party, self.rate, self.iterations = party, rate, iterations
         self._classifier, self._examples, self._from_data = classifier, examples, start == "data"
         self._shape = 2, len(classifier.classes), classifier.width
-        sums = sums_of(classifier, examples) * self._from_data
+        sums = statistics_of(classifier, examples) * self._from_data
         zeros = np.zeros(sums.size)
         self.own = np.concatenate([sums.reshape(-1), zeros, [len(examples.classes)]])
         self._last: dict[Party, Floats] = {}
@@ -233,7 +238,7 @@ class RelayNode:
 
     @property
     def model(self) -> Floats:
-        """B = 0.9 S / m + 0.1 uniform(1) + rate G / m."""
+        """The statistics b = 0.9 S / m + 0.1 uniform(1) + rate G / m."""
         total = self.total
         (sums, differences), records = total[:-1].reshape(self._shape), max(total[-1], 1.0)
         even = self._classifier.uniform(1.0)
@@ -264,7 +269,7 @@ class RelayNode:
         half = change.size
         self.own = self.own.copy()  # a message that was sent does not change
         self.own[half : 2 * half] += change.reshape(-1)
-        check_finite(self.party, self.own)
+        check_statistics(f"the node {self.party}", self.model, "this round")
         return first
 
 
@@ -295,21 +300,3 @@ class Checkpoints:
         known = self.nodes if calibration == self.calibration else {}
         self.nodes = {number: n for number, n in known.items() if number == before}
         self.calibration, self.nodes[rounds] = calibration, node
-
-
-def sums_of(classifier: GenerativeClassifier, examples: Examples) -> Floats:
-    """Return s(X, Y): the sums of phi(x) over the records of each class."""
-    places = np.arange(len(classifier.classes))[:, None] == examples.classes
-    return np.asarray(places.astype(float) @ examples.columns)
-
-
-def check_finite(node: Party, statistics: Floats) -> None:
-    """Refuse statistics that are not finite: a learning rate that is too high drives them there.
-
-    Raises
-    ------
-    DataError
-        It names the node.
-    """
-    if not np.isfinite(statistics).all():
-        raise DataError(f"the statistics of {node} are not finite: specify a lower learning rate")

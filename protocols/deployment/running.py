@@ -8,7 +8,7 @@ relay           pass on what it cannot read until stopped
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from traceback import extract_tb
@@ -35,7 +35,13 @@ from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.transports.cells import Certificates
 from protocols.transports.mailbox import Mailbox
-from protocols.transports.network import NetworkTransport, Waiting, answer, unsaid
+from protocols.transports.network import (
+    NetworkTransport,
+    Waiting,
+    answer,
+    session_of_those_there,
+    unsaid,
+)
 from protocols.transports.nvflare import connect, start_relay
 
 # ---- roles ---------------------------------------------------------------------------------------
@@ -170,6 +176,35 @@ def star_session(
         )
         with Session(role, transport, CONVERSATIONS) as session:
             yield session, transport.absent
+
+
+@contextmanager
+def record_sessions(
+    file: StudyFile, waiting: Waiting = unsaid
+) -> Iterator[Callable[[], AbstractContextManager[tuple[Session, frozenset[Party]]]]]:
+    """Connect as the analyst to sites that speak with each other, without their dealer.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study; each of its sites pins the keys of the others.
+    waiting : callable, optional
+        As of `NetworkTransport`.
+
+    Yields
+    ------
+    open_session : callable
+        Begins a session with the sites that are there; yields it and who is absent.
+    """
+    with _analyst(file) as (mailbox, role):
+
+        @contextmanager
+        def open_session() -> Iterator[tuple[Session, frozenset[Party]]]:
+            transport, absent = session_of_those_there(mailbox, file.sites, waiting)
+            with Session(role, transport, CONVERSATIONS) as session:
+                yield session, absent
+
+        yield open_session
 
 
 @contextmanager

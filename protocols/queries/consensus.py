@@ -37,7 +37,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mpc.errors import MalformedMessageError
+from mpc.errors import MalformedMessageError, ProtocolError
 from mpc.masked_sum import Member, SumPlan, collect, contribute
 from mpc.randomness import label
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
@@ -157,7 +157,11 @@ def _site(site: SiteRole, query: Consensus) -> Program[None]:
     records, trace = len(_examples(site, agreed).classes), []
     last = query.first + query.rounds - 1
     for number in range(query.first, last + 1):
-        first = yield from _round(site, query, agreed, node, number)
+        try:
+            first = yield from _round(site, query, agreed, node, number)
+        except ValueError as error:  # how far they diverge follows from the records
+            reason = f"its statistics diverge in round {number}: specify a lower learning rate"
+            raise ProtocolError(site.party, reason) from error
         soft = np.rint(SOFT * first.soft)
         trace.append(np.array([soft, first.errors, records, first.repairs], np.int64))
         yield from tolerant(send({site.analyst: Finished(number)}))

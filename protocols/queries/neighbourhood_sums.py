@@ -144,7 +144,7 @@ def sum_neighbours(
     Returns
     -------
     total : ndarray of shape (length,), dtype float64
-        This site's own sum; zeros if there is none.
+        This site's own sum; zeros if it opens none.
     parties : tuple of Party
         Whose sum it is.
     """
@@ -175,7 +175,7 @@ def _plan(
 
 
 def _open(plan: SumPlan) -> Program[Sum | None]:
-    """Open a sum; send those who are left that there is none if they are too few."""
+    """Open a sum, or give it up if too few are left; return None then."""
     program = collect(plan)
     step = next(program)
     while True:

@@ -23,7 +23,7 @@ from protocols.session import Conversations, Role, Traffic
 from protocols.transports.channel import Channel, drive
 from protocols.transports.connection import Connection
 from protocols.transports.control import decode_roster
-from protocols.transports.mailbox import Mailbox
+from protocols.transports.mailbox import Mailbox, Patience
 
 R = TypeVar("R")
 
@@ -51,6 +51,8 @@ class NetworkTransport:
         and no other, and the session goes on when a party goes.
     most_absent : int, default=0
         In a star session, how many parties may be missing when it begins.
+    patience : Patience, optional
+        That of the mailbox if None.
 
     Attributes
     ----------
@@ -76,6 +78,7 @@ class NetworkTransport:
         *,
         star: bool = False,
         most_absent: int = 0,
+        patience: Patience | None = None,
     ) -> None:
         most = max(0, len(parties) - 1) if star else 0
         if not 0 <= most_absent <= most:
@@ -85,9 +88,14 @@ class NetworkTransport:
         if strangers:
             raise ValueError(f"the keys of {', '.join(sorted(strangers))} are not pinned")
         session = mailbox.randomness.bytes(SESSION_BYTES)
-        self._channel = _open(mailbox, session, {mailbox.party, *parties}, mailbox.party, star)
+        patience = patience or mailbox.patience
+        seal = Seal(mailbox.identity, session, mailbox.randomness)
+        everybody = {mailbox.party, *parties}
+        self._channel = Channel(
+            mailbox, Connection(seal, everybody, mailbox.party, patience, star=star)
+        )
         try:
-            _greet(self._channel, mailbox.patience.hello, waiting)
+            _greet(self._channel, patience.hello, waiting)
             self._channel.await_hellos(parties, most_absent)
         except BaseException as error:
             self._channel.leave(error)
@@ -108,11 +116,39 @@ class NetworkTransport:
         self._channel.leave()
 
 
-def _open(
-    mailbox: Mailbox, session: bytes, parties: Collection[Party], analyst: Party, star: bool = False
-) -> Channel:
-    seal = Seal(mailbox.identity, session, mailbox.randomness)
-    return Channel(mailbox, Connection(seal, parties, analyst, mailbox.patience, star=star))
+def session_of_those_there(
+    mailbox: Mailbox, parties: Collection[Party], waiting: Waiting = unsaid
+) -> tuple[NetworkTransport, frozenset[Party]]:
+    """Begin a session with the parties that are there, which speak with each other too.
+
+    Parameters
+    ----------
+    mailbox : Mailbox
+        The analyst's mailbox.
+    parties : collection of Party
+        All parties that may take part: each pins the keys of the others.
+    waiting : callable, optional
+        As of `NetworkTransport`.
+
+    Returns
+    -------
+    transport : NetworkTransport
+        Of the session.
+    absent : frozenset of Party
+        The parties that did not say hello within `Patience.gone`.
+
+    Raises
+    ------
+    PeerGoneError
+        If all are absent, or one leaves meanwhile.
+    """
+    soon = mailbox.patience._replace(hello=min(mailbox.patience.hello, mailbox.patience.gone))
+    roll = NetworkTransport(
+        mailbox, parties, star=True, most_absent=max(0, len(parties) - 1), patience=soon
+    )
+    roll.close()
+    there = [party for party in parties if party not in roll.absent]
+    return NetworkTransport(mailbox, there, waiting), roll.absent
 
 
 def _greet(channel: Channel, patience: float, waiting: Waiting) -> None:
@@ -147,7 +183,8 @@ def _join(mailbox: Mailbox, analyst: Party, packet: bytes) -> Channel:
     parties = decode_roster(text[KEY_BYTES:], analyst)
     if not {mailbox.party, analyst} <= set(parties):
         raise UnexpectedMessageError(analyst, f"a session without {mailbox.party}")
-    channel = _open(mailbox, session, parties, analyst)
+    seal = Seal(mailbox.identity, session, mailbox.randomness)
+    channel = Channel(mailbox, Connection(seal, parties, analyst, mailbox.patience))
     channel.connection.receive(analyst, packet)
     strangers = set(parties) - set(mailbox.identity.peers) - {mailbox.party}
     if strangers:

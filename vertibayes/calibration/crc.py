@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,12 @@ from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph, Mixing
 from protocols.calibration.local import Wholes
+from protocols.calibration.nodes import Start as Start
 from protocols.errors import DataError
 from vertibayes.calibration.grouped import Nodes
 from vertibayes.calibration.mixing import Averaging, Relay, Settings
 from vertibayes.calibration.rc import check_schedule, warn_of_one_class
 
-Start: TypeAlias = Literal["uniform", "data"]
 Absences: TypeAlias = Callable[[int], Collection[str]]
 
 

@@ -14,9 +14,8 @@ from scipy.sparse import csr_array
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import Update, Wholes
+from protocols.calibration.nodes import OWN
 from vertibayes.calibration.grouped import Nodes, Places
-
-OWN = 0.9  # the weight of the records in a start from data; the rest is uniform
 
 Flags: TypeAlias = NDArray[np.bool_]
 

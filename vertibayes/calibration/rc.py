@@ -20,6 +20,7 @@ from protocols.calibration.checks import check_examples, check_statistics
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
 from protocols.calibration.local import Update, Wholes, update
+from protocols.calibration.local import statistics_of as statistics_of
 from protocols.errors import DataError
 
 BLOCK = 1 << 14  # records that are updated at once
@@ -50,22 +51,6 @@ class Calibrated(NamedTuple):
     errors: Wholes
     repairs: Wholes
     last: Floats
-
-
-def statistics_of(classifier: GenerativeClassifier, examples: Examples) -> Floats:
-    """Return s(X, Y): the sums of phi(x) over the records of each class.
-
-    Parameters
-    ----------
-    classifier : GenerativeClassifier
-    examples : Examples
-
-    Returns
-    -------
-    statistics : ndarray of shape (classes, width), dtype float64
-    """
-    places = np.arange(len(classifier.classes))[:, None] == examples.classes
-    return np.asarray(places.astype(float) @ examples.columns)
 
 
 def risk_based_calibration(

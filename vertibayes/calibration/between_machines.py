@@ -1,0 +1,176 @@
+"""The analyst's side of a calibration between sites: its rounds, in parts of one session each.
+
+A part begins with those who are there. A site that leaves meanwhile is left out; if it is there
+again when the next part begins, it listens for a round and takes part again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from mpc.errors import PartyGoneError
+from protocols.calibration.agreed import Calibration
+from protocols.calibration.factors import Floats
+from protocols.calibration.local import Wholes
+from protocols.errors import QueryRefusedError, TransportError
+from protocols.queries import Consensus, ReleasedConsensus
+from protocols.queries.consensus import LOST
+from protocols.roles import AnalystRole, Party
+from protocols.session import Session
+
+OpenSession: TypeAlias = Callable[[], AbstractContextManager[tuple[Session, frozenset[Party]]]]
+
+ATTEMPTS = 3  # at a part, while sites leave in the middle of it
+
+
+class Part(NamedTuple):
+    """Rounds with the same sites.
+
+    Attributes
+    ----------
+    first, rounds : int
+        The number of the first round, from 1, and how many there are.
+    absent, back : tuple of Party
+        Who was away, and who was back and listened for a round.
+    parties : tuple of Party
+        Who has finished the part: the losses are those on their records.
+    """
+
+    first: int
+    rounds: int
+    absent: tuple[Party, ...]
+    back: tuple[Party, ...]
+    parties: tuple[Party, ...]
+
+
+class CalibratedSites(NamedTuple):
+    """What the analyst has of a calibration.
+
+    Attributes
+    ----------
+    statistics : ndarray of shape (classes, width), dtype float64
+        The mean of the sites' statistics after the last round, for one record.
+    soft : ndarray of shape (rounds,), dtype float64
+        The soft 0-1 loss of each round, summed over records, before the sites updated.
+    errors, records, repairs : ndarray of shape (rounds,), dtype int64
+        As of `ReleasedConsensus`.
+    parts : tuple of Part
+        Who was there.
+    """
+
+    statistics: Floats
+    soft: Floats
+    errors: Wholes
+    records: Wholes
+    repairs: Wholes
+    parts: tuple[Part, ...]
+
+
+def calibrate_sites(
+    open_session: OpenSession,
+    agreed: Calibration,
+    rounds: int,
+    *,
+    rounds_per_part: int = 16,
+    finished: Callable[[Part], None] = lambda _: None,
+) -> CalibratedSites:
+    """Have sites calibrate a classifier; see `protocols.queries.consensus`.
+
+    Parameters
+    ----------
+    open_session : callable
+        Begins a session with the sites that are there; its context is the session and who is
+        absent (`protocols.deployment.running.record_sessions`).
+    agreed : Calibration
+        What is calibrated, over which network.
+    rounds : int
+        How many rounds.
+    rounds_per_part : int, default=16
+        How many of them each session has: how long a site that is back waits at most.
+    finished : callable, optional
+        Is called after each part.
+
+    Raises
+    ------
+    QueryRefusedError
+        If a site refuses.
+    PartyGoneError, TransportError
+        If half of the sites, or more, leave in the middle of a part, `ATTEMPTS` times.
+    ValueError
+        If the rounds are out of range.
+    """
+    if min(rounds, rounds_per_part) < 1:
+        raise ValueError(
+            f"rounds and rounds_per_part must be at least 1, got {rounds} and {rounds_per_part}"
+        )
+    calibration: int | None = None
+    parts, released, left = list[Part](), list[ReleasedConsensus](), set(agreed.network.nodes)
+    for first in range(1, rounds + 1, rounds_per_part):
+        count = min(rounds_per_part, rounds + 1 - first)
+
+        def query_of(
+            analyst: AnalystRole,
+            absent: Collection[Party],
+            left: Collection[Party],
+            first: int = first,
+            count: int = count,
+            calibration: int | None = calibration,
+        ) -> Consensus:
+            away = set(agreed.network.nodes) - set(left) - set(absent)
+            return Consensus.of(
+                analyst,
+                agreed,
+                count,
+                first=first,
+                calibration=calibration,
+                absent=absent,
+                back=away if first > 1 else (),
+                reveal=first + count > rounds,
+            )
+
+        query, result = _part(open_session, left, query_of)
+        calibration, left = query.calibration, set(result.parties)
+        parts.append(Part(first, count, query.absent, query.back, result.parties))
+        released.append(result)
+        finished(parts[-1])
+    statistics = released[-1].statistics
+    assert statistics is not None  # the last part reveals them
+    traces = zip(*((r.soft, r.errors, r.records, r.repairs) for r in released), strict=True)
+    soft, errors, records, repairs = (np.concatenate(trace) for trace in traces)
+    return CalibratedSites(statistics, soft, errors, records, repairs, tuple(parts))
+
+
+def _part(
+    open_session: OpenSession, left: Collection[Party], query_of: Callable[..., Consensus]
+) -> tuple[Consensus, ReleasedConsensus]:
+    """Run a part; begin it again if too few sites are left at its end."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with open_session() as (session, absent):
+                return _ask(session, absent, left, query_of)
+        except (PartyGoneError, TransportError):
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError  # the last attempt returns or raises
+
+
+def _ask(
+    session: Session,
+    absent: Collection[Party],
+    left: Collection[Party],
+    query_of: Callable[..., Consensus],
+) -> tuple[Consensus, ReleasedConsensus]:
+    """Ask for a part; `left` have finished the part before, and the others are back."""
+    lost = set[Party]()
+    while True:
+        query = query_of(session.role, absent=absent, left=set(left) - lost)
+        try:
+            return query, session.ask(query)
+        except QueryRefusedError as refusal:
+            if refusal.reason != LOST or refusal.site in query.back:
+                raise
+            lost.add(refusal.site)  # killed and started again between two parts
