@@ -167,8 +167,8 @@ CALIBRATION = (
     Setting("iterations", "whole", "How often a node updates the statistics in each round.", 1,
             least=1, most=1000),
     Setting("mixing", "text", "How nodes combine statistics: relay passes exact sums along a "
-            "spanning tree (the default on a network that stays as it is); mean averages the "
-            "neighbours, as published (the default with changes); metropolis averages them so "
+            "spanning tree (the default); mean averages the neighbours, as published (the default "
+            "where the network changes, or nodes leave or sleep); metropolis averages them so "
             "that all nodes have the same influence.", choices=get_args(Mixing)),
     Setting("start", "text", "What nodes start from: the statistics of their own records (data), "
             "or equal probabilities (uniform, as published).", "data", choices=get_args(Start)),

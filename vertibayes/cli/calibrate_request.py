@@ -66,7 +66,8 @@ class Request:
             It names the option.
         """
         self._check_network()
-        given = self.mixing or ("mean" if self.changes or self.asleep else "relay")
+        stays = not (self.changes or self.leaving or self.asleep)
+        given = self.mixing or ("relay" if stays else "mean")
         if given == "relay":
             for name, value in (("size", self.size), ("asleep", self.asleep)):
                 if value:

@@ -59,7 +59,7 @@ def draw_calibration(traces: Traces, title: str) -> str:
     from matplotlib.figure import Figure
 
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title, "font.size": 9}):
-        figure = Figure(figsize=(10, 4.2), layout="constrained")
+        figure = Figure(figsize=(10, 4.6), layout="constrained")
         errors, loss = figure.subplots(1, 2)
         figure.suptitle(title, parse_math=False)
         _draw_errors(errors, traces)
@@ -112,4 +112,4 @@ def _finish(axes: Axes) -> None:
     axes.grid(visible=True, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
