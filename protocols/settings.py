@@ -20,11 +20,11 @@ from protocols.sizes import parse_size
 Binning: TypeAlias = Literal["equal-frequency", "equal-width"]
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
-    "names or file",
+    "names or file", "pairs",
 ]  # fmt: skip
 
 REQUIRED: Final = object()  # the default of a setting that must be given
-LISTS: Final = ("texts", "repeated", "edges", "names or file")
+LISTS: Final = ("texts", "repeated", "edges", "names or file", "pairs")
 
 
 def _is_text(value: Any) -> bool:
@@ -55,6 +55,10 @@ def _is_bounds(value: Any) -> bool:
     return _is_edges(value) and len(value) == 2
 
 
+def _is_pairs(value: Any) -> bool:
+    return _is_list(value, lambda pair: _is_texts(pair) and len(pair) == 2)
+
+
 KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be, and whether it is
     "text": ("a text that is not empty", _is_text),
     "texts": ("a list of different texts", _is_texts),
@@ -64,6 +68,7 @@ KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be
     "number": ("a number", _is_number),
     "edges": ("a list of ascending numbers", _is_edges),
     "bounds": ("two ascending numbers, as [0, 120]", _is_bounds),
+    "pairs": ('a list of pairs of different names, as [["a", "b"]]', _is_pairs),
     "path": ("the path of a file", _is_text),
     "size": ("an amount of memory, as 512MiB", _is_whole),
     "names or file": (

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 
 from protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
-Learner: TypeAlias = Literal["bayesian_network", "naive_bayes"]
+Learner: TypeAlias = Literal["bayesian_network", "naive_bayes", "calibration"]
 Missing: TypeAlias = Literal["em", "synthetic", "available", "state"]
 Validate: TypeAlias = Literal["public", "scv", "svdg"]
 Method: TypeAlias = Literal["hdpnb", "vdpnb", "federated", "gossip", "ldp"]
@@ -176,6 +176,18 @@ CALIBRATION = (
             "a node stand for; the records per node divided by the rate if not given.", above=0),
     Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}: '
             "the classifier is this Bayesian network instead of naive Bayes."),
+)  # fmt: skip
+BETWEEN_MACHINES = (
+    Setting("most_records", "whole", "Maximum number of records of a site.", REQUIRED, least=1),
+    Setting("shown", "flag", "Whether sites send their statistics to their neighbours, which relay "
+            "needs; otherwise a neighbour sees the sum over its neighbourhood alone.", False),
+    Setting("rounds_per_part", "whole", "Number of rounds in a session: how long a site that is "
+            "back waits at most.", 16, least=1),
+)  # fmt: skip
+NEIGHBOURS = (  # the table [network] of a study
+    Setting("kind", "text", "Which sites are neighbours, in the order of [sites].",
+            choices=("chain", "ring", "star", "complete")),
+    Setting("edges", "pairs", "The pairs of sites that are neighbours.", (), least=1),
 )  # fmt: skip
 SIMULATION = (  # of nodes in this process
     Setting("nodes", "whole", "Number of nodes to which the records are dealt; required unless "

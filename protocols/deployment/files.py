@@ -137,7 +137,7 @@ class DealerFile(_OwnFile):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile(_OwnFile):
-    """An analyst's study; its tables [learning] and [validation] are read by the learners.
+    """An analyst's study; [learning], [validation] and [network] are read by the learners.
 
     `states` declares the states of variables, `class_counts` the number of records of each class:
     naive Bayes needs them where the sites' data must not tell them. `numbers` declares the bounds
@@ -160,7 +160,7 @@ class StudyFile(_OwnFile):
         """Read and check a study's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "study", "analyst", "dealer", "sites", "learning", "validation", "relay"
-        file.check((*known, "states", "numbers", "class_counts"))
+        file.check((*known, "states", "numbers", "class_counts", "network"))
         states, counts = file.table("states"), file.table("class_counts")
         numbers = file.table("numbers")
         if twice := [name for name in numbers.values if name in states.values]:

@@ -32,6 +32,7 @@ from vertibayes.cli.tested import classes_of, divided_records
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network, Structure
+from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.splitting import drift_parts, node_sizes
 
 
@@ -188,4 +189,4 @@ def _model(
     if structure is None:
         return to_naive_bayes(classifier, schema, outcome.mean)
     data = SiteData(training.variables, training.codes)  # type: ignore[arg-type]
-    return to_network(classifier, structure, outcome.mean, PlainCounter(data))
+    return to_network(classifier, outcome.mean, fit_cpts(PlainCounter(data), structure))

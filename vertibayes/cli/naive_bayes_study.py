@@ -96,7 +96,7 @@ def _check_records(study: _Study) -> None:
     if len(file.sites) < 2:
         raise file.source.error(("sites",), "sums need two sites or more")
     if file.states:
-        _schema_of(study, _variables(file.states))
+        _schema_of(study, variables_of(file.states))
     privacy = None if request.method == "ldp" else request.privacy()
     gamma = privacy.needed if privacy is not None else 0.0
     shares = {"gamma": gamma, **{name: membership[name] for name in ("dishonest", "dropouts")}}
@@ -186,18 +186,42 @@ def _schema(study: _Study, session: Session, absent: frozenset[str]) -> Schema:
                 known = states.get(name, ())
                 new = tuple(state for state in variable.states if state not in known)
                 states[name] = (*known, *new)
-    return _schema_of(study, _variables(states))
-
-
-def _variables(states: Mapping[str, tuple[str, ...]]) -> dict[str, Variable]:
-    return {name: Variable(name, own) for name, own in states.items()}
+    return _schema_of(study, variables_of(states))
 
 
 def _schema_of(study: _Study, variables: Mapping[str, Variable]) -> Schema:
-    """Return the class and the features that the study names; numbers have declared bounds."""
-    file, target = study.file, study.request.target
+    request = study.request
+    return schema_of(study.file, request.target, variables, centred=request.noise != "none")
+
+
+def variables_of(states: Mapping[str, tuple[str, ...]]) -> dict[str, Variable]:
+    """Return the variables that have these states."""
+    return {name: Variable(name, own) for name, own in states.items()}
+
+
+def schema_of(
+    file: StudyFile, target: str, states: Mapping[str, Variable], *, centred: bool = False
+) -> Schema:
+    """Return the class and the features that a study names; numbers have declared bounds.
+
+    Parameters
+    ----------
+    file : StudyFile
+    target : str
+        The class.
+    states : mapping of str to Variable
+        The variables that have states.
+    centred : bool, default=False
+        As of `Schema`.
+
+    Raises
+    ------
+    ValueError
+        If the study names a variable that is not declared, or the class has no states; the message
+        names the key.
+    """
     numerics = {name: Numeric(name, *bounds) for name, bounds in file.numbers.items()}
-    columns: dict[str, Variable | Numeric] = {**variables, **numerics}
+    columns: dict[str, Variable | Numeric] = {**states, **numerics}
     chosen = file.variables or tuple(columns)
     if unknown := [name for name in chosen if name not in columns]:
         reason = f"{unknown[0]!r} is not among {', '.join(columns)}"
@@ -210,7 +234,7 @@ def _schema_of(study: _Study, variables: Mapping[str, Variable]) -> Schema:
         reason = f"{target!r} is in [numbers]: a class has states"
         raise file.source.error(("learning", "target"), reason)
     features = {name: columns[name] for name in chosen if name != target}
-    return Schema(declared, features, centred=study.request.noise != "none")
+    return Schema(declared, features, centred=centred)
 
 
 # ---- sites that hold columns ---------------------------------------------------------------------

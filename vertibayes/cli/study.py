@@ -19,6 +19,7 @@ from protocols.deployment.running import study_session
 from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
 from protocols.session import Session
+from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
 from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, report_of
 from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
 from vertibayes.cli.notices import waiting
@@ -73,8 +74,10 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     """
     check_folder(out)
     file = StudyFile.read(path)
-    if learner_of(file) == "naive_bayes":
-        run_naive_bayes_study(file, out, quiet)
+    learner = learner_of(file)
+    if learner != "bayesian_network":
+        run = run_naive_bayes_study if learner == "naive_bayes" else run_calibration_study
+        run(file, out, quiet)
         return
     start_log(file.party, quiet=quiet)
     task = Task(options_of(file), out, quiet, validations_of(file))
@@ -113,11 +116,14 @@ def shown(counter: SecureCounter) -> dict[str, list[str]]:
 
 def check_settings(file: StudyFile) -> None:
     """Refuse settings of a study, whatever it learns, that cannot be used; as `options_of`."""
-    if learner_of(file) == "bayesian_network":
+    learner = learner_of(file)
+    if learner == "bayesian_network":
         options_of(file)
         validations_of(file)
-        return
-    read_study(file, Path(), quiet=True)
+    elif learner == "naive_bayes":
+        read_study(file, Path(), quiet=True)
+    else:
+        read_calibration(file)
 
 
 def learner_of(file: StudyFile) -> str:
@@ -126,6 +132,9 @@ def learner_of(file: StudyFile) -> str:
     if learner == "bayesian_network" and file.numbers:
         reason = "Bayesian networks have states alone: remove it, or set learner"
         raise file.source.error(("numbers",), reason)
+    if learner != "calibration" and "network" in file.source.values:
+        reason = f"{learner} does not use it: remove the table"
+        raise file.source.error(("network",), reason)
     return learner
 
 

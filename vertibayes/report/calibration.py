@@ -16,29 +16,41 @@ Floats = NDArray[np.float64]
 NODES, POOLED, LIKELIHOOD = "#1d6fa5", "#b03a2e", "#6b6b6b"
 
 
+class Pooled(NamedTuple):
+    """RC and maximum likelihood on pooled records.
+
+    Attributes
+    ----------
+    soft : ndarray of shape (iterations + 1,), dtype float64
+        The soft 0-1 loss per record of RC.
+    error, likelihood : float
+        The errors of RC and of maximum likelihood.
+    """
+
+    soft: Floats
+    error: float
+    likelihood: float
+
+
 class Traces(NamedTuple):
     """What is drawn.
 
     Attributes
     ----------
     errors : ndarray of shape (rounds, nodes), dtype float64
-        The error of each node's model after each round.
+        The error of each node's model after each round; one column where the nodes' mean is known.
     scored : str
         On what: "2,000 test records".
     soft : ndarray of shape (rounds,), dtype float64
         The soft 0-1 loss per record at the nodes.
-    pooled_soft : ndarray of shape (iterations + 1,), dtype float64
-        The same of RC on pooled records.
-    pooled, likelihood : float
-        The errors of RC and of maximum likelihood on pooled records.
+    pooled : Pooled or None
+        What pooled records give, where there are pooled records.
     """
 
     errors: Floats
     scored: str
     soft: Floats
-    pooled_soft: Floats
-    pooled: float
-    likelihood: float
+    pooled: Pooled | None = None
 
 
 def draw_calibration(traces: Traces, title: str) -> str:
@@ -74,36 +86,35 @@ def draw_calibration(traces: Traces, title: str) -> str:
 def _draw_errors(axes: Axes, traces: Traces) -> None:
     rounds = np.arange(1, len(traces.errors) + 1)
     low, mean, high = (f(traces.errors, axis=1) for f in (np.min, np.mean, np.max))
-    axes.fill_between(
-        rounds, low, high, color=NODES, alpha=0.18, linewidth=0, label="all nodes: least to largest"
-    )
+    if traces.errors.shape[1] > 1:
+        label = "nodes, least to largest"
+        axes.fill_between(rounds, low, high, color=NODES, alpha=0.18, linewidth=0, label=label)
     axes.plot(rounds, mean, color=NODES, linewidth=1.6, label="nodes, mean")
-    axes.axhline(traces.pooled, color=POOLED, linestyle="--", linewidth=1.2, label="RC, pooled")
-    axes.axhline(
-        traces.likelihood, color=LIKELIHOOD, linestyle=":", linewidth=1.2,
-        label="maximum likelihood, pooled",
-    )  # fmt: skip
+    values = [low.min(), high.max()]
+    if (pooled := traces.pooled) is not None:
+        axes.axhline(pooled.error, color=POOLED, linestyle="--", linewidth=1.2, label="RC, pooled")
+        label = "maximum likelihood, pooled"
+        axes.axhline(pooled.likelihood, color=LIKELIHOOD, linestyle=":", linewidth=1.2, label=label)
+        values += [pooled.error, pooled.likelihood]
     axes.set(title=f"Error on {traces.scored}", xlabel="round", ylabel="share classified wrongly")
-    axes.set_ylim(bottom=max(0.0, _bottom(traces)))
+    axes.set_ylim(bottom=_bottom(min(values), max(values)))
     _finish(axes)
 
 
-def _bottom(traces: Traces) -> float:
+def _bottom(least: float, largest: float) -> float:
     """Return where the axis of errors begins: at 0, unless the errors are far above it."""
-    values = np.append(traces.errors, [traces.pooled, traces.likelihood])
-    least, span = values.min(), values.max() - values.min()
-    return float(least - 0.1 * span) if span < 0.5 * least else 0.0
+    span = largest - least
+    return least - 0.1 * span if 0 < span < 0.5 * least else 0.0
 
 
 def _draw_loss(axes: Axes, traces: Traces) -> None:
     rounds = np.arange(1, len(traces.soft) + 1)
     axes.plot(rounds, traces.soft, color=NODES, linewidth=1.6, label="nodes, on their own records")
-    axes.plot(
-        np.arange(len(traces.pooled_soft)), traces.pooled_soft, color=POOLED, linestyle="--",
-        linewidth=1.2, label="RC, pooled",
-    )  # fmt: skip
-    axes.set(title="Soft 0-1 loss of training", xlabel="round, or iteration of RC")
-    axes.set(ylabel="loss per record")
+    axes.set(title="Soft 0-1 loss of training", xlabel="round", ylabel="loss per record")
+    if traces.pooled is not None:
+        soft = traces.pooled.soft
+        axes.plot(soft, color=POOLED, linestyle="--", linewidth=1.2, label="RC, pooled")
+        axes.set(xlabel="round, or iteration of RC")
     _finish(axes)
 
 

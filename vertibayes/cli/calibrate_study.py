@@ -1,0 +1,260 @@
+"""``vertibayes learn study.toml`` with ``learner = "calibration"``: the nodes are sites.
+
+The sites send statistics to their neighbours, or neighbours see masked sums; the analyst sees the
+losses of each round, summed over all sites, and at the end the mean of their statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from protocols.calibration.agreed import Calibration, Shape
+from protocols.calibration.graph import Graph
+from protocols.deployment.files import StudyFile
+from protocols.deployment.log import start_log
+from protocols.deployment.running import record_sessions
+from protocols.deployment.tables import Table
+from protocols.ledger import Ledger
+from protocols.roles import Party
+from protocols.schema import Schema
+from protocols.session import Session
+from vertibayes.calibration.between_machines import CalibratedSites, OpenSession, calibrate_sites
+from vertibayes.calibration.models import error_rates, to_naive_bayes
+from vertibayes.calibration.network_model import even_network, to_network
+from vertibayes.calibration.topologies import network_of
+from vertibayes.cli.calibrate_report import Reached, report_study
+from vertibayes.cli.json_files import read_structure
+from vertibayes.cli.learn import keep_ledger
+from vertibayes.cli.naive_bayes_study import schema_of, variables_of
+from vertibayes.cli.notices import waiting
+from vertibayes.cli.outputs import is_free
+from vertibayes.cli.tested import read_tested
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.network import Network, Structure
+from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
+
+
+@dataclass(frozen=True)
+class CalibrationStudy:
+    """What a study's file says: what is calibrated, for how long, and on what it is tested.
+
+    `target`, `test` and `holdout` are as of `vertibayes.cli.tested.Tested`.
+    """
+
+    file: StudyFile
+    agreed: Calibration
+    schema: Schema
+    structure: Structure | None
+    values: dict[str, Any]
+    test: Path | None
+    holdout: None = None
+
+    @property
+    def target(self) -> str:
+        """The class."""
+        return self.schema.target.name
+
+
+def read_calibration(file: StudyFile) -> CalibrationStudy:
+    """Return what a study calibrates; refuse settings that cannot be used.
+
+    Raises
+    ------
+    ValueError
+        If there are some; the message names the file, the line and the key.
+    """
+    table = file.source.table("learning")
+    values = table.take_all([LEARNER, *CALIBRATION, *BETWEEN_MACHINES, *TEST])
+    table.end()
+    if values["holdout"] is not None:
+        raise table.error("holdout", "the records lie at the sites: use test, a file of records")
+    if file.class_counts:
+        raise file.source.error(("class_counts",), "calibration does not use it: remove the table")
+    if not file.states:
+        raise file.source.error(("states",), "declare the states of the class and of the features")
+    structure = _structure(table, values)
+    schema = schema_of(file, values["target"], variables_of(file.states))
+    agreed = _agreed(file, table, values, schema, structure)
+    return CalibrationStudy(file, agreed, schema, structure, values, values["test"])
+
+
+def _structure(table: Table, values: dict[str, Any]) -> Structure | None:
+    try:
+        return read_structure(values["structure"])
+    except ValueError as error:
+        raise table.error("structure", str(error)) from None
+
+
+def _agreed(
+    file: StudyFile, table: Table, values: dict[str, Any], schema: Schema, structure: Structure | None
+) -> Calibration:
+    """Return what the sites agree on."""
+    mixing = values["mixing"] or ("relay" if values["shown"] else "mean")
+    if mixing == "relay" and not values["shown"]:
+        raise table.error("mixing", "a relay shows statistics to neighbours: set shown = true")
+    if mixing == "relay" and values["size"] is not None:
+        raise table.error("size", "a relay does not use it: remove it, or use mixing = \"mean\"")
+    size = values["size"] or values["most_records"] / values["rate"]
+    network = _network(file)
+    try:
+        return Calibration(
+            _shape(schema, structure),
+            network,
+            values["most_records"],
+            mixing,
+            values["start"],
+            values["shown"],
+            values["rate"],
+            size,
+            values["iterations"],
+        )
+    except ValueError as error:
+        raise table.file.error(table.keys, str(error)) from None
+
+
+def _shape(schema: Schema, structure: Structure | None) -> Shape:
+    """Return the classifier, as the sites agree on it.
+
+    Raises
+    ------
+    ValueError
+        If the structure has other nodes than the variables that are declared.
+    """
+    if structure is None:
+        return Shape.of(schema)
+    if differing := set(structure.nodes) ^ {schema.target.name, *schema.features}:
+        raise ValueError(
+            f"structure: {min(differing)!r} must be a node of the structure and a variable of "
+            "[states]; [study] variables selects some of these"
+        )
+    return Shape(schema.target.name, schema.variables, schema.numerics, structure.families)
+
+
+def _network(file: StudyFile) -> Graph:
+    """Return who are neighbours."""
+    table = file.source.table("network")
+    values = table.take_all(NEIGHBOURS)
+    table.end()
+    kind, edges = values["kind"], values["edges"]
+    if (kind is None) == (not edges):
+        raise file.source.error(("network",), "specify kind or edges: which sites are neighbours")
+    try:
+        if kind is not None:
+            return network_of(kind, file.sites, np.random.default_rng(0))
+        graph = Graph.of(file.sites, [(one, other) for one, other in edges])
+        graph.check_connected()
+    except ValueError as error:
+        raise file.source.error(("network",), str(error)) from None
+    return graph
+
+
+def run_calibration_study(file: StudyFile, out: Path, quiet: bool) -> None:
+    """Calibrate a classifier over the sites of a study, and write the results.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study.
+    out : Path
+        The folder for the results.
+    quiet : bool
+        Whether to print errors and warnings only.
+
+    Raises
+    ------
+    ValueError
+        If the study's settings cannot be used; the message names the key.
+    """
+    study = read_calibration(file)
+    schema = study.schema
+    start_log(file.party, quiet=quiet)
+    start = perf_counter()
+    noted = _Noted()
+    try:
+        with record_sessions(file, waiting(quiet)) as open_session:
+            sites = calibrate_sites(
+                noted.sessions(open_session),
+                study.agreed,
+                study.values["rounds"],
+                rounds_per_part=study.values["rounds_per_part"],
+            )
+    except BaseException:
+        if noted.ledger is not None and noted.ledger.facts and is_free(out):
+            keep_ledger(noted.ledger, out)
+        raise
+    assert noted.ledger is not None  # there was a session
+    seconds = perf_counter() - start
+    error, tested, said = _tested(study, sites)
+    said += _warnings(study, sites)
+    model, traffic = _model(study, sites), (noted.rounds, noted.bytes)
+    reached = Reached(
+        study.agreed, schema, model, sites, noted.ledger, traffic, seconds, error, tested, said
+    )
+    report_study(out, study.values, reached, quiet=quiet)
+
+
+class _Noted:
+    """What the sessions of a study have in common: the analyst's ledger, and what it sent."""
+
+    def __init__(self) -> None:
+        self.ledger: Ledger | None = None
+        self.rounds, self.bytes = 0, 0
+
+    def sessions(self, open_session: OpenSession) -> OpenSession:
+        """Return what opens the same sessions, and notes them."""
+
+        @contextmanager
+        def opened() -> Iterator[tuple[Session, frozenset[Party]]]:
+            with open_session() as (session, absent):
+                self.ledger = session.role.ledger
+                try:
+                    yield session, absent
+                finally:
+                    self.rounds += session.transport.traffic.rounds
+                    self.bytes += session.transport.traffic.bytes
+
+        return opened
+
+
+def _tested(study: CalibrationStudy, sites: CalibratedSites) -> tuple[float | None, int, list[str]]:
+    """Return the error on the tested records, how many these are, and warnings."""
+    if study.test is None:
+        return None, 0, []
+    tested, said = read_tested(study, study.schema)
+    classifier = study.agreed.classifier
+    rates = error_rates(classifier, sites.statistics[None], classifier.examples(tested))
+    return float(rates[0]), tested.records, said
+
+
+def _warnings(study: CalibrationStudy, sites: CalibratedSites) -> list[str]:
+    """Return who was away, and which tables of a network nobody has calibrated."""
+    said = []
+    for part in sites.parts:
+        if part.absent:
+            rounds = f"rounds {part.first} to {part.first + part.rounds - 1}"
+            said.append(f"{rounds}: {', '.join(part.absent)} were away")
+    if study.structure is not None:
+        target = study.target
+        alone = [f.child for f in study.structure.families if target not in f.members]
+        if alone:
+            said.append(
+                f"the tables of {', '.join(alone)} are uniform in the model, as {target} is not in "
+                f"them: predict {target} of records that have values of these variables"
+            )
+    return said
+
+
+def _model(study: CalibrationStudy, sites: CalibratedSites) -> NaiveBayes | Network:
+    """Return the model of the mean of the sites' statistics."""
+    classifier = study.agreed.classifier
+    if study.structure is None:
+        return to_naive_bayes(classifier, study.schema, sites.statistics)
+    even = even_network(study.structure, study.schema.variables)
+    return to_network(classifier, sites.statistics, even)
