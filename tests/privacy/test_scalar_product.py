@@ -97,6 +97,7 @@ def cases():
             yield pytest.param(*case, id=f"{name}, {honest} honest")
 
 
+@pytest.mark.laws
 @pytest.mark.parametrize(("parties", "honest", "bits", "records", "others"), list(cases()))
 def test_a_view_is_simulated_from_the_result(parties, honest, bits, records, others):
     found = distributions(parties, honest, bits, records, others)

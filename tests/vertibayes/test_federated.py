@@ -143,6 +143,7 @@ def test_without_errors_there_is_nothing_to_raise_variances_to():
 # ---- noise ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.laws
 def test_each_node_adds_a_copy_of_laplace_noise_and_polya_shares_add_one_in_all():
     nodes, repeats = 20, 150
     data = dealt(records(400), nodes)

@@ -241,6 +241,7 @@ def test_records_at_the_bounds_reach_the_sensitivity(most, z, w):
         assert np.abs(change).sum() == most * part.Delta
 
 
+@pytest.mark.laws
 @pytest.mark.parametrize("via", WAYS)
 @pytest.mark.parametrize("noise", ["polya", "laplace", "gaussian"])
 def test_sums_of_numbers_have_the_noise_that_is_promised_for_each_value(via, noise):
@@ -386,6 +387,7 @@ def test_the_promise_says_who_must_be_there_and_who_checks(monkeypatch):
 # ---- noise really added --------------------------------------------------------------------------
 
 
+@pytest.mark.laws
 @pytest.mark.parametrize("via", WAYS)
 @pytest.mark.parametrize("noise", ["polya", "diluted"])
 def test_released_sums_have_the_noise_that_is_promised(via, noise):

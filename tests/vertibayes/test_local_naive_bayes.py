@@ -240,6 +240,7 @@ def draws(plan, data, runs, drawn):
     return np.array(result)
 
 
+@pytest.mark.laws
 @pytest.mark.parametrize("reports", ["one", "all"])
 @pytest.mark.parametrize("oracle", ["de", "sue", "oue", "the", "she", "ss"])
 def test_tallies_drawn_at_once_have_the_law_of_clients_reports(oracle, reports):
