@@ -8,7 +8,7 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 from protocols.calibration.classifier import Examples, Scale
 from protocols.calibration.local import update
-from tests.vertibayes.calibration_worlds import world
+from tests.vertibayes.rc_worlds import world
 from vertibayes.calibration import rc
 from vertibayes.calibration.models import (
     error_rates,

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from protocols.calibration.checks import GROWTH, check_examples, check_statistics, growth
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
-from protocols.calibration.graph import Graph, Mixing
+from protocols.calibration.graph import Graph
 from protocols.calibration.local import Wholes
 from protocols.calibration.nodes import Start as Start
 from protocols.errors import DataError
 from vertibayes.calibration.grouped import Nodes
-from vertibayes.calibration.mixing import Averaging, Relay, Settings
+from vertibayes.calibration.mixing import Averaging, Mixing, Relay, Settings, Tracking
 from vertibayes.calibration.rc import check_schedule, warn_of_one_class
 
 Absences: TypeAlias = Callable[[int], Collection[str]]
@@ -72,6 +72,7 @@ def collaborative_rc(
     mixing: Mixing = "mean",
     own: bool = True,
     start: Start = "uniform",
+    momentum: float = 0.0,
     absent: Absences | None = None,
     asleep: float = 0.0,
     generator: np.random.Generator | None = None,
@@ -95,13 +96,17 @@ def collaborative_rc(
         at n nodes ([1]_, equation 5).
     iterations : int, default=1
         How often a node updates in a round.
-    mixing : {"mean", "metropolis", "relay"}, default="mean"
+    mixing : {"mean", "metropolis", "relay", "tracking"}, default="mean"
         How statistics come together; see `protocols.calibration`. A relay needs a fixed network.
+        Tracking is gradient tracking on the statistics with Metropolis weights: it sends twice as
+        much, and needs all nodes in every round.
     own : bool, default=True
         Whether a node is one of its own neighbours in the plain mean.
     start : {"uniform", "data"}, default="uniform"
         Whether statistics are at first uniform, or 9 parts of the node's own records and 1 part
         uniform. A node without records always has a uniform start.
+    momentum : float, default=0.0
+        The share of its last update that an averaging node adds to the next one.
     absent : callable of int to collection of str, optional
         The nodes that are away in a round. Such a node keeps its model. When it returns, it has
         lost its statistics: in its first round it listens only.
@@ -132,18 +137,19 @@ def collaborative_rc(
     """
     check_schedule(rate, rounds, "rounds")
     check_schedule(rate, iterations, "iterations")
-    _check_options(mixing, start, size, asleep, generator)
+    settings = Settings(rate, size or 0.0, iterations, mixing, own, start, momentum)
+    _check_choices(settings, size)
+    _check_attendance(settings, absent, asleep, generator)
     _check_records(classifier, examples)
     if isinstance(network, Graph):
         _check_nodes(network, examples)
         network.check_connected()
     nodes = Nodes(classifier, examples)
-    records = int(nodes.sizes.sum())
-    given = records / (rate * len(nodes.names)) if size is None else size
-    settings = Settings(rate, given, iterations, start, mixing == "metropolis", own)
+    if size is None:
+        settings = settings._replace(size=nodes.sizes.sum() / (rate * len(nodes.names)))
     mixer: Averaging | Relay
     if mixing != "relay":
-        mixer = Averaging(nodes, settings)
+        mixer = (Tracking if mixing == "tracking" else Averaging)(nodes, settings)
     elif isinstance(network, Graph):
         mixer = Relay(nodes, network, settings)
     else:
@@ -172,7 +178,7 @@ def _rounds(
         if sleeping is None:
             report = mixer.round(graph, there)
         else:
-            assert isinstance(mixer, Averaging)  # `_check_options`
+            assert isinstance(mixer, Averaging)  # `_check_attendance`
             share, generator = sleeping
             awake = there & (generator.random(len(there)) >= share)
             order = generator.permutation(np.flatnonzero(awake))
@@ -187,30 +193,41 @@ def _check_growth(names: tuple[str, ...], statistics: Floats, number: int) -> No
         check_statistics(f"the node {names[large[0]]}", statistics[large[0]], f"round {number}")
 
 
-def _check_options(
-    mixing: str,
-    start: str,
-    size: float | None,
-    asleep: float,
-    generator: np.random.Generator | None,
-) -> None:
-    """Refuse options that do not exist, or do not go together."""
+def _check_choices(settings: Settings, size: float | None) -> None:
+    """Refuse options that do not exist, are out of range, or do not go together."""
     for name, value, choices in (
-        ("mixing", mixing, get_args(Mixing)),
-        ("start", start, get_args(Start)),
+        ("mixing", settings.mixing, get_args(Mixing)),
+        ("start", settings.start, get_args(Start)),
     ):
         if value not in choices:
             raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
     if size is not None and not 0 < size < np.inf:
         raise ValueError(f"the equivalent sample size must be a positive number, got {size}")
-    if size is not None and mixing == "relay":
+    if size is not None and settings.mixing == "relay":
         raise ValueError("a relay has no equivalent sample size: leave size out, or choose mean")
+    if not 0 <= settings.momentum < 1:
+        raise ValueError(f"momentum must be at least 0 and below 1, got {settings.momentum}")
+    if settings.momentum and settings.mixing not in ("mean", "metropolis"):
+        raise ValueError("momentum needs averaging: choose mean or metropolis")
+    if settings.mixing == "tracking" and settings.iterations > 1:
+        raise ValueError(f"tracking needs 1 local iteration, got {settings.iterations}")
+
+
+def _check_attendance(
+    settings: Settings,
+    absent: Absences | None,
+    asleep: float,
+    generator: np.random.Generator | None,
+) -> None:
+    """Refuse absences and sleep that a way of mixing does not provide for."""
     if not 0 <= asleep < 1:
         raise ValueError(f"asleep must be at least 0 and below 1, got {asleep}")
-    if asleep and mixing == "relay":
-        raise ValueError("nodes of a relay do not sleep: leave asleep out, or choose mean")
+    if asleep and settings.mixing not in ("mean", "metropolis"):
+        raise ValueError("sleeping nodes need averaging: choose mean or metropolis")
     if asleep and generator is None:
         raise ValueError("asleep needs a generator, which draws the nodes that sleep")
+    if absent is not None and settings.mixing == "tracking":
+        raise ValueError("tracking needs all nodes in every round: choose mean or relay")
 
 
 def _check_records(classifier: GenerativeClassifier, examples: Mapping[str, Examples]) -> None:

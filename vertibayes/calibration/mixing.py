@@ -1,11 +1,17 @@
 """How the statistics of all nodes come together in a round: averages, and sums along a tree.
 
-What a node does here it does between machines too; see `protocols.calibration`.
+What a node does here it does between machines too (`protocols.calibration.nodes`). Momentum and
+gradient tracking are of the simulation alone.
+
+References
+----------
+.. [1] A. Nedić, A. Olshevsky, W. Shi (2017). Achieving geometric convergence for distributed
+   optimization over time-varying graphs. SIAM Journal on Optimization 27. Gradient tracking.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +24,7 @@ from protocols.calibration.nodes import OWN
 from vertibayes.calibration.grouped import Nodes, Places
 
 Flags: TypeAlias = NDArray[np.bool_]
+Mixing: TypeAlias = Literal["mean", "metropolis", "relay", "tracking"]
 
 
 class Settings(NamedTuple):
@@ -26,9 +33,10 @@ class Settings(NamedTuple):
     rate: float
     size: float
     iterations: int
-    start: str
-    metropolis: bool
+    mixing: Mixing
     own: bool
+    start: str
+    momentum: float = 0.0
 
 
 class Report(NamedTuple):
@@ -65,47 +73,52 @@ class Averaging:
         self._start = self._first()
         self.models = self._start.copy()
         self._lost = np.zeros(len(nodes.names), bool)  # away, and not back for a whole round
+        self._velocity = np.zeros_like(self.models) if settings.momentum else None
         self._known: tuple[Graph, bytes, csr_array] | None = None
 
     def round(self, graph: Graph, there: Flags) -> Report:
         """Let the nodes that are there average and update at once."""
         self._lost |= ~there
         sending, back = there & ~self._lost, there & self._lost
-        mixed = self._weights(graph, sending) @ self.models.reshape(len(there), -1)
-        mixed = mixed.reshape(self.models.shape)
+        mixed = self._mixed(self.models, self._weights(graph, sending))
         for node in np.flatnonzero(back).tolist():
             mixed[node] = self._heard(graph, node, sending)
-        return self._update(mixed, np.flatnonzero(there))
+        report, places = Report.empty(len(there)), np.flatnonzero(there)
+        if len(places):
+            report.add(places, self._update(mixed[places], places))
+        return report
 
     def round_in_order(self, graph: Graph, there: Flags, order: Places) -> Report:
         """Let nodes average and update one after another, each with what was last sent."""
         self._lost |= ~there
         report = Report.empty(len(there))
-        flat = self.models.reshape(len(there), -1)
         for node in order.tolist():
             sending = there & ~self._lost
             if self._lost[node]:
                 mean = self._heard(graph, node, sending)
             else:
                 row = self._weights(graph, sending)[[node]]
-                mean = (row @ flat).reshape(self.models.shape[1:])
+                mean = self._mixed(self.models, row)[0]
             one = np.array([node])
-            self.models[one], first = self._nodes.local_rc(
-                mean[None], one, self._settings.iterations
-            )
-            self._lost[node] = False
-            report.add(one, first)
+            report.add(one, self._update(mean[None], one))
         return report
 
-    def _update(self, mixed: Floats, places: Places) -> Report:
-        report = Report.empty(len(self.models))
-        if len(places):
-            self.models[places], first = self._nodes.local_rc(
-                mixed[places], places, self._settings.iterations
-            )
-            report.add(places, first)
-        self._lost[places] = False
-        return report
+    @staticmethod
+    def _mixed(statistics: Floats, weights: csr_array) -> Floats:
+        """Return the weighted means of the statistics of all nodes, one for each row of weights."""
+        means = weights @ statistics.reshape(len(statistics), -1)
+        return np.asarray(means.reshape(-1, *statistics.shape[1:]))
+
+    def _update(self, mixed: Floats, places: Places) -> Update:
+        """Update nodes from the means of their neighbourhoods."""
+        calibrated, first = self._nodes.local_rc(mixed, places, self._settings.iterations)
+        if self._velocity is not None:
+            self._velocity[self._lost] = 0.0
+            self._velocity[places] *= self._settings.momentum
+            self._velocity[places] += calibrated - mixed
+            calibrated = mixed + self._velocity[places]
+        self.models[places], self._lost[places] = calibrated, False
+        return first
 
     def _first(self) -> Floats:
         """Return the statistics that nodes start with."""
@@ -138,12 +151,38 @@ class Averaging:
             return csr_array(shape)
         silent = {name for name, sends in zip(names, sending, strict=True) if not sends}
         some = graph.without(silent)
-        metropolis, own = self._settings.metropolis, self._settings.own
-        weights = some.metropolis_weights() if metropolis else some.mean_weights(own=own)
+        plain = self._settings.mixing == "mean"
+        own = self._settings.own
+        weights = some.mean_weights(own=own) if plain else some.metropolis_weights()
         places = {name: place for place, name in enumerate(names)}
         entries = [(w, places[n], places[p]) for n, of in weights.items() for p, w in of.items()]
         values, rows, columns = zip(*entries, strict=True)
         return csr_array((values, (rows, columns)), shape=shape)
+
+
+class Tracking(Averaging):
+    """Nodes that track the mean of all differences, with Metropolis weights ([1]_).
+
+    s <- W (s + y) and y <- W y + D(s) - D(s before): the mean of all y is that of all differences D
+    in every round, so that label drift between nodes does not hold them apart.
+    """
+
+    def __init__(self, nodes: Nodes, settings: Settings) -> None:
+        super().__init__(nodes, settings)
+        self._all = np.arange(len(nodes.names))
+        self._difference = nodes.update(self.models, self._all).difference
+        self._tracked = self._difference
+
+    def round(self, graph: Graph, there: Flags) -> Report:
+        """Let all nodes average and update at once; they must all be there."""
+        weights = self._weights(graph, there)
+        self.models = self._mixed(self.models + self._tracked, weights)
+        first = self._nodes.update(self.models, self._all)
+        self._tracked = self._mixed(self._tracked, weights) + first.difference - self._difference
+        self._difference = first.difference
+        report = Report.empty(len(there))
+        report.add(self._all, first)
+        return report
 
 
 class Relay:

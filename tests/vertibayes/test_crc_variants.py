@@ -1,0 +1,104 @@
+"""CRC where networks change, nodes are away or asleep, and with momentum or gradient tracking."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from protocols.calibration.classifier import Examples
+from protocols.calibration.graph import Graph
+from protocols.calibration.local import local_rc, update
+from tests.vertibayes.rc_worlds import chain, complete, world
+from vertibayes.calibration.crc import collaborative_rc
+
+TREE = Graph.of("abcdefg", ["ab", "ac", "bd", "be", "cf", "fg"])
+SIZES = [10, 1, 20, 30, 4, 16, 9]
+
+
+def test_the_model_of_an_absent_node_does_not_change():
+    w = world(60, 5)
+    for mixing in ("mean", "relay"):
+        first, second, third = collaborative_rc(
+            w.classifier,
+            w.nodes([20, 10, 30]),
+            chain("abc"),
+            3,
+            mixing=mixing,
+            absent=lambda number: "c" if number == 2 else (),
+        )
+        assert (second.statistics[2] == first.statistics[2]).all()
+        assert (third.statistics[2] != second.statistics[2]).any()
+
+
+def test_a_network_may_change_by_round():
+    w = world(60, 5)
+    nodes = w.nodes([20, 10, 30])
+    networks = [chain("abc"), complete("abc"), Graph.of("abc", ["ab"])]
+    rounds = list(collaborative_rc(w.classifier, nodes, lambda number: networks[number - 1], 3))
+    for network, before, after in zip(networks[1:], rounds, rounds[1:], strict=False):
+        places = {name: place for place, name in enumerate("abc")}
+        for node, hood in network.mean_weights().items():
+            mean = sum(weight * before.statistics[places[peer]] for peer, weight in hood.items())
+            step = local_rc(w.classifier, mean, nodes[node])[0]
+            assert after.statistics[places[node]] == pytest.approx(step, abs=1e-9)
+
+
+def test_tracking_keeps_the_mean_of_all_differences_and_ends_with_one_model():
+    """In the mean over nodes, tracking is RC; averages of nodes with one class each are apart."""
+    w = world(90, 7)
+    order = np.argsort(w.examples.classes, kind="stable")
+    w = w._replace(examples=Examples(*(part[order] for part in w.examples)))
+    nodes = w.nodes(SIZES)
+    apart = {}
+    for mixing in ("metropolis", "tracking"):
+        rounds = list(collaborative_rc(w.classifier, nodes, TREE, 200, mixing=mixing))
+        apart[mixing] = np.ptp(rounds[-1].statistics, axis=0).max() / rounds[-1].statistics.max()
+    assert apart["tracking"] < 0.02 < apart["metropolis"]
+    one, two = rounds[-2:]
+    parts = zip(one.statistics, nodes.values(), strict=True)
+    moved = sum(update(w.classifier, s, part).difference for s, part in parts) / 7
+    assert (two.statistics - one.statistics).mean(axis=0) == pytest.approx(moved, abs=1e-9)
+
+
+def test_momentum_adds_a_share_of_the_last_update():
+    w = world(60, 5)
+    nodes = w.nodes([20, 10, 30])
+    first, second = collaborative_rc(w.classifier, nodes, complete("abc"), 2, momentum=0.25)
+    plain, _ = collaborative_rc(w.classifier, nodes, complete("abc"), 2)
+    assert (first.statistics == plain.statistics).all()
+    mean = first.statistics.mean(axis=0)
+    start = w.classifier.uniform(60 / (0.05 * 3))
+    for before, after, part in zip(
+        first.statistics, second.statistics, nodes.values(), strict=True
+    ):
+        step = local_rc(w.classifier, mean, part)[0]
+        assert after == pytest.approx(step + 0.25 * (before - start), abs=1e-9)
+
+
+def asleep(w, seed, share, rounds=40):
+    return list(
+        collaborative_rc(
+            w.classifier,
+            w.nodes(SIZES),
+            TREE,
+            rounds,
+            asleep=share,
+            generator=np.random.default_rng(seed),
+        )
+    )
+
+
+def test_sleeping_nodes_keep_their_statistics_and_calibrate_all_the_same():
+    w = world(90, 7)
+    rounds = asleep(w, 1, 0.5)
+    for before, after in pairwise(rounds):
+        kept = (before.statistics == after.statistics).all(axis=(1, 2))
+        assert kept.tolist() == (~after.present).tolist()
+    assert 0.4 < np.mean([r.present for r in rounds]) < 0.6
+    assert sum(r.errors.sum() for r in rounds[-5:]) < sum(r.errors.sum() for r in rounds[:5])
+
+
+def test_sleep_is_the_same_for_the_same_generator():
+    w = world(90, 7)
+    one, two, other = (asleep(w, seed, 0.5, 5)[-1].statistics for seed in (1, 1, 2))
+    assert (one == two).all() and (one != other).any()
