@@ -195,3 +195,24 @@ def test_numbers_beyond_a_bound_count_as_the_bound():
         [1, 2.5, 6.25],
         [0, 0, 0],
     ]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32), st.floats(-9, 9), st.floats(-9, 6))
+def test_statistics_far_from_valid_have_finite_weights(seed, size, times):
+    """Updates keep the sums over the classes, and nothing else: all counts may fall below zero."""
+    generator = np.random.default_rng(seed)
+    schema = Schema(
+        Variable("y", ("no", "yes")), {"z": Numeric("z", 0.0, 10.0), "a": variables()["a"]}
+    )
+    classifier = naive_bayes(schema, {"z": Scale(5.0, 2.0)})
+    moved = 10.0 ** (size + times) * generator.normal(size=(2, classifier.width))
+    statistics = classifier.uniform(10.0**size) + moved - moved.mean(axis=0)
+    unseen = statistics * np.repeat([1.0, 0.0, 1.0, 0.0], [1, 3, 1, 1])  # no number, one state
+    for some in (statistics, unseen, 0.0 * statistics):
+        weights, repairs = classifier.weights(some)
+        assert np.isfinite(weights).all() and repairs >= 0
+        chances = posterior(generator.normal(size=(5, classifier.width)), weights)
+        assert np.isfinite(chances).all() and chances.sum(axis=1) == pytest.approx(np.ones(5))
+    negative = (statistics[:, [0, 1, 4, 5]] < 0).sum()
+    assert classifier.weights(statistics).repairs >= negative
