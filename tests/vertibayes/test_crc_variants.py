@@ -98,6 +98,44 @@ def test_sleeping_nodes_keep_their_statistics_and_calibrate_all_the_same():
     assert sum(r.errors.sum() for r in rounds[-5:]) < sum(r.errors.sum() for r in rounds[:5])
 
 
+@pytest.mark.parametrize("mixing", ["mean", "metropolis"])
+def test_nodes_that_are_awake_update_one_after_another(mixing):
+    w, drawn = world(90, 7), np.random.default_rng(5)
+    nodes, names = w.nodes(SIZES), "abcdefg"
+    weights = TREE.mean_weights() if mixing == "mean" else TREE.metropolis_weights()
+    states = dict.fromkeys(nodes, w.classifier.uniform(90 / (0.05 * 7)))
+    options = {"mixing": mixing, "asleep": 0.2, "generator": np.random.default_rng(5)}
+    for made in collaborative_rc(w.classifier, nodes, TREE, 6, **options):
+        awake = np.flatnonzero(drawn.random(7) >= 0.2)
+        for node in [names[place] for place in drawn.permutation(awake)]:
+            mean = sum(weight * states[peer] for peer, weight in weights[node].items())
+            states[node] = local_rc(w.classifier, mean, nodes[node])[0]
+        expected = np.array([states[node] for node in nodes])
+        assert made.statistics == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_sleeping_node_that_is_back_starts_from_its_neighbours_when_it_wakes():
+    w = world(60, 5)
+    nodes = w.nodes([20, 10, 30])
+    rounds = list(
+        collaborative_rc(
+            w.classifier,
+            nodes,
+            complete("abc"),
+            12,
+            asleep=0.6,
+            generator=np.random.default_rng(3),
+            absent=lambda number: "c" if number < 4 else (),
+        )
+    )
+    first = next(r.number for r in rounds if r.present[2])
+    assert first > 4  # c sleeps when it is back
+    before, after = rounds[first - 2].statistics, rounds[first - 1]
+    assert not after.present[:2].any()
+    step = local_rc(w.classifier, before[:2].mean(axis=0), nodes["c"])[0]
+    assert after.statistics[2] == pytest.approx(step, abs=1e-9)
+
+
 def test_sleep_is_the_same_for_the_same_generator():
     w = world(90, 7)
     one, two, other = (asleep(w, seed, 0.5, 5)[-1].statistics for seed in (1, 1, 2))

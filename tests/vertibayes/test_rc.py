@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from protocols.calibration.classifier import Examples, Scale
+from protocols.calibration.classifier import Examples, Scale, scales_within
 from protocols.calibration.local import update
 from tests.vertibayes.rc_worlds import world
 from vertibayes.calibration import rc
@@ -14,7 +14,6 @@ from vertibayes.calibration.models import (
     error_rates,
     predict_proba,
     scales_of,
-    scales_within,
     to_naive_bayes,
 )
 from vertibayes.calibration.rc import risk_based_calibration, statistics_of
@@ -162,7 +161,7 @@ def test_scales_measure_numbers_by_mean_and_standard_deviation():
     scale = scales_of(w.data)["z0"]
     known = w.data.numbers["z0"][~np.isnan(w.data.numbers["z0"])]
     assert scale == pytest.approx((known.mean(), known.std()))
-    assert scales_within(w.schema)["z0"] == Scale(5.0, pytest.approx(25 / 3**0.5))
+    assert scales_within(w.schema.numerics)["z0"] == Scale(5.0, pytest.approx(25 / 3**0.5))
 
 
 def test_statistics_of_no_records_are_zeros():

@@ -113,7 +113,7 @@ def collaborative_rc(
     asleep : float, default=0.0
         The probability that a node sleeps through a round. If it is above 0, averaging is
         asynchronous: the nodes that are awake update one after another, in random order, with the
-        last statistics that their neighbours sent, asleep or awake.
+        last statistics that their neighbours sent. A node that is back listens until it is awake.
     generator : numpy.random.Generator, optional
         Draws which nodes are asleep, and the order.
 
@@ -182,7 +182,7 @@ def _rounds(
             share, generator = sleeping
             awake = there & (generator.random(len(there)) >= share)
             order = generator.permutation(np.flatnonzero(awake))
-            report = mixer.round_in_order(graph, there, order)
+            report = mixer.round(graph, there, order)
         _check_growth(nodes.names, mixer.models, number)
         yield Round(number, mixer.models.copy(), *report)
 

@@ -70,38 +70,40 @@ class Averaging:
 
     def __init__(self, nodes: Nodes, settings: Settings) -> None:
         self._nodes, self._settings = nodes, settings
+        self._places = {name: place for place, name in enumerate(nodes.names)}
         self._start = self._first()
         self.models = self._start.copy()
         self._lost = np.zeros(len(nodes.names), bool)  # away, and not back for a whole round
         self._velocity = np.zeros_like(self.models) if settings.momentum else None
         self._known: tuple[Graph, bytes, csr_array] | None = None
 
-    def round(self, graph: Graph, there: Flags) -> Report:
-        """Let the nodes that are there average and update at once."""
+    def round(self, graph: Graph, there: Flags, order: Places | None = None) -> Report:
+        """Let the nodes that are there average and update: at once, or some one after another."""
         self._lost |= ~there
         sending, back = there & ~self._lost, there & self._lost
-        mixed = self._mixed(self.models, self._weights(graph, sending))
-        for node in np.flatnonzero(back).tolist():
-            mixed[node] = self._heard(graph, node, sending)
-        report, places = Report.empty(len(there)), np.flatnonzero(there)
-        if len(places):
-            report.add(places, self._update(mixed[places], places))
+        weights, report = self._weights(graph, sending), Report.empty(len(there))
+        at_once = [np.flatnonzero(there)] if there.any() else []
+        for places in at_once if order is None else self._waves(graph, order):
+            mixed = self._mixed(self.models, weights[places])
+            for place in np.flatnonzero(back[places]).tolist():
+                mixed[place] = self._heard(graph, int(places[place]), sending)
+            report.add(places, self._update(mixed, places))
         return report
 
-    def round_in_order(self, graph: Graph, there: Flags, order: Places) -> Report:
-        """Let nodes average and update one after another, each with what was last sent."""
-        self._lost |= ~there
-        report = Report.empty(len(there))
+    def _waves(self, graph: Graph, order: Places) -> list[Places]:
+        """Return nodes that may update at once, with the same result as one after another.
+
+        A node is in a later wave than all its neighbours that are before it in the order.
+        """
+        wave: dict[int, int] = {}
         for node in order.tolist():
-            sending = there & ~self._lost
-            if self._lost[node]:
-                mean = self._heard(graph, node, sending)
-            else:
-                row = self._weights(graph, sending)[[node]]
-                mean = self._mixed(self.models, row)[0]
-            one = np.array([node])
-            report.add(one, self._update(mean[None], one))
-        return report
+            wave[node] = 1 + max(
+                (wave.get(peer, 0) for peer in self._peers(graph, node)), default=0
+            )
+        return [
+            np.array([node for node in wave if wave[node] == number])
+            for number in range(1, max(wave.values(), default=0) + 1)
+        ]
 
     @staticmethod
     def _mixed(statistics: Floats, weights: csr_array) -> Floats:
@@ -132,10 +134,12 @@ class Averaging:
 
     def _heard(self, graph: Graph, node: int, sending: Flags) -> Floats:
         """Return what a node that is back has: its neighbours' mean, or its start."""
-        places = {name: place for place, name in enumerate(self._nodes.names)}
-        peers = [places[peer] for peer in graph.neighbours[self._nodes.names[node]]]
-        heard = [peer for peer in peers if sending[peer]]
+        heard = [peer for peer in self._peers(graph, node) if sending[peer]]
         return np.asarray(self.models[heard].mean(axis=0) if heard else self._start[node])
+
+    def _peers(self, graph: Graph, node: int) -> list[int]:
+        """Return the places of a node's neighbours."""
+        return [self._places[peer] for peer in graph.neighbours[self._nodes.names[node]]]
 
     def _weights(self, graph: Graph, sending: Flags) -> csr_array:
         """Return the weights of all nodes in the means of those that send."""
@@ -154,7 +158,7 @@ class Averaging:
         plain = self._settings.mixing == "mean"
         own = self._settings.own
         weights = some.mean_weights(own=own) if plain else some.metropolis_weights()
-        places = {name: place for place, name in enumerate(names)}
+        places = self._places
         entries = [(w, places[n], places[p]) for n, of in weights.items() for p, w in of.items()]
         values, rows, columns = zip(*entries, strict=True)
         return csr_array((values, (rows, columns)), shape=shape)
@@ -173,7 +177,7 @@ class Tracking(Averaging):
         self._difference = nodes.update(self.models, self._all).difference
         self._tracked = self._difference
 
-    def round(self, graph: Graph, there: Flags) -> Report:
+    def round(self, graph: Graph, there: Flags, order: Places | None = None) -> Report:  # noqa: ARG002
         """Let all nodes average and update at once; they must all be there."""
         weights = self._weights(graph, there)
         self.models = self._mixed(self.models + self._tracked, weights)

@@ -19,7 +19,6 @@ from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import NaiveBayes
 
 BLOCK = 1 << 22  # scores that are computed at once
-EVEN = np.sqrt(1 / 3)  # the standard deviation of numbers spread evenly over a range of 2
 
 
 def to_naive_bayes(
@@ -128,7 +127,8 @@ def error_rates(classifier: GenerativeClassifier, statistics: Floats, examples: 
 def scales_of(data: LocalData) -> dict[str, Scale]:
     """Return the mean and the standard deviation of each column of numbers.
 
-    Nodes can only share these where all records are in one place: in simulations.
+    Only simulations have all records in one place; nodes on several machines take `scales_within`
+    of `protocols.calibration.classifier`.
 
     Warns
     -----
@@ -146,14 +146,3 @@ def scales_of(data: LocalData) -> dict[str, Scale]:
         centre = known.mean() if len(known) else numeric.middle
         scales[name] = Scale(float(centre), 1.0 if constant else float(known.std()))
     return scales
-
-
-def scales_within(schema: Schema) -> dict[str, Scale]:
-    """Return scales from the declared bounds: those of numbers spread evenly between them.
-
-    Nodes on several machines share these without any exchange.
-    """
-    return {
-        name: Scale(numeric.middle, float((numeric.high - numeric.middle) * EVEN))
-        for name, numeric in schema.numerics.items()
-    }
