@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocols.calibration.local import local_rc, update
-from vertibayes.calibration.rc import statistics_of
+from protocols.calibration.local import local_rc, statistics_of, update
 
 
 def averaging(classifier, examples, network, rounds, size, start, weights_of, absent, iterations=1):

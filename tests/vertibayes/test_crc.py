@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.calibration.graph import Graph
+from protocols.calibration.local import statistics_of
 from tests.vertibayes import plain_crc
 from tests.vertibayes.rc_worlds import chain, complete, world
 from vertibayes.calibration import grouped
 from vertibayes.calibration.crc import collaborative_rc
-from vertibayes.calibration.rc import risk_based_calibration, statistics_of
+from vertibayes.calibration.rc import risk_based_calibration
 
 SEEDS = st.integers(0, 2**32)
 SIZES = st.lists(st.integers(1, 30), min_size=2, max_size=6)

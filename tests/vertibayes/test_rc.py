@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 from protocols.calibration.classifier import Examples, Scale, scales_within
-from protocols.calibration.local import update
+from protocols.calibration.local import statistics_of, update
 from tests.vertibayes.rc_worlds import world
 from vertibayes.calibration import rc
 from vertibayes.calibration.models import (
@@ -16,7 +16,7 @@ from vertibayes.calibration.models import (
     scales_of,
     to_naive_bayes,
 )
-from vertibayes.calibration.rc import risk_based_calibration, statistics_of
+from vertibayes.calibration.rc import risk_based_calibration
 from vertibayes.naive_bayes.model_file import read_naive_bayes, write_naive_bayes
 
 SEEDS = st.integers(0, 2**32)

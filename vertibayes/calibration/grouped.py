@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
-from protocols.calibration.local import Update, Wholes, update
-from vertibayes.calibration.rc import statistics_of
+from protocols.calibration.local import Update, Wholes, statistics_of, update
 
 BLOCK = 1 << 22  # values of columns in a group: bounds what one product needs beside them
 
