@@ -26,7 +26,8 @@ test-machines: $(MACHINES)/installed
 	$(MACHINES)/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
 		tests/e2e/test_analyst_killed.py tests/e2e/test_strangers.py tests/e2e/test_capture.py \
 		tests/e2e/test_stopping.py tests/e2e/test_up.py tests/e2e/test_attacks_on_the_relay.py \
-		tests/e2e/test_naive_bayes_over_processes.py tests/e2e/test_naive_bayes_up.py
+		tests/e2e/test_naive_bayes_over_processes.py tests/e2e/test_naive_bayes_up.py \
+		tests/e2e/test_calibration_over_processes.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def names_of(count):
 
 def chain(count):
     names = names_of(count)
-    return Graph.of(names, zip(names, names[1:], strict=False))
+    return Graph.of(names, pairwise(names))
 
 
 def ring(count):

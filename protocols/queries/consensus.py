@@ -37,7 +37,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mpc.errors import MalformedMessageError, ProtocolError
+from mpc.errors import MalformedMessageError, ProtocolError, UnexpectedMessageError
 from mpc.masked_sum import Member, SumPlan, collect, contribute
 from mpc.randomness import label
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
@@ -64,14 +64,16 @@ from protocols.session import Conversation
 
 LOST = "its process was started again, and it has lost its statistics of this calibration"
 TRACED = 4  # numbers of a round: soft loss, errors, records, repairs
+LARGEST = 1e14  # of a node's statistics
 SOFT = 1 << 20  # steps of a record's soft loss
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics(Message):
-    """A node's message of a round to a neighbour: float64 of shape (length,)."""
+    """A node's message of a round to a neighbour, under the query's digest: shape (length,)."""
 
     kind: ClassVar[str] = "calibration statistics"
+    query: bytes
     round: int
     values: Floats = field(repr=False)
 
@@ -108,6 +110,8 @@ def _check_pinned(site: SiteRole, query: Consensus) -> None:
         raise QueryRefusedError(
             site.party, f"{reason}; it is the second half of what keygen prints"
         )
+    if site.dealer in query.nodes:  # whose key is pinned too
+        raise QueryRefusedError(site.party, "the dealer holds no records: it cannot be a node")
 
 
 def _check_policy(site: SiteRole, query: Consensus, agreed: Calibration) -> None:
@@ -180,30 +184,34 @@ def _round(
 ) -> Program[Update]:
     """Take part in one round; return what the site's records say of what it received."""
     there = query.attendance(agreed, number)
+    digest = query.digest
     if agreed.shown:
-        outbox = {p: Statistics(number, v) for p, v in node.outgoing(there).items()}
+        outbox = {p: Statistics(digest, number, v) for p, v in node.outgoing(there).items()}
         expect = dict.fromkeys(there.senders(site.party), Expect(Statistics, node.length + 64))
         messages = yield from exchange(outbox, expect, need=0)
-        received = {p: _numbers(p, m, number, node.length) for p, m in messages.items()}
+        received = {p: _numbers(p, m, digest, number, node.length) for p, m in messages.items()}
         return node.receive(there, received)
     assert isinstance(node, AveragingNode)  # relays are shown
     vectors = {
         peer: there.weights(peer, agreed.mixing)[site.party] * values / agreed.size
         for peer, values in node.outgoing(there).items()
     }
-    name = label("round of a calibration", query.digest, number)
+    name = label("round of a calibration", digest, number)
     total, heard = yield from sum_neighbours(site, there, vectors, node.length, name)
     return node.add(there, total * agreed.size, heard)
 
 
-def _numbers(sender: Party, message: Statistics, number: int, length: int) -> Floats:
+def _numbers(sender: Party, message: Statistics, digest: bytes, number: int, length: int) -> Floats:
     """Return what a neighbour has sent, or blame it for what no node sends."""
     values = message.values
+    if message.query != digest:
+        raise UnexpectedMessageError(sender, "was sent another query")
     if message.round != number:
         reason = f"sent statistics of round {message.round} in round {number}"
-        raise MalformedMessageError(sender, reason)
-    if values.shape != (length,) or values.dtype != np.float64 or not np.isfinite(values).all():
-        raise MalformedMessageError(sender, f"sent no {length} finite numbers")
+        raise UnexpectedMessageError(sender, reason)
+    fits = values.shape == (length,) and values.dtype == np.float64
+    if not fits or not (np.abs(values) <= LARGEST).all():  # a nan is not
+        raise MalformedMessageError(sender, f"sent no {length} numbers of at most {LARGEST:g}")
     return values
 
 

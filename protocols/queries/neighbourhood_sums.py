@@ -22,13 +22,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import PartyGoneError
+from mpc.errors import PartyGoneError, ProtocolError
 from mpc.masked_sum import Member, Neighbourhood, Sum, SumPlan, collect, contribute
 from mpc.masked_sum.messages import Revealed, SumMessage
 from mpc.randomness import label
 from mpc.rounds import Expect, Party, Program, R, Round, send
 from protocols.calibration.nodes import Attendance
-from protocols.errors import DataError
 from protocols.roles import SiteRole
 
 LEAST = 2  # neighbours in a sum: a sum over one is its vector
@@ -62,14 +61,12 @@ class Grid(NamedTuple):
 
         Raises
         ------
-        DataError
+        ProtocolError
             If a number is too large or not finite: it names the party.
         """
         if not (np.abs(numbers) <= 2.0**HEADROOM).all():  # a nan is not
-            raise DataError(
-                f"the statistics of {party} are above 2**{HEADROOM} times their size, or not "
-                "finite: specify a lower learning rate"
-            )
+            reason = f"its statistics are above 2**{HEADROOM} times their size, or not finite"
+            raise ProtocolError(party, f"{reason}: specify a lower learning rate")
         return np.rint(numbers * 2.0**self.bits).astype(np.int64)
 
     def decode(self, integers: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -64,7 +64,8 @@ class Channel:
             If the analyst has ended the session.
         """
         connection = self.connection
-        self.await_hellos(connection.present(step.outbox))
+        may_be_gone = 0 if step.need is None else len(step.outbox)
+        self.await_hellos(connection.present(step.outbox), may_be_gone)
         connection.send(step.outbox)
         self._deliver()
         connection.wait_for(step, monotonic())

@@ -213,7 +213,7 @@ class Connection:
         """Wait until parties have said hello, all but at most `most_absent`."""
         awaited = partial(self._strange, [self.peers[party] for party in parties], most_absent)
         reason = "did not say hello in time; does each side pin the other's key?"
-        self._start(now, _Wait(awaited, self._patience.hello, reason))
+        self._start(now, _Wait(awaited, self._patience.hello, reason, most_absent > 0))
 
     def wait_for(self, step: Round, now: float) -> None:
         """Wait for what a round expects, or else until its receivers have read what is much."""

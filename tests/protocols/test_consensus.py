@@ -1,0 +1,309 @@
+"""Calibration as a conversation: the simulated model, who may leave, what is refused and noted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpc.errors import (
+    MalformedMessageError,
+    PartyGoneError,
+    ProtocolError,
+    UnexpectedMessageError,
+)
+from protocols.calibration.graph import Graph
+from protocols.errors import QueryRefusedError
+from protocols.policy import ALLOW_ALL
+from protocols.queries import Consensus
+from protocols.queries.consensus import CONSENSUS, LOST, Finished, Statistics
+from protocols.roles import SiteRole
+from tests.calibration_worlds import (
+    MIXED,
+    NETWORK,
+    agree,
+    chain,
+    federation_of,
+    opening,
+    parties,
+    ring,
+    simulated,
+)
+from tests.vertibayes.hdpnb_worlds import drop_after, watch
+from vertibayes.calibration.between_machines import calibrate_sites
+
+HELD = parties(5)
+TOGETHER = ring(5)
+
+
+def mean_of(step, there=slice(None)):
+    return step.statistics[there].mean(axis=0)
+
+
+def ask(federation, query):
+    with federation.session(query.absent) as session:
+        return session.ask(query)
+
+
+def refusal(site, query):
+    with pytest.raises(QueryRefusedError) as caught:
+        CONSENSUS.side_of(SiteRole).consider(site, query)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "network", "mixing", "start", "shown"),
+    [
+        (MIXED, chain(5), "relay", "data", True),
+        (MIXED, chain(5), "mean", "uniform", True),
+        (MIXED, TOGETHER, "metropolis", "data", False),
+        (NETWORK, TOGETHER, "mean", "data", False),
+        (NETWORK, chain(5), "relay", "uniform", True),
+    ],
+)
+def test_sites_reach_the_model_and_the_losses_of_the_simulation(
+    shape, network, mixing, start, shown
+):
+    agreed = agree(network, HELD, shape, mixing, start, shown=shown, iterations=2)
+    federation = federation_of(HELD)
+    released = ask(federation, Consensus.of(federation.analyst, agreed, 3))
+    expected = simulated(agreed, HELD, 3)
+    assert np.abs(released.statistics - mean_of(expected[-1])).max() < 1e-9
+    assert np.abs(released.soft - [step.soft.sum() for step in expected]).max() < 1e-5
+    assert released.errors.tolist() == [step.errors.sum() for step in expected]
+    assert released.records.tolist() == [sum(d.records for d in HELD.values())] * 3
+    assert released.parties == tuple(HELD)
+
+
+@pytest.mark.parametrize("mixing", ["mean", "metropolis", "relay"])
+def test_parts_with_absent_sites_that_return_equal_the_simulation(mixing):
+    agreed = agree(chain(5), HELD, mixing=mixing)
+    federation = federation_of(HELD)
+    spans = [(), ("s1",), ("s3",), ()]
+    reached = calibrate_sites(opening(federation, spans), agreed, 8, rounds_per_part=2)
+    expected = simulated(agreed, HELD, 8, lambda number: spans[(number - 1) // 2])
+    assert np.abs(reached.statistics - mean_of(expected[-1])).max() < 1e-9
+    assert reached.errors.tolist() == [step.errors.sum() for step in expected]
+    assert [part.back for part in reached.parts] == [(), (), ("s1",), ("s3",)]
+    assert [part.first for part in reached.parts] == [1, 3, 5, 7]
+
+
+def test_a_site_that_was_started_between_two_parts_is_back():
+    agreed = agree(chain(5), HELD)
+    federation = federation_of(HELD)
+
+    def lose(part):
+        federation.roles["s2"].checkpoints.nodes.clear()
+
+    reached = calibrate_sites(opening(federation), agreed, 3, rounds_per_part=2, finished=lose)
+    assert reached.parts[1].back == ("s2",)
+    assert len(reached.soft) == 3
+
+
+@pytest.mark.parametrize(("network", "shown"), [(chain(5), True), (TOGETHER, False)])
+@pytest.mark.parametrize("messages", [1, 2, 3, 7])
+def test_the_others_go_on_when_a_site_is_gone_in_the_middle(network, shown, messages):
+    agreed = agree(network, HELD, shown=shown)
+    federation = federation_of(HELD)
+    drop_after(federation, {"s2": messages})
+    released = ask(federation, Consensus.of(federation.analyst, agreed, 3))
+    assert released.parties == ("s0", "s1", "s3", "s4")
+    assert np.isfinite(released.statistics).all()
+    assert released.records[0] == sum(d.records for n, d in HELD.items() if n != "s2")
+
+
+def test_a_sum_over_a_large_neighbourhood_does_without_a_site_that_is_gone():
+    complete = Graph.of(HELD, [(a, b) for a in HELD for b in HELD if a < b])
+    agreed = agree(complete, HELD, shown=False)
+    federation = federation_of(HELD)
+    drop_after(federation, {"s4": 1})
+    released = ask(federation, Consensus.of(federation.analyst, agreed, 1))
+    expected = simulated(agreed, HELD, 1, lambda _: {"s4"})[-1]
+    assert np.abs(released.statistics - mean_of(expected, expected.present)).max() < 1e-9
+
+
+def test_too_few_at_the_end_are_an_error_and_the_part_can_be_asked_again():
+    agreed = agree(chain(5), HELD)
+    federation = federation_of(HELD)
+    query = Consensus.of(federation.analyst, agreed, 2)
+    ask(federation, query)
+    again = {"first": 3, "calibration": query.calibration}
+    with federation.session() as session:
+        for party in ("s0", "s1", "s2"):
+            session.transport.drop(party)
+        with pytest.raises(PartyGoneError, match="s0"):
+            session.ask(Consensus.of(federation.analyst, agreed, 2, **again))
+    released = ask(federation, Consensus.of(federation.analyst, agreed, 2, **again))
+    assert np.abs(released.statistics - mean_of(simulated(agreed, HELD, 4)[-1])).max() < 1e-9
+
+
+def test_the_analyst_sees_no_message_of_a_site_but_masked_sums_and_round_numbers():
+    agreed = agree(TOGETHER, HELD, shown=False)
+    federation = federation_of(HELD)
+    kinds = {}
+    watch(
+        federation,
+        lambda _, sent: kinds.setdefault(sent.receiver, set()).add(type(sent.message).kind),
+    )
+    ask(federation, Consensus.of(federation.analyst, agreed, 2, reveal=False))
+    assert kinds["analyst"] == {
+        "answer", Finished.kind, "sum-advertisement", "sum-shared", "sum-masked",
+        "sum-confirmation", "sum-revealed",
+    }  # fmt: skip
+    assert Statistics.kind not in set().union(*kinds.values())
+
+
+def test_statistics_are_revealed_to_the_analyst_at_the_end_alone():
+    agreed = agree(chain(5), HELD)
+    federation = federation_of(HELD)
+    hidden = ask(federation, Consensus.of(federation.analyst, agreed, 1, reveal=False))
+    assert hidden.statistics is None and hidden.records.tolist() == [70]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"shares": np.array([1.5, 10.0])}, "the learning rate must be above 0 and at most 1"),
+        ({"shares": np.array([np.nan, 10.0])}, "the learning rate must be above 0"),
+        ({"shares": np.array([0.05, np.inf])}, "m0 must be above 0 and at most 1e+09, got inf"),
+        ({"shares": np.array([0.05])}, "two numbers: the learning rate and m0"),
+        ({"iterations": 101}, "iterations must be from 1 to 100, got 101"),
+        ({"rounds": 10_001}, "rounds must be from 1 to 10000"),
+        ({"first": 0}, "rounds must be from 1 to 10000, got 0"),
+        ({"first": 2}, LOST),
+        ({"most_records": 3}, "more records than the 3 agreed"),
+        ({"mixing": "median"}, "mixing must be mean or metropolis or relay, got 'median'"),
+        ({"start": "theta"}, "start must be uniform or data, got 'theta'"),
+        ({"mixing": "relay", "shown": False}, "a relay shows statistics to neighbours"),
+        ({"edges": (("s0", "s1"),)}, "the network is not connected"),
+        ({"nodes": ("s0", "s0", "s1", "s2", "s3")}, "a node is named twice"),
+        ({"absent": ("s1",)}, "the parties must be the nodes that are not absent"),
+        ({"back": ("x",)}, "must be nodes, and not both"),
+        ({"most_gone": 3}, "most_gone = 3 of 5 parties"),
+        ({"parties": ("s1",), "nodes": ("s1",), "edges": ()}, "most_gone = 2 of 1 parties"),
+        ({"number": 5}, "sum number 5 does not come after"),
+        ({"target": "z"}, "the class 'z' must be declared with two states or more"),
+        ({"variables": (("y", ("yes", "maybe")), ("a", ("u", "v", "w")))}, "the state 'no'"),
+        ({"bounds": np.array([[2.0, -2.0]])}, "z: bounds must be finite and ascend"),
+        ({"families": (("y",),)}, "the classifier of a network has states alone"),
+    ],
+)  # fmt: skip
+def test_a_query_that_cannot_be_run_is_refused(changes, reason):
+    federation = federation_of(HELD)
+    query = Consensus.of(federation.analyst, agree(TOGETHER, HELD), 2)
+    assert reason in refusal(federation.roles["s0"], replace(query, **changes))
+
+
+def test_families_that_are_no_network_are_refused():
+    federation = federation_of(HELD)
+    query = Consensus.of(federation.analyst, agree(TOGETHER, HELD, NETWORK), 2)
+    for families, reason in (
+        ((("y",), ("a", "y")), "each variable must be the child of one family"),
+        ((("y",), ("a", "q"), ("b",)), "'q' is in a family and not declared"),
+        ((("y",), ("a", "y", "y"), ("b",)), "the family of 'a' has a variable twice"),
+    ):
+        changed = replace(query, families=families)
+        assert reason in refusal(federation.roles["s0"], changed)
+
+
+def test_a_policy_decides_about_sums_neighbours_columns_and_accomplices():
+    federation = federation_of(HELD)
+    site = federation.roles["s0"]
+    shown = Consensus.of(federation.analyst, agree(TOGETHER, HELD), 2)
+    summed = Consensus.of(federation.analyst, agree(TOGETHER, HELD, shown=False), 2)
+    for query, policy, reason in (
+        (shown, {"exact_sums": False}, "its policy does not set exact_sums"),
+        (shown, {"exact_neighbours": False}, "its policy does not set exact_neighbours"),
+        (shown, {"fewest_records": 13}, "statistics of 12 records, at least 13 are required"),
+        (shown, {"variables": ["y", "a"]}, "it does not show z"),
+        (shown, {"most_variables": 1}, "a table of 2 variables"),
+        (shown, {"most_cells": 10}, "tables of 14 cells"),
+        (summed, {"dishonest": 0.5}, "fewer than two honest members could be in a sum over 5"),
+        (replace(summed, most_gone=0), {"dishonest": 0.5}, "in a sum over 2 sites"),
+    ):
+        site.policy = replace(ALLOW_ALL, **policy)
+        assert reason in refusal(site, query)
+    site.policy = replace(ALLOW_ALL, exact_neighbours=False, fewest_records=13)
+    CONSENSUS.side_of(SiteRole).consider(site, summed)
+
+
+def test_a_node_with_one_neighbour_is_named_where_sums_are_to_protect():
+    with pytest.raises(ValueError, match="the node s0 has one neighbour, s1: the sum over"):
+        agree(chain(3), parties(3), shown=False)
+
+
+def test_a_node_whose_key_is_not_pinned_is_refused():
+    federation = federation_of(HELD)
+    query = Consensus.of(federation.analyst, agree(TOGETHER, HELD), 2)
+    site = federation.roles["s0"]
+    site.signing_keys = {p: k for p, k in site.signing_keys.items() if p != "s3"}
+    assert "no signing key of s3 is pinned here" in refusal(site, query)
+
+
+def test_ledgers_say_which_neighbour_sees_what_in_how_many_rounds():
+    federation = federation_of(HELD)
+    ask(federation, Consensus.of(federation.analyst, agree(chain(5), HELD), 3))
+    to = {fact.to: fact.what for fact in federation.roles["s1"].ledger.facts}
+    assert set(to) == {("s0",), ("s2",), ("analyst",)}
+    assert "14 numbers of this site's statistics in each of rounds 1 to 3" in to["s0",]
+    federation = federation_of(HELD)
+    ask(federation, Consensus.of(federation.analyst, agree(TOGETHER, HELD, shown=False), 3))
+    to = {fact.to: fact.what for fact in federation.roles["s1"].ledger.facts}
+    assert "14 numbers, sums over 2 neighbours, in each of rounds 1 to 3" in to["s0",]
+    (fact,) = federation.analyst.ledger.facts
+    assert fact.about == "all sites together" and "of the statistics after the last" in fact.what
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "reason"),
+    [
+        (
+            {"values": np.full(14, np.nan)},
+            MalformedMessageError,
+            "s2: sent no 14 numbers of at most",
+        ),
+        ({"values": np.zeros(13)}, MalformedMessageError, "s2: sent no 14 numbers of at most"),
+        ({"round": 2}, UnexpectedMessageError, "s2: sent statistics of round 2 in round 1"),
+        ({"query": b"other"}, UnexpectedMessageError, "s2: was sent another query"),
+        ({"values": np.full(14, 1e15)}, MalformedMessageError, "s2: sent no 14 numbers of at"),
+        (
+            {"values": np.linspace(-1e9, 1e9, 14)},
+            ProtocolError,
+            "its statistics diverge in round 1",
+        ),
+    ],
+)
+def test_statistics_that_no_node_sends_blame_their_sender(change, error, reason):
+    federation = federation_of(HELD)
+
+    def forge(_, sent):
+        if isinstance(sent.message, Statistics) and sent.sender == "s2":
+            return replace(sent.message, **change)
+        return None
+
+    watch(federation, forge)
+    with pytest.raises(error, match=reason):
+        ask(federation, Consensus.of(federation.analyst, agree(chain(5), HELD), 2))
+
+
+def test_a_part_is_asked_again_when_too_few_are_left_and_at_most_three_times():
+    agreed, federation, begun = agree(chain(5), HELD), federation_of(HELD), []
+    begin = opening(federation)
+
+    def failing(times):
+        def open_session():
+            begun.append(1)
+            if len(begun) <= times:
+                raise PartyGoneError("s0", "gone")
+            return begin()
+
+        return open_session
+
+    reached = calibrate_sites(failing(2), agreed, 1)
+    assert len(begun) == 3 and len(reached.soft) == 1
+    begun.clear()
+    with pytest.raises(PartyGoneError):
+        calibrate_sites(failing(3), agreed, 1)
+    with pytest.raises(ValueError, match="must be at least 1, got 0 and 16"):
+        calibrate_sites(begin, agreed, 0)
