@@ -261,16 +261,16 @@ def test_ledgers_say_which_neighbour_sees_what_in_how_many_rounds():
         (
             {"values": np.full(14, np.nan)},
             MalformedMessageError,
-            "s2: sent no 14 numbers of at most",
+            "s2: sent no 14 numbers",
         ),
-        ({"values": np.zeros(13)}, MalformedMessageError, "s2: sent no 14 numbers of at most"),
+        ({"values": np.zeros(13)}, MalformedMessageError, "s2: sent no 14 numbers"),
         ({"round": 2}, UnexpectedMessageError, "s2: sent statistics of round 2 in round 1"),
         ({"query": b"other"}, UnexpectedMessageError, "s2: was sent another query"),
-        ({"values": np.full(14, 1e15)}, MalformedMessageError, "s2: sent no 14 numbers of at"),
+        ({"values": np.full(14, 1e15)}, MalformedMessageError, "s2: sent no 14 numbers"),
         (
-            {"values": np.linspace(-1e9, 1e9, 14)},
+            {"values": np.repeat([1e9, -1e9], 7)},
             ProtocolError,
-            "its statistics diverge in round 1",
+            "its statistics diverge",
         ),
     ],
 )
