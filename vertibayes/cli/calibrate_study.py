@@ -7,7 +7,7 @@ losses of each round, summed over all sites, and at the end the mean of their st
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -29,7 +29,7 @@ from vertibayes.calibration.between_machines import CalibratedSites, OpenSession
 from vertibayes.calibration.models import error_rates, to_naive_bayes
 from vertibayes.calibration.network_model import even_network, to_network
 from vertibayes.calibration.topologies import network_of
-from vertibayes.cli.calibrate_report import Reached, report_study
+from vertibayes.cli.calibrate_study_report import Reached, report_study
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
@@ -93,14 +93,18 @@ def _structure(table: Table, values: dict[str, Any]) -> Structure | None:
 
 
 def _agreed(
-    file: StudyFile, table: Table, values: dict[str, Any], schema: Schema, structure: Structure | None
+    file: StudyFile,
+    table: Table,
+    values: dict[str, Any],
+    schema: Schema,
+    structure: Structure | None,
 ) -> Calibration:
     """Return what the sites agree on."""
     mixing = values["mixing"] or ("relay" if values["shown"] else "mean")
     if mixing == "relay" and not values["shown"]:
         raise table.error("mixing", "a relay shows statistics to neighbours: set shown = true")
     if mixing == "relay" and values["size"] is not None:
-        raise table.error("size", "a relay does not use it: remove it, or use mixing = \"mean\"")
+        raise table.error("size", 'a relay does not use it: remove it, or use mixing = "mean"')
     size = values["size"] or values["most_records"] / values["rate"]
     network = _network(file)
     try:

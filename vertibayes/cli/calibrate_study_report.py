@@ -1,0 +1,153 @@
+"""The files and the report of a calibration between machines, as far as the analyst sees it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from protocols.calibration.agreed import Calibration
+from protocols.ledger import Ledger
+from protocols.schema import Schema
+from vertibayes import __version__
+from vertibayes.calibration.between_machines import CalibratedSites
+from vertibayes.cli.calibrate_report import model_files, write_parts
+from vertibayes.cli.notices import warn
+from vertibayes.cli.outputs import described_columns, write_folder, write_json, write_text
+from vertibayes.naive_bayes.base import NaiveBayes
+from vertibayes.network import Network
+from vertibayes.report.calibration import Traces, draw_calibration
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What the sites of a study have reached, as far as their analyst sees it.
+
+    Attributes
+    ----------
+    agreed : Calibration
+        What the sites have agreed on.
+    schema : Schema
+        The class and the features.
+    model : NaiveBayes or Network
+        The model of the mean of the sites' statistics.
+    sites : CalibratedSites
+        The losses of all rounds, and who was there.
+    ledger : Ledger
+        The analyst's.
+    traffic : tuple of int
+        The analyst's rounds of messages, and the bytes that it sent.
+    seconds : float
+    error, tested : float or None, int
+        The error on the tested records, and how many these are.
+    warnings : list of str
+    """
+
+    agreed: Calibration
+    schema: Schema
+    model: NaiveBayes | Network
+    sites: CalibratedSites
+    ledger: Ledger
+    traffic: tuple[int, int]
+    seconds: float
+    error: float | None
+    tested: int
+    warnings: list[str]
+
+
+def report_study(out: Path, values: Mapping[str, Any], reached: Reached, *, quiet: bool) -> None:
+    """Write and print the results of a study.
+
+    Parameters
+    ----------
+    out : Path
+        The folder for the results.
+    values : mapping of str to object
+        The values of [learning].
+    reached : Reached
+        What the sites have reached.
+    quiet : bool
+        Whether to print warnings only.
+    """
+    warn(reached.warnings)
+    agreed, sites = reached.agreed, reached.sites
+    way = f"{agreed.mixing}, start {agreed.start}, rate {agreed.rate:g}"
+    records = np.maximum(sites.records, 1)
+    own = (sites.errors / records)[:, None]
+    traces = Traces(own, "the sites' own records", sites.soft / records)
+    summary = _summary_of_study(values, reached)
+
+    def write(part: Path) -> None:
+        write_parts(part, reached.model, agreed.network, {})
+        write_json(part / "calibration.json", _trace_of_study(sites))
+        write_json(part / "summary.json", summary)
+        write_json(part / "ledger.json", reached.ledger.as_json())
+        title = f"{reached.schema.target.name}: {way}"
+        write_text(part / "calibration.svg", draw_calibration(traces, title))
+
+    write_folder(out, write)
+    if not quiet:
+        sys.stdout.write(_shown_of_study(way, reached, summary) + f"Written: {out}\n")
+
+
+def _trace_of_study(sites: CalibratedSites) -> dict[str, Any]:
+    """Return the content of calibration.json: sums over the sites that have finished a part."""
+    names = "soft_loss", "errors", "records", "repairs"
+    traces = sites.soft, sites.errors, sites.records, sites.repairs
+    rounds = zip(*(trace.tolist() for trace in traces), strict=True)
+    return {
+        "rounds": [
+            {"round": number, **dict(zip(names, values, strict=True))}
+            for number, values in enumerate(rounds, start=1)
+        ],
+        "parts": [part._asdict() for part in sites.parts],
+    }
+
+
+def _summary_of_study(values: Mapping[str, Any], reached: Reached) -> dict[str, Any]:
+    """Return the content of summary.json."""
+    agreed, sites = reached.agreed, reached.sites
+    rounds, sent = reached.traffic
+    last = max(int(sites.records[-1]), 1)
+    options = {name: str(v) if isinstance(v, Path) else v for name, v in values.items()}
+    return {
+        "version": __version__,
+        "target": reached.schema.target.name,
+        "records": int(sites.records[-1]),
+        "nodes": len(agreed.network.nodes),
+        "edges": len(agreed.network.edges),
+        "variables": described_columns(reached.schema),
+        "model": model_files(reached.model),
+        "options": {**options, "mixing": agreed.mixing, "size": agreed.size},
+        "own_error": float(sites.errors[-1] / last),
+        "test": None
+        if reached.error is None
+        else {"records": reached.tested, "error": reached.error},
+        "seconds": {"total": round(reached.seconds, 4)},
+        "rounds": rounds,
+        "bytes": {"sent_by": "the analyst", "total": sent},
+        "warnings": reached.warnings,
+    }
+
+
+def _shown_of_study(way: str, reached: Reached, summary: Mapping[str, Any]) -> str:
+    """Return a study in a few lines."""
+    network, sees = reached.agreed.network, "each other's statistics"
+    if not reached.agreed.shown:
+        sees = "sums over their neighbourhoods"
+    lines = [
+        f"{summary['records']} records at {len(network.nodes)} sites, {len(network.edges)} edges; "
+        f"neighbours see {sees}",
+        f"{way}, {len(reached.sites.soft)} rounds",
+        f"error of the sites on their own records: {summary['own_error']:.4f}",
+        f"seconds: {reached.seconds:.3f}",
+        f"model of the sites' mean statistics: {', '.join(summary['model'])}",
+        "what was revealed, and to whom: ledger.json",
+    ]
+    if reached.error is not None:
+        lines.insert(3, f"error on {reached.tested} test records: {reached.error:.4f}")
+    return "\n".join(lines) + "\n"
