@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from protocols.calibration.agreed import Calibration, Shape
-from protocols.calibration.graph import Graph
+from protocols.calibration.graph import Graph, Mixing
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import record_sessions
@@ -81,7 +81,11 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
         raise file.source.error(("states",), "declare the states of the class and of the features")
     structure = _structure(table, values)
     schema = schema_of(file, values["target"], variables_of(file.states))
-    agreed = _agreed(file, table, values, schema, structure)
+    try:
+        shape = _shape(schema, structure)
+    except ValueError as error:
+        raise table.error("structure", str(error)) from None
+    agreed = _agreed(table, values, shape, _network(file))
     return CalibrationStudy(file, agreed, schema, structure, values, values["test"])
 
 
@@ -92,24 +96,17 @@ def _structure(table: Table, values: dict[str, Any]) -> Structure | None:
         raise table.error("structure", str(error)) from None
 
 
-def _agreed(
-    file: StudyFile,
-    table: Table,
-    values: dict[str, Any],
-    schema: Schema,
-    structure: Structure | None,
-) -> Calibration:
+def _agreed(table: Table, values: dict[str, Any], shape: Shape, network: Graph) -> Calibration:
     """Return what the sites agree on."""
-    mixing = values["mixing"] or ("relay" if values["shown"] else "mean")
+    mixing: Mixing = values["mixing"] or ("relay" if values["shown"] else "mean")
     if mixing == "relay" and not values["shown"]:
         raise table.error("mixing", "a relay shows statistics to neighbours: set shown = true")
     if mixing == "relay" and values["size"] is not None:
         raise table.error("size", 'a relay does not use it: remove it, or use mixing = "mean"')
     size = values["size"] or values["most_records"] / values["rate"]
-    network = _network(file)
     try:
         return Calibration(
-            _shape(schema, structure),
+            shape,
             network,
             values["most_records"],
             mixing,
@@ -135,7 +132,7 @@ def _shape(schema: Schema, structure: Structure | None) -> Shape:
         return Shape.of(schema)
     if differing := set(structure.nodes) ^ {schema.target.name, *schema.features}:
         raise ValueError(
-            f"structure: {min(differing)!r} must be a node of the structure and a variable of "
+            f"{min(differing)!r} must be a node of the structure and a variable of "
             "[states]; [study] variables selects some of these"
         )
     return Shape(schema.target.name, schema.variables, schema.numerics, structure.families)

@@ -1,0 +1,159 @@
+"""Studies that calibrate a classifier over their sites, all parties in one process."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from protocols.deployment.files import SiteFile, StudyFile, own_keys
+from protocols.deployment.running import site_role
+from protocols.parties import serve
+from protocols.queries import CONVERSATIONS
+from protocols.roles import AnalystRole
+from protocols.session import Session
+from protocols.transports.local import LocalTransport
+from tests.calibration_worlds import simulated
+from tests.e2e.command import FILES, run, write
+from tests.e2e.test_naive_bayes_study import deployment
+from vertibayes.bif import read_bif_file
+from vertibayes.calibration.models import to_naive_bayes
+from vertibayes.cli import calibrate_study
+from vertibayes.cli.calibrate_study import read_calibration
+
+SITES = dict.fromkeys(("one", "two", "three"), ("a", "b", "c", "y"))
+SUMMED = "exact_sums = true"
+SHOWN = "exact_sums = true\nexact_neighbours = true"
+STUDY = """
+[states]
+y = ["no", "yes"]
+a = ["u", "v"]
+b = ["u", "v"]
+
+[network]
+kind = "complete"
+
+[learning]
+learner = "calibration"
+target = "y"
+rounds = 5
+most_records = 200
+rounds_per_part = 3
+"""
+
+
+@pytest.fixture
+def sites(monkeypatch):
+    """Have the sessions of a study run all sites from their files; return the sites' roles."""
+    roles = {}
+
+    @contextmanager
+    def sessions(file, *_):
+        folder = file.source.path.parent.parent
+        role = AnalystRole(
+            file.party, public_keys=dict(file.pinned), signing_keys=dict(file.signing),
+            keys=own_keys(file),
+        )  # fmt: skip
+
+        @contextmanager
+        def open_session():
+            programs = {site: serve(own, file.party, CONVERSATIONS) for site, own in roles.items()}
+            with Session(role, LocalTransport(file.party, programs), CONVERSATIONS) as session:
+                yield session, frozenset()
+
+        with ExitStack() as held:
+            for site in file.sites:
+                own = SiteFile.read(folder / site / "site.toml")
+                roles[site] = held.enter_context(site_role(own))
+            yield open_session
+
+    monkeypatch.setattr(calibrate_study, "record_sessions", sessions)
+    return roles
+
+
+def learn(capsys, study, out, *options):
+    code, shown, error = run(capsys, "learn", study, "--out", out, *options)
+    return code, shown, error
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "words"),
+    [
+        (SUMMED, "", ("mean, start data", "neighbours see sums over their neighbourhoods")),
+        (SHOWN, "shown = true", ("relay, start data", "neighbours see each other's statistics")),
+    ],
+)
+def test_sites_reach_the_model_of_the_simulation(capsys, tmp_path, sites, policy, settings, words):
+    study = deployment(tmp_path / "all", SITES, policy, STUDY + settings)
+    code, shown, error = learn(capsys, study, tmp_path / "out")
+    assert code == 0, error
+    assert all(word in shown for word in words) and error == ""
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {*FILES, "network.json", "network.svg", "calibration.json", "calibration.svg"}
+    read = read_calibration(StudyFile.read(study))
+    held = {site: own.data.local for site, own in sites.items()}
+    steps = simulated(read.agreed, held, 5)
+    trace = json.loads((tmp_path / "out" / "calibration.json").read_text())
+    assert [row["errors"] for row in trace["rounds"]] == [step.errors.sum() for step in steps]
+    assert [part["first"] for part in trace["parts"]] == [1, 4]
+    model = to_naive_bayes(read.agreed.classifier, read.schema, steps[-1].statistics.mean(axis=0))
+    cpts = read_bif_file(tmp_path / "out" / "model.bif").cpts
+    for name, cpt in model.to_network().cpts.items():
+        assert cpts[name] == pytest.approx(cpt, abs=1e-5)  # sums are on a grid
+
+
+def test_a_network_of_states_is_calibrated_and_tested(capsys, tmp_path, sites):
+    edges = [["y", "a"], ["y", "b"], ["a", "b"]]
+    structure = tmp_path / "tree.json"
+    structure.write_text(json.dumps({"nodes": ["y", "a", "b"], "edges": edges}))
+    test = write(tmp_path / "new.csv", ["y", "a", "b"], [["no", "u", "u"], ["yes", "v", "v"]])
+    more = f'structure = "{structure}"\ntest = "{test}"\nshown = true'
+    settings = STUDY.replace('kind = "complete"', 'edges = [["one", "two"], ["three", "two"]]')
+    study = deployment(tmp_path / "all", SITES, SHOWN, settings + more)
+    code, shown, error = learn(capsys, study, tmp_path / "out")
+    assert code == 0, error
+    assert "error on 2 test records: 0.0000" in shown
+    assert read_bif_file(tmp_path / "out" / "model.bif").structure.parents["b"] == ("y", "a")
+    network = json.loads((tmp_path / "out" / "network.json").read_text())
+    assert network["edges"] == [["one", "two"], ["three", "two"]]
+
+
+@pytest.mark.parametrize("policy", ["", SUMMED])
+def test_a_site_that_does_not_allow_it_refuses(capsys, tmp_path, sites, policy):
+    study = deployment(tmp_path / "all", SITES, policy, STUDY + "shown = true")
+    code, _, error = learn(capsys, study, tmp_path / "out")
+    assert code == 2 and ("exact_neighbours" if policy else "exact_sums") in error
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"most_records = 200": ""}, "learning.most_records: missing; expected a whole number"),
+        ({'kind = "complete"': ""}, "network: specify kind or edges"),
+        ({'kind = "complete"': 'kind = "chain"\nedges = [["one", "two"]]'}, "kind or edges"),
+        ({'kind = "complete"': 'kind = "grid"'}, "network.kind: must be chain, ring, star or"),
+        ({'kind = "complete"': 'edges = [["one", "one"]]'}, "network.edges: must be a list of"),
+        ({'kind = "complete"': 'edges = [["one", "two"]]'}, "no path between one and three"),
+        ({'kind = "complete"': 'edges = [["one", "four"]]'}, "four is not a node"),
+        ({'kind = "complete"': 'kind = "chain"'}, "the node one has one neighbour, two"),
+        ({"rounds = 5": 'mixing = "relay"'}, "learning.mixing: a relay shows statistics"),
+        ({"rounds = 5": "shown = true\nsize = 3"}, "learning.size: a relay does not use it"),
+        ({"rounds = 5": "holdout = 0.1"}, "learning.holdout: the records lie at the sites"),
+        ({"rounds = 5": "nodes = 5"}, "learning.nodes: unknown key"),
+        ({"rounds = 5": 'structure = "no.json"'}, "learning.structure"),
+        ({'target = "y"': 'target = "q"'}, "learning.target: 'q' is not among y, a, b"),
+        ({"[network]": "[class_counts]\nno = 1\n[network]"}, "class_counts: calibration does"),
+        ({'learner = "calibration"': 'learner = "naive_bayes"'}, "network: naive_bayes does not"),
+    ],
+)
+def test_check_and_learn_refuse_settings_that_do_not_fit(capsys, tmp_path, changes, reason):
+    settings = STUDY
+    for old, new in changes.items():
+        settings = settings.replace(old, new)
+    study = deployment(tmp_path / "all", SITES, SUMMED, settings)
+    code, _, error = learn(capsys, study, tmp_path / "out")
+    assert code == 2 and reason in error and not (tmp_path / "out").exists()
+    _, shown, _ = run(capsys, "check", study)
+    assert reason in shown
