@@ -13,9 +13,7 @@ from protocols.variables import Variable
 from vertibayes.network import Network, Structure
 
 
-def to_network(
-    classifier: FactoredClassifier, statistics: Floats, others: Network
-) -> Network:
+def to_network(classifier: FactoredClassifier, statistics: Floats, others: Network) -> Network:
     """Return the network of a classifier's statistics.
 
     Parameters

@@ -33,6 +33,7 @@ from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import fit_cpts
+from vertibayes.report.words import counted
 from vertibayes.splitting import drift_parts, node_sizes
 
 
@@ -57,7 +58,7 @@ def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -
     generators = np.random.default_rng(source.seed).spawn(4)
     setting = _setting(request, schema, structure, training, tested, generators[:3])
     outcome = calibrate(request, setting, generators[3])
-    outcome.warnings[:0] = [*sites.warnings, *said, *lost, *_about(request, source, schema)]
+    outcome.warnings[:0] = [*sites.warnings, *said, *lost, *_about(request, source, sites, schema)]
     result = Result(outcome, schema, _model(outcome, schema, structure, training), structure)
     report(out, request, result, quiet=quiet)
 
@@ -161,14 +162,17 @@ def _rows(examples: Examples, places: NDArray[np.int64]) -> Examples:
     return Examples(examples.columns[places], examples.classes[places])
 
 
-def _about(request: Request, source: Source, schema: Schema) -> Iterator[str]:
-    """Return what a simulation does that nodes on machines of their own cannot do."""
+def _about(request: Request, source: Source, sites: Sites, schema: Schema) -> Iterator[str]:
+    """Return which columns are not used, and what nodes on machines of their own cannot do."""
+    unused = [n for n in sites.order if n not in {request.target, *schema.features}]
+    if unused:
+        yield f"not in --structure, and therefore not used: {', '.join(unused)}"
     by_hand = {text.rpartition("=")[0] for text in source.bounds}
     from_data = [f"{n}={low:g},{high:g}" for n, low, high in schema.numerics.values()
                  if n not in by_hand]  # fmt: skip
     if from_data:
         yield (
-            f"the bounds of {len(from_data)} columns that stay numbers come from the pooled "
+            f"the bounds of {counted(len(from_data), 'column')} of numbers come from the pooled "
             f"records: {', '.join(from_data)}; between machines they are declared"
         )
     if request.mixing == "relay" and request.leaving:

@@ -154,7 +154,7 @@ def calibrate(request: Request, setting: Setting, seed: np.random.Generator) -> 
     of_best, of_last, of_likelihood = error_rates(setting.classifier, compared, setting.scored)
     seconds = {"nodes": middle - start, "pooled": perf_counter() - middle}
     said = [str(warning.message) for warning in caught]
-    said += _about_rate(request, rc)
+    said += _about_start(rc)
     errors = float(of_best), float(of_last), float(of_likelihood)
     return Outcome(setting, rows, statistics, rc, *errors, seconds, said)
 
@@ -193,12 +193,11 @@ def _row(step: Round, setting: Setting) -> Row:
     return Row(step.number, soft, own, errors, int(step.repairs.sum()), int(step.present.sum()))
 
 
-def _about_rate(request: Request, rc: Calibrated) -> list[str]:
-    """Warn of a learning rate that is too large for RC itself."""
-    if rc.soft[-1] <= rc.soft[0]:
+def _about_start(rc: Calibrated) -> list[str]:
+    """Warn where RC cannot improve on its start, as where the classifier fits the records well."""
+    if rc.best:
         return []
-    size = max(rc.soft[0], np.finfo(float).tiny)
     return [
-        f"RC on pooled records ends with a larger loss than it starts with (by "
-        f"{rc.soft[-1] / size - 1:.1%}): use a smaller --rate than {request.rate:g}"
+        "RC on pooled records has its lowest loss at its start, which is maximum likelihood: "
+        "calibration does not help on these records"
     ]

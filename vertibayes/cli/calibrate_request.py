@@ -22,7 +22,7 @@ from vertibayes.calibration.topologies import (
 Network: TypeAlias = Graph | Callable[[int], Graph]
 
 OF_KINDS = {
-    "extra_edges": "is added to a network that is drawn",
+    "extra_edges": "adds to a network that is drawn",
     "changes": "draws a network again",
 }
 DRAWN = ("tree", "erdos-renyi", "small-world")  # kinds of which two draws differ
@@ -89,6 +89,11 @@ class Request:
             if self.nodes is None:
                 raise ValueError(
                     f"specify --nodes N: --network {self.network} is drawn for N nodes"
+                )
+            if self.network == "small-world" and self.nodes < 5:
+                raise ValueError(
+                    f"--network small-world needs --nodes 5 or more, which it gives four "
+                    f"neighbours each, got {self.nodes}"
                 )
             if self.changes and self.network not in DRAWN and not self.extra_edges:
                 raise ValueError(
