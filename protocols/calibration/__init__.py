@@ -4,6 +4,7 @@
     classifier    GenerativeClassifier: additive statistics, and theta in closed form
     local         LRC: a node moves statistics towards its own records        ([1]_, Algorithm 3)
     graph         who speaks with whom, and what neighbours weigh
+    checks        records and statistics that a node refuses
 
 Two ways to bring statistics together. *Averaging* (``mean``, ``metropolis``) is CRC: before it
 updates, each node replaces its statistics with the weighted mean of its neighbourhood's ([1]_,

@@ -97,7 +97,9 @@ def collaborative_rc(
     iterations : int, default=1
         How often a node updates in a round.
     mixing : {"mean", "metropolis", "relay", "tracking"}, default="mean"
-        How statistics come together; see `protocols.calibration`. A relay needs a fixed network.
+        How statistics come together; see `protocols.calibration`. A relay needs a fixed network,
+        and works best with a start from data: differences arrive late, and a uniform start
+        overshoots.
         Tracking is gradient tracking on the statistics with Metropolis weights: it sends twice as
         much, and needs all nodes in every round.
     own : bool, default=True
