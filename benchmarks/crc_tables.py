@@ -66,7 +66,9 @@ class Bench:
 
     def each(self, function: Callable, *rest: object) -> dict[str, list]:
         """Return what a function gives for each data set, one result per repetition."""
-        jobs = [(source, repetition) for source in self.sources for repetition in range(self.repeats)]
+        jobs = [
+            (source, repetition) for source in self.sources for repetition in range(self.repeats)
+        ]
         # The longest first, so that no process waits for the other at the end.
         results = list(self.pool.map(partial(_call, function, rest), reversed(jobs)))[::-1]
         found: dict[str, list] = {source.name: [] for source in self.sources}
@@ -183,7 +185,7 @@ def table_of_gaps(bench: Bench, name: str, wanted: Gaps) -> str:
             cells.append(" / ".join([f"{paper:.2f}", *texts]))
         rows.append([source.name, *cells])
     title = "Options" if name == "options" else f"Table {name}"
-    print(f"\n{title}: {wanted.title}. " + " / ".join(("paper", *rules)))
+    print(f"\n{title}: {wanted.title}. " + " / ".join(("Paper", *rules)))
     return table(["data", *wanted.settings], rows)
 
 
@@ -206,7 +208,7 @@ def table_11(bench: Bench) -> str:
             cells.append(" / ".join([f"{number} ({gap:.2f})", *map(_reached, own)]))
         rows.append([name, *cells])
     print(f"\nTable XI: local iterations: the first round whose gap is below {NEAR}, and that gap; "
-          f"if there is none, round {ROUNDS}. " + " / ".join(("Paper", *SHOWN)))  # fmt: skip
+          f"otherwise round {ROUNDS}. " + " / ".join(("Paper", *SHOWN)))  # fmt: skip
     return table(["data", "1", "2", "3"], rows)
 
 

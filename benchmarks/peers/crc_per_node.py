@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 from crc_runs import RATE, ROUNDS, RULES, Setting, Source, given, load, rounds
@@ -109,7 +109,7 @@ def loop(nodes: Mapping[str, PerNode], neighbours: Mapping[str, Sequence[str]]) 
 
 
 def speed(source: Source, times: int = 3) -> tuple[list[str], list[list[object]]]:
-    """Return the header and row of a table: median seconds of the loop and of ours.
+    """Return the header and row of a table: median CPU seconds of the loop and of ours.
 
     Raises
     ------
@@ -124,14 +124,14 @@ def speed(source: Source, times: int = 3) -> tuple[list[str], list[list[object]]
     for _ in range(times):
         nodes = {name: PerNode(schema, scales, run.split.training.rows(places), size)
                  for name, places in run.parts.items()}  # fmt: skip
-        start = perf_counter()
+        start = process_time()
         theirs = loop(nodes, run.network.neighbours)
-        middle = perf_counter()
+        middle = process_time()
         *_, ours = rounds(source, 0, SETTING, RULES["mean"])
         seconds[0].append(middle - start)
-        seconds[1].append(perf_counter() - middle)
+        seconds[1].append(process_time() - middle)
     apart = np.abs(theirs - ours).max()
     assert apart < 1e-8, f"the statistics differ by {apart}"
     slow, fast = map(median, seconds)
-    header = ["loop, s", "ours, s", "ratio", "largest difference of statistics"]
+    header = ["loop, CPU s", "ours, CPU s", "ratio", "largest difference of statistics"]
     return header, [[f"{slow:.1f}", f"{fast:.2f}", f"{slow / fast:.1f}", f"{apart:.1e}"]]
