@@ -165,7 +165,7 @@ CALIBRATION = (
     Setting("rate", "number", "Learning rate: how far one round moves the statistics.", 0.05,
             above=0, most=1),
     Setting("iterations", "whole", "How often a node updates the statistics in each round.", 1,
-            least=1, most=1000),
+            least=1, most=100),
     Setting("mixing", "text", "How nodes combine statistics: relay passes exact sums along a "
             "spanning tree (the default); mean averages the neighbours, as published (the default "
             "where the network changes, or nodes leave or sleep); metropolis averages them so "

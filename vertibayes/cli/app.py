@@ -137,7 +137,10 @@ def _nb(context: typer.Context, **given: Any) -> None:
 
 
 @app.command("calibrate", context_settings=EXTRA)
-@takes(ONE_FILE, OUT, *CALIBRATION, *SIMULATION, *TEST, BOUNDS, *READING, QUIET)
+@takes(
+    *(ONE_FILE, OUT, *CALIBRATION[:1], *SIMULATION, *CALIBRATION[1:], *TEST),
+    *(BOUNDS, *READING, QUIET),
+)
 def _calibrate(context: typer.Context, **given: Any) -> None:
     """Calibrate a classifier at the nodes of a network, without a server.
 

@@ -36,6 +36,8 @@ from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.report.words import counted
 from vertibayes.splitting import drift_parts, node_sizes
 
+MOST_SHOWN = 6  # columns whose bounds a warning has; summary.json has all
+
 
 def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     """Run the command; see its help.
@@ -171,8 +173,10 @@ def _about(request: Request, source: Source, sites: Sites, schema: Schema) -> It
     from_data = [f"{n}={low:g},{high:g}" for n, low, high in schema.numerics.values()
                  if n not in by_hand]  # fmt: skip
     if from_data:
+        count, more = len(from_data), len(from_data) - MOST_SHOWN
+        from_data[MOST_SHOWN:] = [f"and {more} more"] if more > 0 else []
         yield (
-            f"the bounds of {counted(len(from_data), 'column')} of numbers come from the pooled "
+            f"the bounds of {counted(count, 'column')} of numbers come from the pooled "
             f"records: {', '.join(from_data)}; between machines they are declared"
         )
     if request.mixing == "relay" and request.leaving:

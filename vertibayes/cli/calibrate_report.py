@@ -219,7 +219,7 @@ def _shown(request: Request, outcome: Outcome, models: list[str]) -> str:
         f"  nodes                 {outcome.error:.4f} ({last.min():.4f} to {last.max():.4f})",
         f"  RC, pooled            {outcome.pooled_error:.4f}",
         f"  maximum likelihood    {outcome.likelihood_error:.4f}",
-        f"gap to RC: {outcome.gap:+.4f}",
+        f"gap to RC: {round(outcome.gap, 4) + 0.0:+.4f}",
         f"seconds: {outcome.seconds['nodes']:.3f} for the nodes, "
         f"{outcome.seconds['pooled']:.3f} for RC",
         f"model of the nodes' mean statistics: {', '.join(models)}",

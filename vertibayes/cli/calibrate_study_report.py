@@ -112,6 +112,7 @@ def _summary_of_study(values: Mapping[str, Any], reached: Reached) -> dict[str, 
     """Return the content of summary.json."""
     agreed, sites = reached.agreed, reached.sites
     rounds, sent = reached.traffic
+    size = None if agreed.mixing == "relay" else agreed.size
     last = max(int(sites.records[-1]), 1)
     options = {name: str(v) if isinstance(v, Path) else v for name, v in values.items()}
     return {
@@ -122,7 +123,7 @@ def _summary_of_study(values: Mapping[str, Any], reached: Reached) -> dict[str, 
         "edges": len(agreed.network.edges),
         "variables": described_columns(reached.schema),
         "model": model_files(reached.model),
-        "options": {**options, "mixing": agreed.mixing, "size": agreed.size},
+        "options": {**options, "mixing": agreed.mixing, "size": size},
         "own_error": float(sites.errors[-1] / last),
         "test": None
         if reached.error is None
