@@ -71,6 +71,7 @@ def run(command, folder, *options):
 
 OPTIONS = {
     "learn": ["--sites", 3],
+    "calibrate": ["--target", "d", "--nodes", 3, "--rounds", 2],
     "nb": ["--target", "d", "--method", "hdpnb", "--parties", 3, "--noise", "none"],
 }
 
