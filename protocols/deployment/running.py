@@ -194,13 +194,16 @@ def record_sessions(
     Yields
     ------
     open_session : callable
-        Begins a session with the sites that are there; yields it and who is absent.
+        Begins a session with the sites that are there; yields it and who is absent. The first
+        session waits longer for the others than the next ones do.
     """
     with _analyst(file) as (mailbox, role):
+        patience: list[float | None] = [mailbox.patience.hello]
 
         @contextmanager
         def open_session() -> Iterator[tuple[Session, frozenset[Party]]]:
-            transport, absent = session_of_those_there(mailbox, file.sites, waiting)
+            hello = patience.pop() if patience else None
+            transport, absent = session_of_those_there(mailbox, file.sites, waiting, hello=hello)
             with Session(role, transport, CONVERSATIONS) as session:
                 yield session, absent
 

@@ -98,9 +98,11 @@ def _consider(site: SiteRole, query: Consensus) -> None:
     _check_policy(site, query, agreed)
     check_number(site, query.number)
     check_own_records(site, _terms(agreed))
+    records = _records(site, agreed)
+    _check_memory(site, agreed, records)
     if agreed.shown:
-        site.policy.check_neighbours(site.party, len(_examples(site, agreed).classes))
-    if _node(site, query, agreed) is None:
+        site.policy.check_neighbours(site.party, records)
+    if not _starts(site, query) and site.checkpoints.get(query.same, query.first - 1) is None:
         raise QueryRefusedError(site.party, LOST)
 
 
@@ -130,6 +132,14 @@ def _check_policy(site: SiteRole, query: Consensus, agreed: Calibration) -> None
             raise QueryRefusedError(site.party, reason)
 
 
+def _check_memory(site: SiteRole, agreed: Calibration, records: int) -> None:
+    """Refuse a classifier for which the records take too much memory."""
+    needed = 8 * records * (agreed.classifier.width + 3 * len(agreed.classifier.classes))
+    if needed > (most := site.policy.most_memory):
+        reason = f"the calibration needs {needed} bytes for its records, at most {most} are allowed"
+        raise QueryRefusedError(site.party, reason)
+
+
 def _terms(agreed: Calibration) -> Terms:
     """Return what a site must have, as terms of a sum."""
     return Terms(agreed.shape.declaration, len(agreed.network.nodes), agreed.most_records)
@@ -142,11 +152,25 @@ def _examples(site: SiteRole, agreed: Calibration) -> Examples:
     return Examples(np.concatenate(columns), np.concatenate(classes))
 
 
-def _node(site: SiteRole, query: Consensus, agreed: Calibration) -> Node | None:
-    """Return the node as of the round before, or at its start; None if it is lost."""
-    if query.first == 1 or site.party in query.back:
+def _records(site: SiteRole, agreed: Calibration) -> int:
+    """Return how many records of a known class the site has."""
+    target = agreed.shape.variables[agreed.shape.target]
+    batches = site_records(site, agreed.shape.declaration)
+    return sum(int((b.codes[target.name] < len(target.states)).sum()) for b in batches)
+
+
+def _starts(site: SiteRole, query: Consensus) -> bool:
+    """Whether the site begins with its start, and not with what it had."""
+    return query.first == 1 or site.party in query.back
+
+
+def _node(site: SiteRole, query: Consensus, agreed: Calibration) -> Node:
+    """Return the node at its start, or as of the round before."""
+    if _starts(site, query):
         return agreed.node(site.party, _examples(site, agreed))
-    return site.checkpoints.get(query.same, query.first - 1)
+    node = site.checkpoints.get(query.same, query.first - 1)
+    assert node is not None  # `_consider`
+    return node
 
 
 # ---- the site ------------------------------------------------------------------------------------
@@ -155,10 +179,9 @@ def _node(site: SiteRole, query: Consensus, agreed: Calibration) -> Node | None:
 def _site(site: SiteRole, query: Consensus) -> Program[None]:
     agreed = query.agreed()
     node = _node(site, query, agreed)
-    assert node is not None  # `_consider`
     site.memory.sum(query.number, Cost())
     _note(site, query, agreed, node)
-    records, trace = len(_examples(site, agreed).classes), []
+    records, trace = _records(site, agreed), []
     last = query.first + query.rounds - 1
     for number in range(query.first, last + 1):
         try:

@@ -213,6 +213,8 @@ class Consensus(Query[ReleasedConsensus]):
         if set(self.parties) != set(self.nodes) - set(self.absent):
             raise ValueError("the parties must be the nodes that are not absent")
         there = len(self.parties)
+        if there < 2:
+            raise ValueError(f"{there} of {len(self.nodes)} nodes are there, two are needed")
         if there - self.most_gone < max(2, there // 2 + 1) or self.most_gone < 0:
             raise ValueError(
                 f"most_gone = {self.most_gone} of {there} parties: two or more, and more than half,"

@@ -117,7 +117,11 @@ class NetworkTransport:
 
 
 def session_of_those_there(
-    mailbox: Mailbox, parties: Collection[Party], waiting: Waiting = unsaid
+    mailbox: Mailbox,
+    parties: Collection[Party],
+    waiting: Waiting = unsaid,
+    *,
+    hello: float | None = None,
 ) -> tuple[NetworkTransport, frozenset[Party]]:
     """Begin a session with the parties that are there, which speak with each other too.
 
@@ -129,26 +133,29 @@ def session_of_those_there(
         All parties that may take part: each pins the keys of the others.
     waiting : callable, optional
         As of `NetworkTransport`.
+    hello : float, optional
+        How long to wait for hellos, in seconds; `Patience.gone` if None.
 
     Returns
     -------
     transport : NetworkTransport
         Of the session.
     absent : frozenset of Party
-        The parties that did not say hello within `Patience.gone`.
+        The parties that did not say hello in time.
 
     Raises
     ------
     PeerGoneError
         If all are absent, or one leaves meanwhile.
     """
-    soon = mailbox.patience._replace(hello=min(mailbox.patience.hello, mailbox.patience.gone))
+    patience = mailbox.patience._replace(hello=mailbox.patience.gone if hello is None else hello)
+    most = max(0, len(parties) - 1)
     roll = NetworkTransport(
-        mailbox, parties, star=True, most_absent=max(0, len(parties) - 1), patience=soon
+        mailbox, parties, waiting, star=True, most_absent=most, patience=patience
     )
     roll.close()
     there = [party for party in parties if party not in roll.absent]
-    return NetworkTransport(mailbox, there, waiting), roll.absent
+    return NetworkTransport(mailbox, there), roll.absent
 
 
 def _greet(channel: Channel, patience: float, waiting: Waiting) -> None:

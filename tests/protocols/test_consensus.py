@@ -181,7 +181,8 @@ def test_statistics_are_revealed_to_the_analyst_at_the_end_alone():
         ({"absent": ("s1",)}, "the parties must be the nodes that are not absent"),
         ({"back": ("x",)}, "must be nodes, and not both"),
         ({"most_gone": 3}, "most_gone = 3 of 5 parties"),
-        ({"parties": ("s1",), "nodes": ("s1",), "edges": ()}, "most_gone = 2 of 1 parties"),
+        ({"most_gone": -1}, "most_gone = -1 of 5 parties"),
+        ({"parties": ("s1",), "nodes": ("s1",), "edges": ()}, "1 of 1 nodes are there"),
         ({"number": 5}, "sum number 5 does not come after"),
         ({"target": "z"}, "the class 'z' must be declared with two states or more"),
         ({"variables": (("y", ("yes", "maybe")), ("a", ("u", "v", "w")))}, "the state 'no'"),
@@ -219,6 +220,7 @@ def test_a_policy_decides_about_sums_neighbours_columns_and_accomplices():
         (shown, {"variables": ["y", "a"]}, "it does not show z"),
         (shown, {"most_variables": 1}, "a table of 2 variables"),
         (shown, {"most_cells": 10}, "tables of 14 cells"),
+        (shown, {"most_memory": 1247}, "needs 1248 bytes for its records, at most 1247 are"),
         (summed, {"dishonest": 0.5}, "fewer than two honest members could be in a sum over 5"),
         (replace(summed, most_gone=0), {"dishonest": 0.5}, "in a sum over 2 sites"),
     ):
