@@ -40,7 +40,8 @@ def opening(processes):
 
     @contextmanager
     def open_session():
-        transport, absent = session_of_those_there(processes.mailbox, processes.sites)
+        mailbox, sites = processes.mailbox, processes.sites
+        transport, absent = session_of_those_there(mailbox, sites, hello=6.0)
         with Session(role, transport, CONVERSATIONS) as session:
             yield session, absent
 
