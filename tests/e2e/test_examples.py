@@ -156,7 +156,7 @@ def test_the_python_of_the_page_on_estimators(capsys):
     )
     for code in blocks:
         exec(compile(code, "docs/sklearn.md", "exec"), names)
-    assert len(blocks) == 3 and len(names["model"].updates_) == 4
+    assert len(blocks) == 4 and len(names["model"].updates_) == 4
     assert names["local"].aggregator_.people == 2500
     assert "The model is (1, " in capsys.readouterr().out
 

@@ -9,17 +9,18 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer
+from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from protocols.local_reports import Client
 from tests.e2e.test_examples import load
 from tests.randomness import SeededRandomness
 from vertibayes.naive_bayes.federated import NotPrivateWarning
-from vertibayes.sklearn import FederatedNB, GossipNB, LocalNB
+from vertibayes.sklearn import CalibratedNB, FederatedNB, GossipNB, LocalNB
 
 EXAMPLE = load("private_naive_bayes")
 DECLARED = {
@@ -63,7 +64,7 @@ def checked(estimator, expected=None):
 # ---- scikit-learn's checks -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimator", [FederatedNB(None), GossipNB(None)])
+@pytest.mark.parametrize("estimator", [FederatedNB(None), GossipNB(None), CalibratedNB()])
 def test_without_noise_all_checks_of_scikit_learn_pass(estimator):
     assert checked(estimator) == {"skipped": SKIPPED}
 
@@ -114,6 +115,27 @@ def test_categories_give_categorical_nb():
     ours = FederatedNB(None, alpha=0.5).fit(frame, y)
     theirs = CategoricalNB(alpha=0.5).fit(X, y)
     np.testing.assert_allclose(ours.predict_log_proba(frame), theirs.predict_log_proba(X), 1e-12)
+
+
+def test_calibration_begins_with_scikit_learns_model_and_lowers_its_errors():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    start, ours = (CalibratedNB(iterations=count).fit(X, y) for count in (0, 64))
+    theirs = GaussianNB().fit(X, y)
+    np.testing.assert_allclose(start.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    assert start.best_iteration_ == 0 < ours.best_iteration_
+    assert len(ours.soft_losses_) == 65 and ours.soft_losses_.min() < start.soft_losses_[0]
+    assert ours.score(X, y) > theirs.score(X, y) + 0.02
+    wrong = 1 - ours.predict_proba(X)[np.arange(len(y)), y]
+    assert wrong.sum() == pytest.approx(ours.soft_losses_.min(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "given", [{"rate": 0.0}, {"rate": "fast"}, {"iterations": -1}, {"iterations": 1.5}]
+)
+def test_a_calibration_that_cannot_be_is_refused(given):
+    with pytest.raises((ValueError, TypeError), match=next(iter(given))):
+        CalibratedNB(**given).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
 
 
 def by_hand(X, y, X_new):
