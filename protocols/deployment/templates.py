@@ -125,6 +125,15 @@ max_parents = 3
 # via = "masked"                 # sites may fail during the sum; or additive
 # most_records = 1000            # of one site
 # dropouts = 0.1                 # share of the sites that may be missing
+
+# Calibration without a server: [states] and [numbers] as of naive Bayes, and
+# [network]                      # which sites are neighbours
+# kind = "ring"                  # chain, ring, star or complete; or edges = [["a", "b"], ...]
+# [learning]
+# learner = "calibration"
+# target = "a"
+# most_records = 1000            # of one site
+# shown = false                  # true: neighbours see each other's statistics
 """
 
 

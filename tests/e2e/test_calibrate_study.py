@@ -96,6 +96,8 @@ def test_sites_reach_the_model_of_the_simulation(capsys, tmp_path, sites, policy
     steps = simulated(read.agreed, held, 5)
     trace = json.loads((tmp_path / "out" / "calibration.json").read_text())
     assert [row["errors"] for row in trace["rounds"]] == [step.errors.sum() for step in steps]
+    losses = [step.soft.sum() / 360 for step in steps]  # per record of the three sites
+    assert [row["soft_loss"] for row in trace["rounds"]] == pytest.approx(losses, abs=1e-5)
     assert [part["first"] for part in trace["parts"]] == [1, 4]
     model = to_naive_bayes(read.agreed.classifier, read.schema, steps[-1].statistics.mean(axis=0))
     cpts = read_bif_file(tmp_path / "out" / "model.bif").cpts

@@ -74,7 +74,7 @@ def test_variables_ordering_and_options_of_the_file(capsys, folder, tmp_path):
             "[validation]\nmethods = ['scv']",
             "validation.methods: methods is now called validate",
         ),
-        ("max_parents = 3", "learner = 'x'", "learning.learner: must be bayesian_network or naive"),
+        ("max_parents = 3", "learner = 'x'", "learning.learner: must be bayesian_network, naive"),
         ("\n[learning]", "\n[learn]", "learn: unknown table"),
     ],
 )

@@ -97,7 +97,8 @@ def report_study(out: Path, values: Mapping[str, Any], reached: Reached, *, quie
 def _trace_of_study(sites: CalibratedSites) -> dict[str, Any]:
     """Return the content of calibration.json: sums over the sites that have finished a part."""
     names = "soft_loss", "errors", "records", "repairs"
-    traces = sites.soft, sites.errors, sites.records, sites.repairs
+    soft = sites.soft / np.maximum(sites.records, 1)
+    traces = soft, sites.errors, sites.records, sites.repairs
     rounds = zip(*(trace.tolist() for trace in traces), strict=True)
     return {
         "rounds": [
