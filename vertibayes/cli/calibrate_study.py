@@ -235,12 +235,15 @@ def _tested(study: CalibrationStudy, sites: CalibratedSites) -> tuple[float | No
 
 
 def _warnings(study: CalibrationStudy, sites: CalibratedSites) -> list[str]:
-    """Return who was away, and which tables of a network nobody has calibrated."""
+    """Return who was away or left, and which tables of a network nobody has calibrated."""
     said = []
     for part in sites.parts:
+        rounds = f"rounds {part.first} to {part.first + part.rounds - 1}"
+        left = set(study.agreed.network.nodes) - set(part.absent) - set(part.parties)
         if part.absent:
-            rounds = f"rounds {part.first} to {part.first + part.rounds - 1}"
             said.append(f"{rounds}: {', '.join(part.absent)} were away")
+        if left:
+            said.append(f"{rounds}: {', '.join(sorted(left))} left before the end")
     if study.structure is not None:
         target = study.target
         alone = [f.child for f in study.structure.families if target not in f.members]
