@@ -44,7 +44,13 @@ rounds_per_part = 3
 
 
 @pytest.fixture
-def sites(monkeypatch):
+def away():
+    """The sites that are away in each session, which a test fills."""
+    return []
+
+
+@pytest.fixture
+def sites(monkeypatch, away):
     """Have the sessions of a study run all sites from their files; return the sites' roles."""
     roles = {}
 
@@ -58,9 +64,11 @@ def sites(monkeypatch):
 
         @contextmanager
         def open_session():
-            programs = {site: serve(own, file.party, CONVERSATIONS) for site, own in roles.items()}
+            absent = frozenset(away.pop(0) if away else ())
+            there = {site: own for site, own in roles.items() if site not in absent}
+            programs = {site: serve(own, file.party, CONVERSATIONS) for site, own in there.items()}
             with Session(role, LocalTransport(file.party, programs), CONVERSATIONS) as session:
-                yield session, frozenset()
+                yield session, absent
 
         with ExitStack() as held:
             for site in file.sites:
@@ -119,6 +127,16 @@ def test_a_network_of_states_is_calibrated_and_tested(capsys, tmp_path, sites):
     assert read_bif_file(tmp_path / "out" / "model.bif").structure.parents["b"] == ("y", "a")
     network = json.loads((tmp_path / "out" / "network.json").read_text())
     assert network["edges"] == [["one", "two"], ["three", "two"]]
+
+
+def test_sites_that_were_away_are_named(capsys, tmp_path, sites, away):
+    study = deployment(tmp_path / "all", SITES, SHOWN, STUDY + 'shown = true\nmixing = "mean"')
+    away[:] = [(), ["three"]]
+    code, _, error = learn(capsys, study, tmp_path / "out", "--quiet")
+    assert (code, error) == (0, "warning: away in rounds 4 to 5: three\n")
+    trace = json.loads((tmp_path / "out" / "calibration.json").read_text())
+    assert [row["records"] for row in trace["rounds"]] == [360] * 3 + [240] * 2
+    assert trace["parts"][1]["absent"] == ["three"]
 
 
 @pytest.mark.parametrize("policy", ["", SUMMED])

@@ -241,9 +241,9 @@ def _warnings(study: CalibrationStudy, sites: CalibratedSites) -> list[str]:
         rounds = f"rounds {part.first} to {part.first + part.rounds - 1}"
         left = set(study.agreed.network.nodes) - set(part.absent) - set(part.parties)
         if part.absent:
-            said.append(f"{rounds}: {', '.join(part.absent)} were away")
+            said.append(f"away in {rounds}: {', '.join(part.absent)}")
         if left:
-            said.append(f"{rounds}: {', '.join(sorted(left))} left before the end")
+            said.append(f"left during {rounds}: {', '.join(sorted(left))}")
     if study.structure is not None:
         target = study.target
         alone = [f.child for f in study.structure.families if target not in f.members]
