@@ -13,6 +13,7 @@ from math import prod
 from typing import NamedTuple, get_args
 
 from mpc.rounds import Party
+from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.classifier import (
     Examples,
     FactoredClassifier,
@@ -20,8 +21,8 @@ from protocols.calibration.classifier import (
     network_classifier,
     scales_within,
 )
-from protocols.calibration.graph import Graph, Mixing
-from protocols.calibration.nodes import AveragingNode, Node, RelayNode, Start
+from protocols.calibration.graph import Graph
+from protocols.calibration.nodes import AveragingNode, Node, RelayNode
 from protocols.schema import Declaration, Schema
 from protocols.site.statistics import Counts, Numeric
 from protocols.variables import Family, Variable

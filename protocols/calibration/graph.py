@@ -14,11 +14,9 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self, TypeAlias
+from typing import Self
 
 from mpc.rounds import Party
-
-Mixing: TypeAlias = Literal["mean", "metropolis", "relay"]
 
 
 @dataclass(frozen=True)

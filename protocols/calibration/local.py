@@ -14,6 +14,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -103,19 +104,26 @@ def update(classifier: GenerativeClassifier, statistics: Floats, examples: Examp
 
 
 def local_rc(
-    classifier: GenerativeClassifier, statistics: Floats, examples: Examples, iterations: int = 1
+    update_of: Callable[[Floats], Update],
+    statistics: Floats,
+    iterations: int = 1,
+    step: float | Floats = 1.0,
 ) -> tuple[Floats, Update]:
-    """LocalRC: return the updated statistics, and the first update ([1]_, Algorithm 3).
+    """LocalRC: return the sum of the differences, and the first update ([1]_, Algorithm 3).
 
     Parameters
     ----------
-    classifier, statistics, examples
-        As of `update`: the statistics that the neighbourhoods have in the mean.
+    update_of : callable
+        Returns the update of statistics with the nodes' own records.
+    statistics : ndarray of shape (..., classes, width), dtype float64
+        What the nodes start from.
     iterations : int, default=1
         How often the statistics are updated.
+    step : float or ndarray of shape (..., 1, 1), default=1.0
+        By how much of a difference the next iteration moves the statistics.
     """
-    first = update(classifier, statistics, examples)
-    calibrated = statistics + first.difference
+    first = update_of(statistics)
+    change = first.difference
     for _ in range(iterations - 1):
-        calibrated += update(classifier, calibrated, examples).difference
-    return calibrated, first
+        change = change + update_of(statistics + step * change).difference
+    return change, first

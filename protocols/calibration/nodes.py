@@ -12,20 +12,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
 from mpc.rounds import Party
 from protocols.calibration.checks import check_statistics
+from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
-from protocols.calibration.graph import Graph, Mixing
+from protocols.calibration.graph import Graph
 from protocols.calibration.local import Update, local_rc, statistics_of, update
-
-Start: TypeAlias = Literal["uniform", "data"]
-
-OWN = 0.9  # the part of the records in a start from data; the rest is uniform
+from protocols.calibration.starts import contribution, of_contributions, start_of
 
 
 @dataclass(frozen=True)
@@ -134,11 +133,9 @@ class AveragingNode:
         iterations: int = 1,
     ) -> None:
         self.party, self.size, self.mixing, self.iterations = party, size, mixing, iterations
-        self._classifier, self._examples = classifier, examples
-        self.statistics = classifier.uniform(size)
-        if start == "data" and len(examples.classes):
-            sums = statistics_of(classifier, examples) * (size / len(examples.classes))
-            self.statistics = OWN * sums + (1 - OWN) * self.statistics
+        self._update = partial(update, classifier, examples=examples)
+        sums, records = statistics_of(classifier, examples), np.array(len(examples.classes))
+        self.statistics = start_of(classifier, sums, records, size, start)
 
     @property
     def length(self) -> int:
@@ -183,7 +180,8 @@ class AveragingNode:
             mixed = (total / common + own * mixed) / (len(heard) + own)
         elif heard:
             mixed = total + (1 - sum(weights[peer] for peer in heard)) * mixed
-        self.statistics, first = local_rc(self._classifier, mixed, self._examples, self.iterations)
+        change, first = local_rc(self._update, mixed, self.iterations)
+        self.statistics = mixed + change
         check_statistics(f"the node {self.party}", self.statistics, "this round")
         return first
 
@@ -219,11 +217,10 @@ class RelayNode:
         iterations: int = 1,
     ) -> None:
         self.party, self.rate, self.iterations = party, rate, iterations
-        self._classifier, self._examples, self._from_data = classifier, examples, start == "data"
-        self._shape = 2, len(classifier.classes), classifier.width
-        sums = statistics_of(classifier, examples) * self._from_data
-        zeros = np.zeros(sums.size)
-        self.own = np.concatenate([sums.reshape(-1), zeros, [len(examples.classes)]])
+        self._classifier, self._start = classifier, start
+        self._update = partial(update, classifier, examples=examples)
+        sums = statistics_of(classifier, examples) * (start == "data")
+        self.own = contribution(sums, np.array(len(examples.classes)))
         self._last: dict[Party, Floats] = {}
 
     @property
@@ -239,12 +236,11 @@ class RelayNode:
     @property
     def model(self) -> Floats:
         """The statistics b = 0.9 S / m + 0.1 uniform(1) + rate G / m."""
-        total = self.total
-        (sums, differences), records = total[:-1].reshape(self._shape), max(total[-1], 1.0)
-        even = self._classifier.uniform(1.0)
-        if self._from_data and total[-1] > 0:
-            even = OWN * sums / records + (1 - OWN) * even
-        return np.asarray(even + self.rate / records * differences)
+        return self._known()[0]
+
+    def _known(self) -> tuple[Floats, Floats]:
+        """Return the statistics of all contributions that the node knows, and rate / m."""
+        return of_contributions(self._classifier, self.total, self.rate, self._start)
 
     def outgoing(self, there: Attendance) -> dict[Party, Floats]:
         """Return the sum of all contributions that did not come from each neighbour."""
@@ -260,12 +256,8 @@ class RelayNode:
     def receive(self, there: Attendance, received: Mapping[Party, Floats]) -> Update:  # noqa: ARG002
         """Keep the last message of each neighbour, and update; as `Node`."""
         self._last = {**self._last, **received}
-        current, step = self.model, self.rate / max(self.total[-1], 1.0)
-        first = update(self._classifier, current, self._examples)
-        change = first.difference.copy()
-        for _ in range(self.iterations - 1):
-            moved = update(self._classifier, current + step * change, self._examples)
-            change += moved.difference
+        current, step = self._known()
+        change, first = local_rc(self._update, current, self.iterations, step)
         half = change.size
         self.own = self.own.copy()  # a message that was sent does not change
         self.own[half : 2 * half] += change.reshape(-1)

@@ -14,10 +14,11 @@ from mpc.randomness import label
 from mpc.rounds import Party
 from protocols import wire
 from protocols.calibration.agreed import MOST_ROUNDS, Calibration, Shape
+from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.factors import Floats
-from protocols.calibration.graph import Graph, Mixing
+from protocols.calibration.graph import Graph
 from protocols.calibration.local import Wholes
-from protocols.calibration.nodes import Attendance, Start
+from protocols.calibration.nodes import Attendance
 from protocols.queries.statistics_query import bounds_of, numerics_of
 from protocols.roles import AnalystRole
 from protocols.session import Query

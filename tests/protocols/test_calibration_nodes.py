@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from protocols.calibration.graph import Graph
-from protocols.calibration.local import statistics_of, update
+from protocols.calibration.local import statistics_of
 from protocols.calibration.nodes import Attendance, AveragingNode, Checkpoints, RelayNode
 from tests.calibration_worlds import MIXED, NETWORK, agree, chain, parties, ring, simulated
 
@@ -110,7 +110,6 @@ def test_statistics_that_diverge_are_an_error_that_names_the_node():
     node = agreed.node("s0", agreed.classifier.examples(held["s0"]))
     with pytest.raises(ValueError, match="the node s0: the statistics diverge"):
         node.receive(Attendance(agreed.network), {"s1": np.full(node.length, np.nan)})
-    assert update(agreed.classifier, agreed.classifier.uniform(1.0), node._examples).soft > 0
 
 
 def test_a_checkpoint_is_of_one_calibration_and_outlasts_one_part_that_is_asked_again():

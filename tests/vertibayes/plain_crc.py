@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocols.calibration.local import local_rc, statistics_of, update
+from protocols.calibration.local import statistics_of, update
 
 
 def averaging(classifier, examples, network, rounds, size, start, weights_of, absent, iterations=1):
@@ -29,7 +29,10 @@ def averaging(classifier, examples, network, rounds, size, start, weights_of, ab
             else:
                 mixed[node] = sum(w * states[peer] for peer, w in weights[node].items())
         for node in there:
-            states[node], _ = local_rc(classifier, mixed[node], examples[node], iterations)
+            states[node] = mixed[node]
+            for _ in range(iterations):
+                step = update(classifier, states[node], examples[node])
+                states[node] = states[node] + step.difference
         before = away
         yield np.array([states[node] for node in examples])
 

@@ -189,8 +189,6 @@ def test_a_constant_column_away_from_its_centre_stays_finite():
         ({"asleep": 1.0}, "asleep must be at least 0 and below 1, got 1"),
         ({"asleep": 0.5}, "asleep needs a generator"),
         ({"asleep": 0.5, "mixing": "relay"}, "sleeping nodes need averaging"),
-        ({"momentum": 1.0}, "momentum must be at least 0 and below 1, got 1"),
-        ({"momentum": 0.5, "mixing": "relay"}, "momentum needs averaging"),
         ({"iterations": 2, "mixing": "tracking"}, "tracking needs 1 local iteration, got 2"),
         ({"absent": lambda _: (), "mixing": "tracking"}, "tracking needs all nodes"),
         ({"network": lambda _: chain("abc"), "mixing": "relay"}, "a relay needs a fixed network"),

@@ -1,4 +1,4 @@
-"""CRC where networks change, nodes are away or asleep, and with momentum or gradient tracking."""
+"""CRC where networks change, nodes are away or asleep, and with gradient tracking."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ import pytest
 
 from protocols.calibration.classifier import Examples
 from protocols.calibration.graph import Graph
-from protocols.calibration.local import local_rc, update
+from protocols.calibration.local import update
 from tests.vertibayes.rc_worlds import chain, complete, world
 from vertibayes.calibration.crc import collaborative_rc
 
@@ -39,7 +39,7 @@ def test_a_network_may_change_by_round():
         places = {name: place for place, name in enumerate("abc")}
         for node, hood in network.mean_weights().items():
             mean = sum(weight * before.statistics[places[peer]] for peer, weight in hood.items())
-            step = local_rc(w.classifier, mean, nodes[node])[0]
+            step = mean + update(w.classifier, mean, nodes[node]).difference
             assert after.statistics[places[node]] == pytest.approx(step, abs=1e-9)
 
 
@@ -58,21 +58,6 @@ def test_tracking_keeps_the_mean_of_all_differences_and_ends_with_one_model():
     parts = zip(one.statistics, nodes.values(), strict=True)
     moved = sum(update(w.classifier, s, part).difference for s, part in parts) / 7
     assert (two.statistics - one.statistics).mean(axis=0) == pytest.approx(moved, abs=1e-9)
-
-
-def test_momentum_adds_a_share_of_the_last_update():
-    w = world(60, 5)
-    nodes = w.nodes([20, 10, 30])
-    first, second = collaborative_rc(w.classifier, nodes, complete("abc"), 2, momentum=0.25)
-    plain, _ = collaborative_rc(w.classifier, nodes, complete("abc"), 2)
-    assert (first.statistics == plain.statistics).all()
-    mean = first.statistics.mean(axis=0)
-    start = w.classifier.uniform(60 / (0.05 * 3))
-    for before, after, part in zip(
-        first.statistics, second.statistics, nodes.values(), strict=True
-    ):
-        step = local_rc(w.classifier, mean, part)[0]
-        assert after == pytest.approx(step + 0.25 * (before - start), abs=1e-9)
 
 
 def asleep(w, seed, share, rounds=40):
@@ -109,7 +94,7 @@ def test_nodes_that_are_awake_update_one_after_another(mixing):
         awake = np.flatnonzero(drawn.random(7) >= 0.2)
         for node in [names[place] for place in drawn.permutation(awake)]:
             mean = sum(weight * states[peer] for peer, weight in weights[node].items())
-            states[node] = local_rc(w.classifier, mean, nodes[node])[0]
+            states[node] = mean + update(w.classifier, mean, nodes[node]).difference
         expected = np.array([states[node] for node in nodes])
         assert made.statistics == pytest.approx(expected, abs=1e-9)
 
@@ -132,7 +117,8 @@ def test_a_sleeping_node_that_is_back_starts_from_its_neighbours_when_it_wakes()
     assert first > 4  # c sleeps when it is back
     before, after = rounds[first - 2].statistics, rounds[first - 1]
     assert not after.present[:2].any()
-    step = local_rc(w.classifier, before[:2].mean(axis=0), nodes["c"])[0]
+    mean = before[:2].mean(axis=0)
+    step = mean + update(w.classifier, mean, nodes["c"]).difference
     assert after.statistics[2] == pytest.approx(step, abs=1e-9)
 
 

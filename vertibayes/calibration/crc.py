@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.calibration.checks import GROWTH, check_examples, check_statistics, growth
+from protocols.calibration.choices import Start
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import Wholes
-from protocols.calibration.nodes import Start as Start
 from protocols.errors import DataError
 from vertibayes.calibration.grouped import Nodes
 from vertibayes.calibration.mixing import Averaging, Mixing, Relay, Settings, Tracking
@@ -72,7 +72,6 @@ def collaborative_rc(
     mixing: Mixing = "mean",
     own: bool = True,
     start: Start = "uniform",
-    momentum: float = 0.0,
     absent: Absences | None = None,
     asleep: float = 0.0,
     generator: np.random.Generator | None = None,
@@ -107,8 +106,6 @@ def collaborative_rc(
     start : {"uniform", "data"}, default="uniform"
         Whether statistics are at first uniform, or 9 parts of the node's own records and 1 part
         uniform. A node without records always has a uniform start.
-    momentum : float, default=0.0
-        The share of its last update that an averaging node adds to the next one.
     absent : callable of int to collection of str, optional
         The nodes that are away in a round. Such a node keeps its model. When it returns, it has
         lost its statistics: in its first round it listens only.
@@ -139,7 +136,7 @@ def collaborative_rc(
     """
     check_schedule(rate, rounds, "rounds")
     check_schedule(rate, iterations, "iterations")
-    settings = Settings(rate, size or 0.0, iterations, mixing, own, start, momentum)
+    settings = Settings(rate, size or 0.0, iterations, mixing, own, start)
     _check_choices(settings, size)
     _check_attendance(settings, absent, asleep, generator)
     _check_records(classifier, examples)
@@ -207,10 +204,6 @@ def _check_choices(settings: Settings, size: float | None) -> None:
         raise ValueError(f"the equivalent sample size must be a positive number, got {size}")
     if size is not None and settings.mixing == "relay":
         raise ValueError("a relay has no equivalent sample size: leave size out, or choose mean")
-    if not 0 <= settings.momentum < 1:
-        raise ValueError(f"momentum must be at least 0 and below 1, got {settings.momentum}")
-    if settings.momentum and settings.mixing not in ("mean", "metropolis"):
-        raise ValueError("momentum needs averaging: choose mean or metropolis")
     if settings.mixing == "tracking" and settings.iterations > 1:
         raise ValueError(f"tracking needs 1 local iteration, got {settings.iterations}")
 

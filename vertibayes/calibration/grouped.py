@@ -72,14 +72,6 @@ class Nodes:
                 whole[chosen] = some
         return result
 
-    def local_rc(self, statistics: Floats, nodes: Places, iterations: int) -> tuple[Floats, Update]:
-        """Return the updated statistics of some nodes, and the first update; see `local_rc`."""
-        first = self.update(statistics, nodes)
-        calibrated = statistics + first.difference
-        for _ in range(iterations - 1):
-            calibrated = calibrated + self.update(calibrated, nodes).difference
-        return calibrated, first
-
     @staticmethod
     def _part(group: _Group, within: Places) -> Examples:
         if np.array_equal(within, np.arange(len(group.nodes))):

@@ -11,16 +11,18 @@ References
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from protocols.calibration.choices import Start
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
-from protocols.calibration.local import Update, Wholes
-from protocols.calibration.nodes import OWN
+from protocols.calibration.local import Update, Wholes, local_rc
+from protocols.calibration.starts import contribution, of_contributions, start_of
 from vertibayes.calibration.grouped import Nodes, Places
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -35,8 +37,7 @@ class Settings(NamedTuple):
     iterations: int
     mixing: Mixing
     own: bool
-    start: str
-    momentum: float = 0.0
+    start: Start
 
 
 class Report(NamedTuple):
@@ -71,10 +72,11 @@ class Averaging:
     def __init__(self, nodes: Nodes, settings: Settings) -> None:
         self._nodes, self._settings = nodes, settings
         self._places = {name: place for place, name in enumerate(nodes.names)}
-        self._start = self._first()
+        self._start = start_of(
+            nodes.classifier, nodes.sums, nodes.sizes, settings.size, settings.start
+        )
         self.models = self._start.copy()
         self._lost = np.zeros(len(nodes.names), bool)  # away, and not back for a whole round
-        self._velocity = np.zeros_like(self.models) if settings.momentum else None
         self._known: tuple[Graph, bytes, csr_array] | None = None
 
     def round(self, graph: Graph, there: Flags, order: Places | None = None) -> Report:
@@ -113,24 +115,10 @@ class Averaging:
 
     def _update(self, mixed: Floats, places: Places) -> Update:
         """Update nodes from the means of their neighbourhoods."""
-        calibrated, first = self._nodes.local_rc(mixed, places, self._settings.iterations)
-        if self._velocity is not None:
-            self._velocity[self._lost] = 0.0
-            self._velocity[places] *= self._settings.momentum
-            self._velocity[places] += calibrated - mixed
-            calibrated = mixed + self._velocity[places]
-        self.models[places], self._lost[places] = calibrated, False
+        update = partial(self._nodes.update, nodes=places)
+        change, first = local_rc(update, mixed, self._settings.iterations)
+        self.models[places], self._lost[places] = mixed + change, False
         return first
-
-    def _first(self) -> Floats:
-        """Return the statistics that nodes start with."""
-        size, sizes = self._settings.size, self._nodes.sizes
-        even = np.broadcast_to(self._nodes.classifier.uniform(size), self._nodes.sums.shape).copy()
-        if self._settings.start == "data":
-            some = sizes > 0
-            scale = (size / sizes[some])[:, None, None]
-            even[some] = OWN * scale * self._nodes.sums[some] + (1 - OWN) * even[some]
-        return even
 
     def _heard(self, graph: Graph, node: int, sending: Flags) -> Floats:
         """Return what a node that is back has: its neighbours' mean, or its start."""
@@ -203,9 +191,8 @@ class Relay:
 
     def __init__(self, nodes: Nodes, network: Graph, settings: Settings) -> None:
         self._nodes, self._settings = nodes, settings
-        sums = nodes.sums if settings.start == "data" else np.zeros_like(nodes.sums)
-        flat = sums.reshape(len(sums), -1)
-        self._start = np.column_stack([flat, np.zeros_like(flat), nodes.sizes])
+        sums = nodes.sums * (settings.start == "data")
+        self._start = contribution(sums, nodes.sizes)
         self._own = self._start.copy()
         places = {name: place for place, name in enumerate(nodes.names)}
         edges = [(places[one], places[other]) for one, other in network.tree.edges]
@@ -216,7 +203,7 @@ class Relay:
         shape = (len(sums), len(pairs))
         self._into = csr_array((np.ones(len(pairs)), (self._to, np.arange(len(pairs)))), shape)
         self._lost = np.zeros(len(sums), bool)
-        self.models = self._statistics(self._total())
+        self.models = self._known()[0]
 
     def round(self, graph: Graph, there: Flags) -> Report:  # noqa: ARG002
         """Let the nodes that are there send, receive and update at once."""
@@ -233,32 +220,22 @@ class Relay:
         """Return the sums of all contributions that each node knows."""
         return np.asarray(self._own + self._into @ self._arrived)
 
-    def _statistics(self, total: Floats) -> Floats:
-        """Return b = 0.9 S / m + 0.1 uniform(1) + rate G / m."""
-        classifier = self._nodes.classifier
-        records = np.maximum(total[:, -1], 1.0)[:, None, None]  # none known: the sums are zero
-        shape = (len(total), 2, len(classifier.classes), classifier.width)
-        sums, differences = np.swapaxes(total[:, :-1].reshape(shape), 0, 1)
-        even = np.broadcast_to(classifier.uniform(1.0), sums.shape)
-        if self._settings.start == "data":
-            known = (total[:, -1] > 0)[:, None, None]
-            even = np.where(known, OWN * sums / records + (1 - OWN) * even, even)
-        return np.asarray(even + self._settings.rate * differences / records)
+    def _known(self) -> tuple[Floats, Floats]:
+        """Return the statistics of all contributions that each node knows, and rate / m."""
+        settings = self._settings
+        return of_contributions(
+            self._nodes.classifier, self._total(), settings.rate, settings.start
+        )
 
     def _update(self, places: Places) -> Report:
         report = Report.empty(len(self.models))
         if not len(places):
             return report
-        total = self._total()[places]
-        step = self._settings.rate / np.maximum(total[:, -1], 1.0)[:, None, None]
-        current = self._statistics(total)
-        first = self._nodes.update(current, places)
-        change = first.difference
-        for _ in range(self._settings.iterations - 1):
-            current = self._statistics(total) + step * change
-            change = change + self._nodes.update(current, places).difference
+        current, step = (values[places] for values in self._known())
+        update = partial(self._nodes.update, nodes=places)
+        change, first = local_rc(update, current, self._settings.iterations, step)
         half = (self._own.shape[1] - 1) // 2
         self._own[places, half:-1] += change.reshape(len(places), half)
-        self.models[places] = self._statistics(self._total()[places])
+        self.models[places] = self._known()[0][places]
         report.add(places, first)
         return report

@@ -19,8 +19,7 @@ import numpy as np
 from protocols.calibration.checks import check_examples, check_statistics
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
-from protocols.calibration.local import Update, Wholes, update
-from protocols.calibration.local import statistics_of as statistics_of
+from protocols.calibration.local import Update, Wholes, statistics_of, update
 from protocols.errors import DataError
 
 BLOCK = 1 << 14  # records that are updated at once

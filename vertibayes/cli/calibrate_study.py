@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from protocols.calibration.agreed import Calibration, Shape
-from protocols.calibration.graph import Graph, Mixing
+from protocols.calibration.choices import Mixing
+from protocols.calibration.graph import Graph
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import record_sessions

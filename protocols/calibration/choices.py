@@ -1,0 +1,8 @@
+"""The names of what a calibration can be; the command line's settings have them too."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+Mixing: TypeAlias = Literal["mean", "metropolis", "relay"]
+Start: TypeAlias = Literal["uniform", "data"]

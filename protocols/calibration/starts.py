@@ -1,0 +1,90 @@
+"""What nodes start from, and the statistics that a relay makes of the sums that it knows.
+
+The leading axes of all arrays are nodes: a party has none, a simulation has one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from protocols.calibration.choices import Start
+from protocols.calibration.classifier import GenerativeClassifier
+from protocols.calibration.factors import Floats
+from protocols.calibration.local import Wholes
+
+OWN = 0.9  # the part of the records in a start from data; the rest is uniform
+
+
+def start_of(
+    classifier: GenerativeClassifier,
+    sums: Floats,
+    records: Floats | Wholes,
+    size: float,
+    start: Start,
+) -> Floats:
+    """Return the statistics of `size` records that nodes start from.
+
+    Parameters
+    ----------
+    classifier : GenerativeClassifier
+    sums : ndarray of shape (..., classes, width), dtype float64
+        s(X, Y).
+    records : ndarray of shape (...), dtype float64 or int64
+        How many records the sums are over; a start without records is uniform.
+    size : float
+        How many records the statistics stand for.
+    start : {"uniform", "data"}
+
+    Returns
+    -------
+    statistics : ndarray of shape (..., classes, width), dtype float64
+    """
+    even = np.broadcast_to(classifier.uniform(size), sums.shape)
+    if start == "uniform":
+        return even.copy()
+    records = records[..., None, None]
+    mixed = OWN * (size / np.maximum(records, 1.0)) * sums + (1 - OWN) * even
+    return np.where(records > 0, mixed, even)
+
+
+def contribution(sums: Floats, records: Floats | Wholes) -> Floats:
+    """Return what nodes of a relay contribute at first: s(X, Y), differences of 0, and records.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (..., classes, width), dtype float64
+    records : ndarray of shape (...), dtype float64 or int64
+
+    Returns
+    -------
+    contribution : ndarray of shape (..., 2 * classes * width + 1), dtype float64
+    """
+    flat = sums.reshape(*sums.shape[:-2], -1)
+    return np.concatenate([flat, np.zeros_like(flat), records[..., None]], axis=-1)
+
+
+def of_contributions(
+    classifier: GenerativeClassifier, total: Floats, rate: float, start: Start
+) -> tuple[Floats, Floats]:
+    """Return b = start + rate G / m of sums of contributions, and rate / m.
+
+    Parameters
+    ----------
+    classifier : GenerativeClassifier
+    total : ndarray of shape (..., 2 * classes * width + 1), dtype float64
+        The sums S and G of statistics and differences, and the number m of records.
+    rate : float
+        The learning rate of RC.
+    start : {"uniform", "data"}
+
+    Returns
+    -------
+    statistics : ndarray of shape (..., classes, width), dtype float64
+        For one record.
+    step : ndarray of shape (..., 1, 1), dtype float64
+    """
+    shape = *total.shape[:-1], 2, len(classifier.classes), classifier.width
+    sums, differences = np.moveaxis(total[..., :-1].reshape(shape), -3, 0)
+    step = rate / np.maximum(total[..., -1], 1.0)[..., None, None]
+    first = start_of(classifier, sums, total[..., -1], 1.0, start)
+    return first + step * differences, step
