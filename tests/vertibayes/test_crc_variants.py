@@ -1,11 +1,10 @@
-"""CRC where networks change, nodes are away or asleep, and with gradient tracking."""
+"""CRC where networks change, and nodes are away or asleep."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from protocols.calibration.classifier import Examples
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import update
 from tests.vertibayes.rc_worlds import chain, complete, world
@@ -41,23 +40,6 @@ def test_a_network_may_change_by_round():
             mean = sum(weight * before.statistics[places[peer]] for peer, weight in hood.items())
             step = mean + update(w.classifier, mean, nodes[node]).difference
             assert after.statistics[places[node]] == pytest.approx(step, abs=1e-9)
-
-
-def test_tracking_keeps_the_mean_of_all_differences_and_ends_with_one_model():
-    """In the mean over nodes, tracking is RC; averages of nodes with one class each are apart."""
-    w = world(90, 7)
-    order = np.argsort(w.examples.classes, kind="stable")
-    w = w._replace(examples=Examples(*(part[order] for part in w.examples)))
-    nodes = w.nodes(SIZES)
-    apart = {}
-    for mixing in ("metropolis", "tracking"):
-        rounds = list(collaborative_rc(w.classifier, nodes, TREE, 200, mixing=mixing))
-        apart[mixing] = np.ptp(rounds[-1].statistics, axis=0).max() / rounds[-1].statistics.max()
-    assert apart["tracking"] < 0.02 < apart["metropolis"]
-    one, two = rounds[-2:]
-    parts = zip(one.statistics, nodes.values(), strict=True)
-    moved = sum(update(w.classifier, s, part).difference for s, part in parts) / 7
-    assert (two.statistics - one.statistics).mean(axis=0) == pytest.approx(moved, abs=1e-9)
 
 
 def asleep(w, seed, share, rounds=40):

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.calibration.checks import GROWTH, check_examples, check_statistics, growth
-from protocols.calibration.choices import Start
+from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import Wholes
 from protocols.errors import DataError
 from vertibayes.calibration.grouped import Nodes
-from vertibayes.calibration.mixing import Averaging, Mixing, Relay, Settings, Tracking
+from vertibayes.calibration.mixing import Averaging, Relay, Settings
 from vertibayes.calibration.rc import check_schedule, warn_of_one_class
 
 Absences: TypeAlias = Callable[[int], Collection[str]]
@@ -95,12 +95,10 @@ def collaborative_rc(
         at n nodes ([1]_, equation 5).
     iterations : int, default=1
         How often a node updates in a round.
-    mixing : {"mean", "metropolis", "relay", "tracking"}, default="mean"
+    mixing : {"mean", "metropolis", "relay"}, default="mean"
         How statistics come together; see `protocols.calibration`. A relay needs a fixed network,
         and works best with a start from data: differences arrive late, and a uniform start
         overshoots.
-        Tracking is gradient tracking on the statistics with Metropolis weights: it sends twice as
-        much, and needs all nodes in every round.
     own : bool, default=True
         Whether a node is one of its own neighbours in the plain mean.
     start : {"uniform", "data"}, default="uniform"
@@ -138,7 +136,7 @@ def collaborative_rc(
     check_schedule(rate, iterations, "iterations")
     settings = Settings(rate, size or 0.0, iterations, mixing, own, start)
     _check_choices(settings, size)
-    _check_attendance(settings, absent, asleep, generator)
+    _check_sleep(mixing, asleep, generator)
     _check_records(classifier, examples)
     if isinstance(network, Graph):
         _check_nodes(network, examples)
@@ -148,7 +146,7 @@ def collaborative_rc(
         settings = settings._replace(size=nodes.sizes.sum() / (rate * len(nodes.names)))
     mixer: Averaging | Relay
     if mixing != "relay":
-        mixer = (Tracking if mixing == "tracking" else Averaging)(nodes, settings)
+        mixer = Averaging(nodes, settings)
     elif isinstance(network, Graph):
         mixer = Relay(nodes, network, settings)
     else:
@@ -177,7 +175,7 @@ def _rounds(
         if sleeping is None:
             report = mixer.round(graph, there)
         else:
-            assert isinstance(mixer, Averaging)  # `_check_attendance`
+            assert isinstance(mixer, Averaging)  # `_check_sleep`
             share, generator = sleeping
             awake = there & (generator.random(len(there)) >= share)
             order = generator.permutation(np.flatnonzero(awake))
@@ -204,25 +202,16 @@ def _check_choices(settings: Settings, size: float | None) -> None:
         raise ValueError(f"the equivalent sample size must be a positive number, got {size}")
     if size is not None and settings.mixing == "relay":
         raise ValueError("a relay has no equivalent sample size: leave size out, or choose mean")
-    if settings.mixing == "tracking" and settings.iterations > 1:
-        raise ValueError(f"tracking needs 1 local iteration, got {settings.iterations}")
 
 
-def _check_attendance(
-    settings: Settings,
-    absent: Absences | None,
-    asleep: float,
-    generator: np.random.Generator | None,
-) -> None:
-    """Refuse absences and sleep that a way of mixing does not provide for."""
+def _check_sleep(mixing: Mixing, asleep: float, generator: np.random.Generator | None) -> None:
+    """Refuse sleep that is out of range, or that a way of mixing does not provide for."""
     if not 0 <= asleep < 1:
         raise ValueError(f"asleep must be at least 0 and below 1, got {asleep}")
-    if asleep and settings.mixing not in ("mean", "metropolis"):
+    if asleep and mixing == "relay":
         raise ValueError("sleeping nodes need averaging: choose mean or metropolis")
     if asleep and generator is None:
         raise ValueError("asleep needs a generator, which draws the nodes that sleep")
-    if absent is not None and settings.mixing == "tracking":
-        raise ValueError("tracking needs all nodes in every round: choose mean or relay")
 
 
 def _check_records(classifier: GenerativeClassifier, examples: Mapping[str, Examples]) -> None:

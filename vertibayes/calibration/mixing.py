@@ -1,24 +1,18 @@
 """How the statistics of all nodes come together in a round: averages, and sums along a tree.
 
-What a node does here it does between machines too (`protocols.calibration.nodes`). Momentum and
-gradient tracking are of the simulation alone.
-
-References
-----------
-.. [1] A. Nedić, A. Olshevsky, W. Shi (2017). Achieving geometric convergence for distributed
-   optimization over time-varying graphs. SIAM Journal on Optimization 27. Gradient tracking.
+What a node does here it does between machines too (`protocols.calibration.nodes`).
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from protocols.calibration.choices import Start
+from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import Update, Wholes, local_rc
@@ -26,7 +20,6 @@ from protocols.calibration.starts import contribution, of_contributions, start_o
 from vertibayes.calibration.grouped import Nodes, Places
 
 Flags: TypeAlias = NDArray[np.bool_]
-Mixing: TypeAlias = Literal["mean", "metropolis", "relay", "tracking"]
 
 
 class Settings(NamedTuple):
@@ -150,31 +143,6 @@ class Averaging:
         entries = [(w, places[n], places[p]) for n, of in weights.items() for p, w in of.items()]
         values, rows, columns = zip(*entries, strict=True)
         return csr_array((values, (rows, columns)), shape=shape)
-
-
-class Tracking(Averaging):
-    """Nodes that track the mean of all differences, with Metropolis weights ([1]_).
-
-    s <- W (s + y) and y <- W y + D(s) - D(s before): the mean of all y is that of all differences D
-    in every round, so that label drift between nodes does not hold them apart.
-    """
-
-    def __init__(self, nodes: Nodes, settings: Settings) -> None:
-        super().__init__(nodes, settings)
-        self._all = np.arange(len(nodes.names))
-        self._difference = nodes.update(self.models, self._all).difference
-        self._tracked = self._difference
-
-    def round(self, graph: Graph, there: Flags, order: Places | None = None) -> Report:  # noqa: ARG002
-        """Let all nodes average and update at once; they must all be there."""
-        weights = self._weights(graph, there)
-        self.models = self._mixed(self.models + self._tracked, weights)
-        first = self._nodes.update(self.models, self._all)
-        self._tracked = self._mixed(self._tracked, weights) + first.difference - self._difference
-        self._difference = first.difference
-        report = Report.empty(len(there))
-        report.add(self._all, first)
-        return report
 
 
 class Relay:
