@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, get_args
 
+from protocols.calibration.choices import Mixing, Start
 from protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
 Learner: TypeAlias = Literal["bayesian_network", "naive_bayes", "calibration"]
@@ -20,9 +21,10 @@ Reports: TypeAlias = Literal["one", "all", "all_at_full_eps"]
 Oracle: TypeAlias = Literal["auto", "de", "sue", "oue", "she", "the", "ss"]
 Protect: TypeAlias = Literal["record", "party"]
 Via: TypeAlias = Literal["additive", "masked", "product"]
-Mixing: TypeAlias = Literal["mean", "metropolis", "relay"]
-Start: TypeAlias = Literal["data", "uniform"]
 Drift: TypeAlias = Literal["none", "x", "y", "xy"]
+FixedNetwork: TypeAlias = Literal["chain", "ring", "star", "complete"]
+DrawnNetwork: TypeAlias = Literal["tree", "erdos-renyi", "small-world"]  # two draws differ
+NETWORKS = (*get_args(DrawnNetwork), *get_args(FixedNetwork))
 
 LEARNER = Setting(
     "learner", "text", "What is learned.", "bayesian_network", choices=get_args(Learner)
@@ -186,21 +188,20 @@ BETWEEN_MACHINES = (
 )  # fmt: skip
 NEIGHBOURS = (  # the table [network] of a study
     Setting("kind", "text", "Which sites are neighbours, in the order of [sites].",
-            choices=("chain", "ring", "star", "complete")),
+            choices=get_args(FixedNetwork)),
     Setting("edges", "pairs", "The pairs of sites that are neighbours.", (), least=1),
 )  # fmt: skip
 SIMULATION = (  # of nodes in this process
     Setting("nodes", "whole", "Number of nodes to which the records are dealt; required unless "
             "network is a file.", least=2),
-    Setting("network", "text", "Which nodes are neighbours: tree, chain, ring, star, complete, "
-            "erdos-renyi, small-world, or a FILE.json with {\"nodes\": [...], \"edges\": [[a, b], "
-            "...]}.", "tree", shown="KIND|FILE.json"),
+    Setting("network", "text", f"Which nodes are neighbours: {', '.join(NETWORKS)}, or a FILE.json "
+            'with {"nodes": [...], "edges": [[a, b], ...]}.', "tree", shown="KIND|FILE.json"),
     Setting("extra_edges", "whole", "Number of edges, drawn at random, that are added to the "
             "network.", 0, least=0),
     Setting("changes", "whole", "The network is drawn again after this number of rounds; it stays "
             "as it is if not given.", least=1),
-    Setting("drift", "text", "In what the records of nodes differ: nothing, as they are dealt at "
-            "random (none), their features (x), their classes (y), or both (xy).", "none",
+    Setting("drift", "text", "How the records of nodes differ: not at all, as they are dealt at random "
+            "(none), in features (x), in classes (y), or in both (xy).", "none",
             choices=get_args(Drift)),
     Setting("leaving", "number", "Probability that a node leaves before a round. A node that comes "
             "back has lost its statistics.", 0.0, least=0, below=1),

@@ -11,7 +11,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from protocols.calibration.factors import Categorical
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
+from vertibayes.settings import Drift
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 DISTRIBUTIONS = ("equal", "uniform", "exponential", "log-uniform")  # of the sizes of nodes
-DRIFTS = ("none", "x", "y", "xy")  # in what the records of nodes differ from each other
 
 
 def deal_columns(names: Sequence[str], sites: int, seed: int = 0) -> dict[str, list[str]]:
@@ -201,8 +201,8 @@ def drift_parts(
         If the drift or the class is unknown, a size is negative, or the sizes do not add up to the
         number of records.
     """
-    if drift not in DRIFTS:
-        raise ValueError(f"drift must be one of {', '.join(DRIFTS)}, got {drift!r}")
+    if drift not in get_args(Drift):
+        raise ValueError(f"drift must be one of {', '.join(get_args(Drift))}, got {drift!r}")
     if target not in data.codes:
         raise ValueError(f"the class {target!r} is not a categorical column of the data")
     keys: list[NDArray[Any]] = [generator.permutation(data.records)]  # the last key counts most

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from mpc.rounds import Party
+from protocols.calibration.checks import check_choices
 from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.classifier import (
     Examples,
@@ -164,12 +165,7 @@ class Calibration:
 
     def __post_init__(self) -> None:
         self.shape.check()
-        for name, value, choices in (
-            ("mixing", self.mixing, get_args(Mixing)),
-            ("start", self.start, get_args(Start)),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name} must be {' or '.join(choices)}, got {value!r}")
+        check_choices(self.mixing, self.start)
         if not 0 < self.rate <= 1:  # a nan is not
             raise ValueError(f"the learning rate must be above 0 and at most 1, got {self.rate}")
         if not 0 < self.size <= MOST_SIZE:

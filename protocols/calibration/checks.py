@@ -1,14 +1,33 @@
-"""What a node refuses: records and statistics that no classifier can be calibrated with."""
+"""What a node refuses: choices, records and statistics that it cannot calibrate with."""
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 
+from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
 from protocols.errors import DataError
 
 GROWTH = 1e3  # of a statistic, in units of the largest sum over the classes
+
+
+def check_choices(mixing: str, start: str) -> None:
+    """Refuse ways that do not exist.
+
+    Raises
+    ------
+    ValueError
+        It names the parameter.
+    """
+    for name, value, choices in (
+        ("mixing", mixing, get_args(Mixing)),
+        ("start", start, get_args(Start)),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
 
 
 def check_examples(node: str, classifier: GenerativeClassifier, examples: Examples) -> None:

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from protocols.calibration.graph import Graph
-from vertibayes.calibration.topologies import NETWORKS, network_of, node_names
+from vertibayes.calibration.topologies import network_of, node_names
 from vertibayes.report.communication import PLAIN, SHADES, draw_network
+from vertibayes.settings import NETWORKS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -70,6 +71,12 @@ def test_nodes_are_coloured_by_their_errors_with_a_legend():
     assert [circle[-1] for circle in circles] == [SHADES[0], SHADES[2], SHADES[-1], PLAIN]
     assert texts[4:] == ["error 0.100", "error 0.149", "error 0.200", "no error"]
     assert "node-2: error 0.1490" in titles
+
+
+def test_errors_in_a_narrow_range_have_more_decimals():
+    errors = {f"node-{i}": 0.138 + 0.0004 * i for i in range(1, 5)}
+    *_, texts, _ = drawn("chain", 4, errors)[1]
+    assert texts[4:] == ["error 0.1384", "error 0.1388", "error 0.1392", "error 0.1396"]
 
 
 def test_equal_errors_have_one_shade():

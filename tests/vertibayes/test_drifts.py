@@ -1,10 +1,13 @@
+from typing import get_args
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
 from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
-from vertibayes.splitting import DRIFTS, drift_parts, node_sizes
+from vertibayes.settings import Drift
+from vertibayes.splitting import drift_parts, node_sizes
 
 SIZES = np.array([120, 0, 30, 250, 200])
 
@@ -47,7 +50,7 @@ def component(data):
     return PCA(n_components=1).fit_transform(features)[:, 0]
 
 
-@pytest.mark.parametrize("drift", DRIFTS)
+@pytest.mark.parametrize("drift", get_args(Drift))
 def test_each_record_goes_to_one_node_and_nodes_have_their_sizes(drift):
     parts = parts_of(records(), drift)
     assert [len(part) for part in parts] == SIZES.tolist()

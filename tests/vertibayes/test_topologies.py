@@ -7,7 +7,6 @@ import pytest
 
 from protocols.calibration.graph import Graph
 from vertibayes.calibration.topologies import (
-    NETWORKS,
     Changing,
     from_networkx,
     network_of,
@@ -15,6 +14,7 @@ from vertibayes.calibration.topologies import (
     read_network,
     to_networkx,
 )
+from vertibayes.settings import NETWORKS
 
 
 def drawn(kind, nodes, seed=0, **options):
@@ -77,7 +77,7 @@ def test_further_edges_are_added_to_those_that_are_there(kind):
 @pytest.mark.parametrize(
     ("kind", "nodes", "options", "message"),
     [
-        ("mesh", 3, {}, "must be one of tree, chain, .*, got 'mesh'"),
+        ("mesh", 3, {}, "must be one of tree, erdos-renyi, .*, got 'mesh'"),
         ("tree", 4, {"extra_edges": 4}, "extra_edges must be between 0 and 3 .*, got 4"),
         ("tree", 4, {"extra_edges": -1}, "between 0 and 3 .*, got -1"),
         ("erdos-renyi", 9, {"probability": 0.0}, r"must be in \(0, 1\], got 0.0"),

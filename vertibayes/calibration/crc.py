@@ -13,12 +13,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.calibration.checks import GROWTH, check_examples, check_statistics, growth
+from protocols.calibration.checks import (
+    GROWTH,
+    check_choices,
+    check_examples,
+    check_statistics,
+    growth,
+)
 from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
@@ -135,7 +141,8 @@ def collaborative_rc(
     check_schedule(rate, rounds, "rounds")
     check_schedule(rate, iterations, "iterations")
     settings = Settings(rate, size or 0.0, iterations, mixing, own, start)
-    _check_choices(settings, size)
+    check_choices(mixing, start)
+    _check_size(size, mixing)
     _check_sleep(mixing, asleep, generator)
     _check_records(classifier, examples)
     if isinstance(network, Graph):
@@ -190,17 +197,11 @@ def _check_growth(names: tuple[str, ...], statistics: Floats, number: int) -> No
         check_statistics(f"the node {names[large[0]]}", statistics[large[0]], f"round {number}")
 
 
-def _check_choices(settings: Settings, size: float | None) -> None:
-    """Refuse options that do not exist, are out of range, or do not go together."""
-    for name, value, choices in (
-        ("mixing", settings.mixing, get_args(Mixing)),
-        ("start", settings.start, get_args(Start)),
-    ):
-        if value not in choices:
-            raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+def _check_size(size: float | None, mixing: Mixing) -> None:
+    """Refuse an equivalent sample size that is out of range, or that nothing uses."""
     if size is not None and not 0 < size < np.inf:
         raise ValueError(f"the equivalent sample size must be a positive number, got {size}")
-    if size is not None and settings.mixing == "relay":
+    if size is not None and mixing == "relay":
         raise ValueError("a relay has no equivalent sample size: leave size out, or choose mean")
 
 

@@ -22,13 +22,13 @@ import numpy as np
 
 from protocols.calibration.graph import Graph
 from vertibayes.json_content import read_json
+from vertibayes.settings import NETWORKS
 
 if TYPE_CHECKING:
     import networkx
 
 Places: TypeAlias = list[tuple[int, int]]  # edges, as the places of their nodes
 
-NETWORKS = ("tree", "chain", "ring", "star", "complete", "erdos-renyi", "small-world")
 TRIES = 100  # draws of a network until it is connected
 
 
@@ -59,10 +59,10 @@ def network_of(
 
     Parameters
     ----------
-    kind : {"tree", "chain", "ring", "star", "complete", "erdos-renyi", "small-world"}
-        A tree is uniform over all trees of the nodes ([2]_). A chain and a ring follow the order
-        of `nodes`. The first node is the centre of a star. The last two kinds are those of [3]_
-        and [4]_, drawn again until they are connected.
+    kind : {"tree", "erdos-renyi", "small-world", "chain", "ring", "star", "complete"}
+        A tree is uniform over all trees of the nodes ([2]_). The next two kinds are those of [3]_
+        and [4]_, drawn again until they are connected. A chain and a ring follow the order of
+        `nodes`. The first node is the centre of a star.
     nodes : sequence of str
         The names of the nodes.
     generator : numpy.random.Generator

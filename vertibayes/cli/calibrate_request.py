@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 
 from protocols.calibration.graph import Graph
 from vertibayes.calibration.absences import Away
 from vertibayes.calibration.topologies import (
-    NETWORKS,
     Changing,
     network_of,
     node_names,
     read_network,
 )
+from vertibayes.settings import NETWORKS, DrawnNetwork
 
 Network: TypeAlias = Graph | Callable[[int], Graph]
 
@@ -25,7 +25,6 @@ OF_KINDS = {
     "extra_edges": "adds to a network that is drawn",
     "changes": "draws a network again",
 }
-DRAWN = ("tree", "erdos-renyi", "small-world")  # kinds of which two draws differ
 
 
 @dataclass(frozen=True)
@@ -95,10 +94,10 @@ class Request:
                     f"--network small-world needs --nodes 5 or more, which it gives four "
                     f"neighbours each, got {self.nodes}"
                 )
-            if self.changes and self.network not in DRAWN and not self.extra_edges:
+            if self.changes and self.network not in get_args(DrawnNetwork) and not self.extra_edges:
                 raise ValueError(
                     f"--changes draws the network again, and each {self.network} is the same: use "
-                    f"--network {' or '.join(DRAWN)}, or --extra-edges"
+                    f"--network {' or '.join(get_args(DrawnNetwork))}, or --extra-edges"
                 )
             return
         if not self.network.endswith(".json") and not Path(self.network).exists():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from math import isfinite
+from math import ceil, isfinite, log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,15 +132,20 @@ def _fills(errors: Mapping[str, float]) -> dict[str, str]:
 
 def _legend(fills: Mapping[str, str], errors: Mapping[str, float], count: int) -> dict[str, str]:
     """Return the range of errors of each shade that is there, and the shade."""
-    names = {}
+    names, places = {}, _decimals(max(errors.values(), default=0) - min(errors.values(), default=0))
     for shade in SHADES:
         within = [errors[node] for node, fill in fills.items() if fill == shade]
         if within:
-            low, high = f"{min(within):.3f}", f"{max(within):.3f}"
+            low, high = f"{min(within):.{places}f}", f"{max(within):.{places}f}"
             names[f"error {low}" if low == high else f"error {low} to {high}"] = shade
     if errors and len(errors) < count:
         names["no error"] = PLAIN
     return names
+
+
+def _decimals(span: float) -> int:
+    """Return how many decimals tell errors of different shades apart, from 3 to 6."""
+    return min(max(3, ceil(-log10(span / len(SHADES)))), 6) if span else 3
 
 
 def _edge(one: str, other: str, at: Mapping[str, list[float]]) -> str:
