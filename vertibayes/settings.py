@@ -200,8 +200,8 @@ SIMULATION = (  # of nodes in this process
             "network.", 0, least=0),
     Setting("changes", "whole", "The network is drawn again after this number of rounds; it stays "
             "as it is if not given.", least=1),
-    Setting("drift", "text", "How the records of nodes differ: not at all, as they are dealt at random "
-            "(none), in features (x), in classes (y), or in both (xy).", "none",
+    Setting("drift", "text", "How the records of nodes differ: not at all, as they are dealt at "
+            "random (none), in features (x), in classes (y), or in both (xy).", "none",
             choices=get_args(Drift)),
     Setting("leaving", "number", "Probability that a node leaves before a round. A node that comes "
             "back has lost its statistics.", 0.0, least=0, below=1),

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.calibration.graph import Graph
-from protocols.calibration.local import statistics_of
-from tests.vertibayes import plain_crc
+from protocols.calibration.local import statistics_of, update
 from tests.vertibayes.rc_worlds import chain, complete, world
 from vertibayes.calibration import grouped
 from vertibayes.calibration.crc import collaborative_rc
@@ -16,10 +15,6 @@ from vertibayes.calibration.rc import risk_based_calibration
 SEEDS = st.integers(0, 2**32)
 SIZES = st.lists(st.integers(1, 30), min_size=2, max_size=6)
 TREE = Graph.of("abcdefg", ["ab", "ac", "bd", "be", "cf", "fg"])
-
-
-def nobody(number):
-    return ()
 
 
 def theta(w, statistics):
@@ -62,55 +57,32 @@ def test_metropolis_weights_of_a_complete_network_are_the_plain_mean():
     assert distance_from_theorem_1(world(32, 1), [3, 20, 9], mixing="metropolis") < 1e-9
 
 
-def some_absences(seed):
-    """Absences of some nodes in most rounds; in round 4 no node is there."""
-    generator = np.random.default_rng(seed)
-    drawn = [set(np.array([*"abcdefg"])[generator.random(7) < 0.3]) for _ in range(9)]
-    return lambda number: set("abcdefg") if number == 4 else drawn[number]
-
-
-ABSENCES = [nobody, some_absences(1), some_absences(2)]
-
-
-@pytest.mark.parametrize("absent", ABSENCES)
-@pytest.mark.parametrize("start", ["uniform", "data"])
-@pytest.mark.parametrize("mixing", ["mean", "metropolis", "own neighbours alone", "relay"])
-def test_all_nodes_at_once_equal_nodes_one_by_one(mixing, start, absent):
-    w = world(90, 7, missing=0.1)
-    nodes = w.nodes([10, 1, 20, 30, 4, 16, 9])
-    network = Graph.of("abcdefg", [*TREE.edges, ("d", "g")])
-    own = mixing != "own neighbours alone"
-    iterations = 2 if start == "data" else 1
-    ours = collaborative_rc(
-        w.classifier,
-        nodes,
-        network,
-        8,
-        mixing=mixing if own else "mean",
-        own=own,
-        start=start,
-        absent=absent,
-        iterations=iterations,
+@pytest.mark.parametrize("size", [None, 7.0])
+def test_a_start_from_data_is_nine_parts_of_the_own_records_and_one_uniform(size):
+    w = world(30, 5)
+    nodes = w.nodes([10, 20])
+    first, _ = collaborative_rc(
+        w.classifier, nodes, complete("ab"), 2, start="data", size=size, rate=0.1
     )
-    if mixing == "relay":
-        theirs = plain_crc.relay(w.classifier, nodes, network, 8, 0.05, start, absent, iterations)
-    else:
-        weights_of = Graph.metropolis_weights if mixing == "metropolis" else None
-        theirs = plain_crc.averaging(
-            w.classifier,
-            nodes,
-            network,
-            8,
-            90 / (0.05 * 7),
-            start,
-            weights_of or (lambda graph: graph.mean_weights(own=own)),
-            absent,
-            iterations,
-        )
-    for step, statistics in zip(ours, theirs, strict=True):
-        assert step.statistics == pytest.approx(statistics, abs=1e-9, rel=1e-9)
-        assert step.present.tolist() == [node not in absent(step.number) for node in nodes]
-        assert not step.soft[~step.present].any()
+    size = size or 30 / (0.1 * 2)
+    even = w.classifier.uniform(size)
+    starts = [
+        0.9 * size / n * statistics_of(w.classifier, part) + 0.1 * even
+        for n, part in zip((10, 20), nodes.values(), strict=True)
+    ]
+    mean = (starts[0] + starts[1]) / 2
+    for part, ours in zip(nodes.values(), first.statistics, strict=True):
+        expected = mean + update(w.classifier, mean, part).difference
+        assert ours == pytest.approx(expected, abs=1e-9)
+
+
+def test_nodes_that_are_not_their_own_neighbours_average_the_others_alone():
+    w = world(60, 5)
+    nodes = w.nodes([20, 10, 30])
+    one, two = collaborative_rc(w.classifier, nodes, chain("abc"), 2, own=False)
+    a, b, c = one.statistics
+    for mean, part, ours in zip((b, (a + c) / 2, b), nodes.values(), two.statistics, strict=True):
+        assert ours == pytest.approx(mean + update(w.classifier, mean, part).difference, abs=1e-9)
 
 
 def test_groups_of_nodes_do_not_change_the_result(monkeypatch):
