@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from itertools import pairwise
 
 import numpy as np
 
 from protocols.calibration.agreed import Calibration, Shape
-from protocols.calibration.graph import Graph
 from protocols.federation import RecordFederation
 from protocols.policy import ALLOW_ALL
 from protocols.schema import Schema
@@ -17,6 +15,7 @@ from protocols.variables import Family, Variable
 from tests.randomness import SeededRandomness
 from tests.schemes import SMALL
 from vertibayes.calibration.crc import collaborative_rc
+from vertibayes.calibration.topologies import network_of
 
 Y, A = Variable("y", ("no", "yes")), Variable("a", ("u", "v", "w"))
 B, Z = Variable("b", ("k", "l")), Numeric("z", -2.0, 2.0)
@@ -45,13 +44,11 @@ def names_of(count):
 
 
 def chain(count):
-    names = names_of(count)
-    return Graph.of(names, pairwise(names))
+    return network_of("chain", names_of(count), np.random.default_rng())
 
 
 def ring(count):
-    names = names_of(count)
-    return Graph.of(names, zip(names, names[1:] + names[:1], strict=True))
+    return network_of("ring", names_of(count), np.random.default_rng())
 
 
 def parties(count, each=12, numbers=True):

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from protocols.calibration.classifier import Examples, FactoredClassifier, Scale, naive_bayes
-from protocols.calibration.graph import Graph
 from protocols.schema import Schema
 from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
+from vertibayes.calibration.topologies import network_of
 
 
 class World(NamedTuple):
@@ -57,11 +57,9 @@ def world(records, seed=0, classes=3, states=(2, 4), numbers=2, missing=0.0, **o
 
 def complete(names):
     """The network in which all speak with all."""
-    names = [*names]
-    return Graph.of(names, [(u, v) for i, u in enumerate(names) for v in names[i + 1 :]])
+    return network_of("complete", [*names], np.random.default_rng())
 
 
 def chain(names):
     """The network in which each speaks with the next."""
-    names = [*names]
-    return Graph.of(names, pairwise(names))
+    return network_of("chain", [*names], np.random.default_rng())
