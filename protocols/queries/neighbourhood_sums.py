@@ -14,7 +14,7 @@ Cost: 5 rounds per group; a chain has 3 groups, a network at most (largest degre
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import PartyGoneError, ProtocolError
+from mpc.errors import PartyGoneError, ProtocolError, UnexpectedMessageError
 from mpc.masked_sum import Member, Neighbourhood, Sum, SumPlan, collect, contribute
 from mpc.masked_sum.messages import Revealed, SumMessage
 from mpc.randomness import label
@@ -118,6 +118,11 @@ def summing(there: Attendance) -> dict[Party, tuple[Party, ...]]:
     return {node: senders for node, senders in hoods.items() if len(senders) >= LEAST}
 
 
+def least_of(senders: Sequence[Party]) -> int:
+    """Return how many of the senders must be left: two or more, and more than half."""
+    return max(LEAST, len(senders) // 2 + 1)
+
+
 def sum_neighbours(
     site: SiteRole,
     there: Attendance,
@@ -167,8 +172,8 @@ def _plan(
 ) -> SumPlan:
     known = {**site.signing_keys, site.party: site.signing.public}
     keys = {party: known[party] for party in senders}
-    least = max(LEAST, len(senders) // 2 + 1)
-    return plan_over(label("sum of a neighbourhood", name, node.encode()), keys, length, least)
+    name = label("sum of a neighbourhood", name, node.encode())
+    return plan_over(name, keys, length, least_of(senders))
 
 
 def _open(plan: SumPlan) -> Program[Sum | None]:
@@ -201,6 +206,9 @@ def _contribute(program: Program[tuple[Party, ...]], node: Party) -> Program[Non
             inbox = yield Round(step.outbox, expect, need=0)
             if expect and isinstance(inbox.get(node), GivenUp | None):
                 return
+            for peer, message in inbox.items():
+                if not isinstance(message, step.expect[peer].kind):
+                    raise UnexpectedMessageError(peer, f"sent {message.kind} in a sum")
             step = program.send(inbox)
     except StopIteration:
         return
