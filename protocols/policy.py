@@ -41,7 +41,8 @@ class Policy:
         such sums that differ in one member reveal the counts of this member to the analyst.
     exact_neighbours : bool, default=False
         Whether the party shows its own statistics, without noise, to its neighbours in a
-        calibration (`Consensus`). They can solve the numbers of many rounds for the records.
+        calibration (`Consensus`), as they are or in sums from which they can be separated. The
+        neighbours can solve the numbers of many rounds for the records.
     most_epsilon, most_delta : float, default=1.0 and 1e-5
         The privacy budget of the party's records: the largest eps and delta of all releases with
         noise together, in all sessions (`protocols.budget`).
@@ -133,17 +134,20 @@ class Policy:
             reason = "sums without noise are not allowed: its policy does not set exact_sums"
             raise QueryRefusedError(site, reason)
 
-    def check_neighbours(self, site: str, records: int) -> None:
-        """Refuse to show own statistics to neighbours, unless allowed and of enough records."""
+    def check_neighbours(self, site: str) -> None:
+        """Refuse to show own statistics to neighbours, unless allowed."""
         if not self.exact_neighbours:
             reason = (
                 "neighbours would see its own statistics: its policy does not set "
-                "exact_neighbours; sums over neighbourhoods do not show them"
+                'exact_neighbours; sums with start = "uniform" and mixing = "mean" do not show them'
             )
             raise QueryRefusedError(site, reason)
+
+    def check_exposed(self, site: str, records: int) -> None:
+        """Refuse to show own statistics of too few records."""
         if records < (fewest := self.fewest_records):
-            reason = f"neighbours would see statistics of {records} records, at least {fewest} are"
-            raise QueryRefusedError(site, f"{reason} required")
+            reason = f"neighbours would see statistics of fewer than {fewest} records"
+            raise QueryRefusedError(site, reason)
 
     def check_budget(self, site: str, spent: Cost, cost: Cost) -> None:
         """Refuse a release that would overspend the budget, and say how much is left.

@@ -30,7 +30,7 @@ short message per site and round to the analyst; 5 rounds at the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import floor
 from typing import ClassVar
@@ -38,7 +38,14 @@ from typing import ClassVar
 import numpy as np
 
 from mpc.errors import MalformedMessageError, ProtocolError, UnexpectedMessageError
-from mpc.masked_sum import Member, SumPlan, collect, contribute
+from mpc.masked_sum import (
+    Member,
+    Neighbourhood,
+    SumPlan,
+    collect,
+    compromise_probability,
+    contribute,
+)
 from mpc.randomness import label
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.budget import Cost
@@ -46,13 +53,15 @@ from protocols.calibration.agreed import Calibration
 from protocols.calibration.classifier import Examples
 from protocols.calibration.factors import Floats
 from protocols.calibration.local import Update
-from protocols.calibration.nodes import AveragingNode, Node
+from protocols.calibration.nodes import Attendance, AveragingNode, Node
 from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import Ledger
 from protocols.queries.consensus_query import Consensus, ReleasedConsensus
 from protocols.queries.contributing import check_number, check_own_records, site_records
 from protocols.queries.neighbourhood_sums import (
+    HEADROOM,
     Grid,
+    least_of,
     plan_over,
     sum_neighbours,
     summing,
@@ -63,9 +72,10 @@ from protocols.roles import AnalystRole, SiteRole
 from protocols.session import Conversation
 
 LOST = "its process was started again, and it has lost its statistics of this calibration"
-TRACED = 4  # numbers of a round: soft loss, errors, records, repairs
+TRACED = 5  # numbers of a round: soft loss, errors, records, repairs, sites that diverge
 LARGEST = 1e14  # of a node's statistics
 SOFT = 1 << 20  # steps of a record's soft loss
+NOTHING = Update(np.zeros(0), np.zeros(()), np.zeros((), np.int64), np.zeros((), np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +106,15 @@ def _consider(site: SiteRole, query: Consensus) -> None:
         raise QueryRefusedError(site.party, "it is not among the nodes that are asked")
     _check_pinned(site, query)
     _check_policy(site, query, agreed)
+    exposed = _is_exposed(site, query, agreed)
+    if exposed:
+        site.policy.check_neighbours(site.party)
     check_number(site, query.number)
-    check_own_records(site, _terms(agreed))
+    check_own_records(site, _terms(agreed))  # from here on, reasons say something of the data
     records = _records(site, agreed)
     _check_memory(site, agreed, records)
-    if agreed.shown:
-        site.policy.check_neighbours(site.party, records)
+    if exposed:
+        site.policy.check_exposed(site.party, records)
     if not _starts(site, query) and site.checkpoints.get(query.same, query.first - 1) is None:
         raise QueryRefusedError(site.party, LOST)
 
@@ -124,12 +137,49 @@ def _check_policy(site: SiteRole, query: Consensus, agreed: Calibration) -> None
     policy.check_tables(site.party, [*sizes, (0, shape.cells)])
     groups = [(len(query.parties), len(query.parties) - query.most_gone)]
     if not agreed.shown:
-        hoods = summing(query.attendance(agreed, query.first)).values()
-        groups += [(len(h), max(2, len(h) // 2 + 1)) for h in hoods if site.party in h]
+        hoods = _hoods(site, query.attendance(agreed, query.first)).values()
+        groups += [(len(hood), least_of(hood)) for hood in hoods]
     for members, least in groups:
-        if policy.dishonest and least - floor(policy.dishonest * members) < 2:
-            reason = f"fewer than two honest members could be in a sum over {members} sites"
-            raise QueryRefusedError(site.party, reason)
+        _check_honest(site, members, least)
+
+
+def _check_honest(site: SiteRole, members: int, least: int) -> None:
+    """Refuse a sum that dishonest members, with an aggregator that lies, could open."""
+    if not site.policy.dishonest:
+        return
+    corrupt = floor(site.policy.dishonest * members)
+    if least - corrupt < 2:
+        reason = f"fewer than two honest members could be in a sum over {members} sites"
+        raise QueryRefusedError(site.party, reason)
+    if compromise_probability(members, Neighbourhood(members - 1, least), corrupt):
+        reason = (
+            f"{corrupt} of {members} members could open the vector of another with an aggregator "
+            f"that sends two lists: the sum must need more than {(members + corrupt) // 2} members,"
+            f" and it needs {least}"
+        )
+        raise QueryRefusedError(site.party, reason)
+
+
+def _hoods(site: SiteRole, there: Attendance) -> dict[Party, tuple[Party, ...]]:
+    """Return the neighbours to whose sums the site contributes, and who is in each sum."""
+    return {node: hood for node, hood in summing(there).items() if site.party in hood}
+
+
+def _is_exposed(site: SiteRole, query: Consensus, agreed: Calibration) -> bool:
+    """Whether neighbours see the site's own statistics, or can separate them from a sum.
+
+    With a start from data, each summand is counts divided by the number of records of its site;
+    with unequal weights, counts divided by different numbers. Who knows the denominators finds the
+    counts of each site by the Chinese remainder theorem.
+    """
+    if agreed.shown or agreed.start == "data":
+        return True
+    first, later = (query.attendance(agreed, query.first + i) for i in range(2))
+    for there in (first, later):
+        for node in _hoods(site, there):
+            if len(set(there.weights(node, agreed.mixing).values())) > 1:
+                return True
+    return False
 
 
 def _check_memory(site: SiteRole, agreed: Calibration, records: int) -> None:
@@ -181,16 +231,16 @@ def _site(site: SiteRole, query: Consensus) -> Program[None]:
     node = _node(site, query, agreed)
     site.memory.sum(query.number, Cost())
     _note(site, query, agreed, node)
-    records, trace = _records(site, agreed), []
+    records, trace, diverged = _records(site, agreed), [], False
     last = query.first + query.rounds - 1
     for number in range(query.first, last + 1):
-        try:
-            first = yield from _round(site, query, agreed, node, number)
-        except ValueError as error:  # how far they diverge follows from the records
-            reason = f"its statistics diverge in round {number}: specify a lower learning rate"
-            raise ProtocolError(site.party, reason) from error
+        first = yield from _round(site, query, agreed, node, number)
+        if first is None:  # in which round follows from the records: it goes on without them
+            node, diverged, first = _without_records(site, agreed), True, NOTHING
+            site.ledger.note(f"its statistics diverge in round {number}", site.party, ())
         soft = np.rint(SOFT * first.soft)
-        trace.append(np.array([soft, first.errors, records, first.repairs], np.int64))
+        numbers = [soft, first.errors, records, first.repairs, diverged]
+        trace.append(np.array(numbers, np.int64))
         yield from tolerant(send({site.analyst: Finished(number)}))
     site.checkpoints.keep(query.same, query.first - 1, last, node)
     values = np.concatenate(trace)
@@ -202,10 +252,19 @@ def _site(site: SiteRole, query: Consensus) -> Program[None]:
     yield from tolerant(contribute(member, plan, values, site.analyst, site.randomness))
 
 
+def _without_records(site: SiteRole, agreed: Calibration) -> Node:
+    """Return a node at a start that no record has an influence on."""
+    none = Examples(np.zeros((0, agreed.classifier.width)), np.zeros(0, np.int64))
+    return agreed.node(site.party, none)
+
+
 def _round(
     site: SiteRole, query: Consensus, agreed: Calibration, node: Node, number: int
-) -> Program[Update]:
-    """Take part in one round; return what the site's records say of what it received."""
+) -> Program[Update | None]:
+    """Take part in one round; return what the site's records say of what it received.
+
+    Return None if the statistics diverge.
+    """
     there = query.attendance(agreed, number)
     digest = query.digest
     if agreed.shown:
@@ -213,7 +272,7 @@ def _round(
         expect = dict.fromkeys(there.senders(site.party), Expect(Statistics, node.length + 64))
         messages = yield from exchange(outbox, expect, need=0)
         received = {p: _numbers(p, m, digest, number, node.length) for p, m in messages.items()}
-        return node.receive(there, received)
+        return _updated(node, lambda: node.receive(there, received))
     assert isinstance(node, AveragingNode)  # relays are shown
     vectors = {
         peer: there.weights(peer, agreed.mixing)[site.party] * values / agreed.size
@@ -221,7 +280,17 @@ def _round(
     }
     name = label("round of a calibration", digest, number)
     total, heard = yield from sum_neighbours(site, there, vectors, node.length, name)
-    return node.add(there, total * agreed.size, heard)
+    return _updated(node, lambda: node.add(there, total * agreed.size, heard))
+
+
+def _updated(node: Node, step: Callable[[], Update]) -> Update | None:
+    """Return the update of a round; None if the node then has statistics that no sum can hold."""
+    try:
+        first = step()
+    except ValueError:
+        return None
+    with np.errstate(over="ignore"):
+        return first if (np.abs(node.model) <= 2.0**HEADROOM).all() else None
 
 
 def _numbers(sender: Party, message: Statistics, digest: bytes, number: int, length: int) -> Floats:
@@ -240,6 +309,7 @@ def _numbers(sender: Party, message: Statistics, digest: bytes, number: int, len
 
 def _note(site: SiteRole, query: Consensus, agreed: Calibration, node: Node) -> None:
     """Note who sees what, before the first message."""
+    first = query.attendance(agreed, query.first)
     there = query.attendance(agreed, query.first + query.rounds - 1)
     rounds = f"rounds {query.first} to {query.first + query.rounds - 1} of calibration"
     rounds = f"each of {rounds} {query.calibration}, without noise"
@@ -248,7 +318,8 @@ def _note(site: SiteRole, query: Consensus, agreed: Calibration, node: Node) -> 
             what = f"{node.length} numbers of this site's statistics in {rounds}"
             site.ledger.note(what, site.party, (peer,))
         elif peers := summing(there).get(peer):
-            what = f"{node.length} numbers, sums over {len(peers)} neighbours, in {rounds}"
+            least = least_of(summing(first).get(peer, peers))
+            what = f"{node.length} numbers, sums over {least} or more neighbours, in {rounds}"
             site.ledger.note(what, "the neighbours together", (peer,))
     _note_sums(site.ledger, query, site.analyst)
 
@@ -256,7 +327,7 @@ def _note(site: SiteRole, query: Consensus, agreed: Calibration, node: Node) -> 
 def _note_sums(ledger: Ledger, query: Consensus, analyst: Party) -> None:
     statistics = ", and of the statistics after the last" if query.reveal else ""
     what = (
-        f"sums over {len(query.parties)} sites of loss, errors and records in rounds "
+        f"sums over {_need(query)} or more sites of loss, errors, records and repairs in rounds "
         f"{query.first} to {query.first + query.rounds - 1} of calibration {query.calibration}"
         f"{statistics}, without noise"
     )
@@ -294,7 +365,12 @@ def _released(
     query: Consensus, agreed: Calibration, values: np.ndarray, parties: Sequence[Party]
 ) -> ReleasedConsensus:
     end = TRACED * query.rounds
-    soft, errors, records, repairs = values[:end].reshape(-1, TRACED).T
+    soft, errors, records, repairs, diverged = values[:end].reshape(-1, TRACED).T
+    if diverged.any():
+        place = int(diverged.argmax())
+        reason = f"the statistics of {diverged[place]} of these {len(parties)} sites diverge in"
+        reason = f"{reason} round {query.first + place}: specify a lower learning rate"
+        raise ProtocolError(tuple(parties), reason)
     statistics = None
     if query.reveal:
         shape = len(agreed.classifier.classes), agreed.classifier.width
