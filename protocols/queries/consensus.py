@@ -367,7 +367,7 @@ def _released(
     end = TRACED * query.rounds
     soft, errors, records, repairs, diverged = values[:end].reshape(-1, TRACED).T
     if diverged.any():
-        place = int(diverged.argmax())
+        place = int(np.flatnonzero(diverged)[0])
         reason = f"the statistics of {diverged[place]} of these {len(parties)} sites diverge in"
         reason = f"{reason} round {query.first + place}: specify a lower learning rate"
         raise ProtocolError(tuple(parties), reason)
