@@ -15,14 +15,17 @@ was started again has lost them; the next query names it in `back`.
 
 Security: honest-but-curious sites and analyst. The query names the classifier, never statistics:
 the start follows from it and from a site's own records. A site takes part only if its policy allows
-exact sums, and shows its own statistics to neighbours only if `exact_neighbours` does, and if it
-has `fewest_records`. All masks and labels follow from the digest of the query, whose number is
-above all before. A site that lies can move the statistics of all; nobody notices.
+exact sums, and shows its own statistics to neighbours, as they are or in sums that can be
+separated, only if `exact_neighbours` does, and if it has `fewest_records`. All masks and labels
+follow from the digest of the query, whose number is above all before. A site that lies can move the
+statistics of all; nobody notices.
 Leakage: *shown*, each neighbour sees k numbers of a site in each round: after a few rounds, they
 are enough equations for its records. *Summed*, each neighbour sees the sum over the neighbourhood:
-with all other neighbours but one, it has the numbers of this one. The analyst sees sums over all
-sites; together with all but one, it has those of the one. Sums before and after a site leaves
-differ by the site. There is no noise: no budget is charged, and none limits the rounds.
+with all other neighbours but one, it has the numbers of this one. Sums of fractions with different
+denominators, as in a start from data, can be separated. The analyst sees sums over all sites;
+together with all but one, it has those of the one. Sums with and without a site differ by the site,
+and the analyst can say that a site is gone. Of sites that diverge, the sum says how many, not
+which. There is no noise: no budget is charged, and none limits the rounds.
 Cost: `shown`, one message of 8 k bytes per edge, direction and round (a relay: 16 k); `summed`, 5
 messages per neighbour in each of the groups of `neighbourhood_sums`, of 8 k bytes and keys; one
 short message per site and round to the analyst; 5 rounds at the end.
@@ -319,8 +322,10 @@ def _note(site: SiteRole, query: Consensus, agreed: Calibration, node: Node) -> 
             site.ledger.note(what, site.party, (peer,))
         elif peers := summing(there).get(peer):
             least = least_of(summing(first).get(peer, peers))
-            what = f"{node.length} numbers, sums over {least} or more neighbours, in {rounds}"
-            site.ledger.note(what, "the neighbours together", (peer,))
+            exposed = _is_exposed(site, query, agreed)
+            sums = f"sums over {least} or more neighbours{', which can be separated' * exposed}"
+            about = site.party if exposed else "the neighbours together"
+            site.ledger.note(f"{node.length} numbers, {sums}, in {rounds}", about, (peer,))
     _note_sums(site.ledger, query, site.analyst)
 
 
