@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -111,27 +112,9 @@ def calibrate_sites(
     parts, released, left = list[Part](), list[ReleasedConsensus](), set(agreed.network.nodes)
     for first in range(1, rounds + 1, rounds_per_part):
         count = min(rounds_per_part, rounds + 1 - first)
-
-        def query_of(
-            analyst: AnalystRole,
-            absent: Collection[Party],
-            left: Collection[Party],
-            first: int = first,
-            count: int = count,
-            calibration: int | None = calibration,
-        ) -> Consensus:
-            away = set(agreed.network.nodes) - set(left) - set(absent)
-            return Consensus.of(
-                analyst,
-                agreed,
-                count,
-                first=first,
-                calibration=calibration,
-                absent=absent,
-                back=away if first > 1 else (),
-                reveal=first + count > rounds,
-            )
-
+        query_of = partial(
+            _query_of, agreed, first, count, calibration, reveal=first + count > rounds
+        )
         query, result = _part(open_session, left, query_of)
         calibration, left = query.calibration, set(result.parties)
         parts.append(Part(first, count, query.absent, query.back, result.parties))
@@ -142,6 +125,31 @@ def calibrate_sites(
     traces = zip(*((r.soft, r.errors, r.records, r.repairs) for r in released), strict=True)
     soft, errors, records, repairs = (np.concatenate(trace) for trace in traces)
     return CalibratedSites(statistics, soft, errors, records, repairs, tuple(parts))
+
+
+def _query_of(
+    agreed: Calibration,
+    first: int,
+    rounds: int,
+    calibration: int | None,
+    analyst: AnalystRole,
+    absent: Collection[Party],
+    left: Collection[Party],
+    *,
+    reveal: bool,
+) -> Consensus:
+    """Return the query for a part; all but `left`, who have finished the last part, are back."""
+    away = set(agreed.network.nodes) - set(left) - set(absent)
+    return Consensus.of(
+        analyst,
+        agreed,
+        rounds,
+        first=first,
+        calibration=calibration,
+        absent=absent,
+        back=away if first > 1 else (),
+        reveal=reveal,
+    )
 
 
 def _part(
@@ -164,10 +172,10 @@ def _ask(
     left: Collection[Party],
     query_of: Callable[..., Consensus],
 ) -> tuple[Consensus, ReleasedConsensus]:
-    """Ask for a part; `left` have finished the part before, and the others are back."""
+    """Ask for a part; a site that has lost its statistics since the part before is back."""
     lost = set[Party]()
     while True:
-        query = query_of(session.role, absent=absent, left=set(left) - lost)
+        query = query_of(session.role, absent, set(left) - lost)
         try:
             return query, session.ask(query)
         except QueryRefusedError as refusal:

@@ -79,7 +79,7 @@ class Averaging:
         weights, report = self._weights(graph, sending), Report.empty(len(there))
         at_once = [np.flatnonzero(there)] if there.any() else []
         for places in at_once if order is None else self._waves(graph, order):
-            mixed = self._mixed(self.models, weights[places])
+            mixed = self._mixed(weights[places])
             for place in np.flatnonzero(back[places]).tolist():
                 mixed[place] = self._heard(graph, int(places[place]), sending)
             report.add(places, self._update(mixed, places))
@@ -100,11 +100,10 @@ class Averaging:
             for number in range(1, max(wave.values(), default=0) + 1)
         ]
 
-    @staticmethod
-    def _mixed(statistics: Floats, weights: csr_array) -> Floats:
+    def _mixed(self, weights: csr_array) -> Floats:
         """Return the weighted means of the statistics of all nodes, one for each row of weights."""
-        means = weights @ statistics.reshape(len(statistics), -1)
-        return np.asarray(means.reshape(-1, *statistics.shape[1:]))
+        means = weights @ self.models.reshape(len(self.models), -1)
+        return np.asarray(means.reshape(-1, *self.models.shape[1:]))
 
     def _update(self, mixed: Floats, places: Places) -> Update:
         """Update nodes from the means of their neighbourhoods."""

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from protocols.calibration.graph import Graph
 from vertibayes.json_content import read_json
@@ -111,20 +113,9 @@ def _connected(draw: Callable[[], Places], count: int, kind: str) -> Places:
 
 
 def _is_connected(count: int, edges: Places) -> bool:
-    """Whether edges connect all nodes: join the sets of their ends."""
-    head = list(range(count))
-
-    def top(node: int) -> int:
-        while head[node] != node:
-            head[node] = node = head[head[node]]
-        return node
-
-    parts = count
-    for one, other in edges:
-        ends = top(one), top(other)
-        head[ends[0]] = ends[1]
-        parts -= ends[0] != ends[1]
-    return parts <= 1
+    ends = np.array(edges, np.intp).reshape(-1, 2).T
+    parts, _ = connected_components(csr_array((np.ones(len(edges)), ends), (count, count)))
+    return bool(parts <= 1)
 
 
 def _chain(count: int) -> Places:
