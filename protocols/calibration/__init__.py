@@ -1,10 +1,14 @@
 """Calibration without a server: nodes of a communication network reach one classifier.
 
-    factors       what naive Bayes and Bayesian network classifiers say of a record, and theta
+    factors       the factors of naive Bayes and of Bayesian networks: columns, and theta
     classifier    GenerativeClassifier: additive statistics, and theta in closed form
+    starts        what nodes start from; the statistics that follow from a relay's sums
     local         LRC: a node moves statistics towards its own records        ([1]_, Algorithm 3)
-    graph         who speaks with whom, and what neighbours weigh
-    checks        records and statistics that a node refuses
+    graph         who speaks with whom, and the weights of neighbours
+    nodes         what a party keeps, sends and computes in each round
+    agreed        what all parties agree on beforehand
+    choices       the names of the ways to combine statistics and to start
+    checks        choices, records and statistics that a node refuses
 
 Two ways to bring statistics together. *Averaging* (``mean``, ``metropolis``) is CRC: before it
 updates, each node replaces its statistics with the weighted mean of its neighbourhood's ([1]_,

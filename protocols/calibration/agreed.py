@@ -81,7 +81,7 @@ class Shape(NamedTuple):
         return of_numbers + sum(prod(sizes[n] for n in f.members) for f in self.tables)
 
     def check(self) -> None:
-        """Refuse what is no classifier.
+        """Refuse a declaration that is not one of a classifier.
 
         Raises
         ------
@@ -103,7 +103,10 @@ class Shape(NamedTuple):
 
     def _check_families(self) -> None:
         if self.numerics:
-            raise ValueError("the classifier of a network has states alone, and bounds are given")
+            name = min(self.numerics)
+            raise ValueError(
+                f"a network must have variables with states only: got bounds of {name!r}"
+            )
         if sorted(family.child for family in self.families) != sorted(self.variables):
             raise ValueError("each variable must be the child of one family")
         for family in self.families:

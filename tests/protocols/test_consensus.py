@@ -187,7 +187,7 @@ def test_statistics_are_revealed_to_the_analyst_at_the_end_alone():
         ({"target": "z"}, "the class 'z' must be declared with two states or more"),
         ({"variables": (("y", ("yes", "maybe")), ("a", ("u", "v", "w")))}, "the state 'no'"),
         ({"bounds": np.array([[2.0, -2.0]])}, "z: bounds must be finite and ascend"),
-        ({"families": (("y",),)}, "the classifier of a network has states alone"),
+        ({"families": (("y",),)}, "a network must have variables with states only"),
     ],
 )  # fmt: skip
 def test_a_query_that_cannot_be_run_is_refused(changes, reason):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import statistics_of, update
 from tests.vertibayes.rc_worlds import chain, complete, world
-from vertibayes.calibration import grouped
+from vertibayes.calibration import node_records
 from vertibayes.calibration.crc import collaborative_rc
 from vertibayes.calibration.rc import risk_based_calibration
 
@@ -89,7 +89,7 @@ def test_groups_of_nodes_do_not_change_the_result(monkeypatch):
     w = world(90, 7)
     nodes = w.nodes([10, 1, 20, 30, 4, 16, 9])
     *_, whole = collaborative_rc(w.classifier, nodes, TREE, 5)
-    monkeypatch.setattr(grouped, "BLOCK", 1)
+    monkeypatch.setattr(node_records, "BLOCK", 1)
     *_, parts = collaborative_rc(w.classifier, nodes, TREE, 5)
     assert parts.statistics == pytest.approx(whole.statistics, abs=1e-9)
 
@@ -97,7 +97,7 @@ def test_groups_of_nodes_do_not_change_the_result(monkeypatch):
 def test_padding_at_most_doubles_the_memory():
     sizes = [1, 2, 3, 7, 8, 9, 100, 130, 250, 0]
     w = world(sum(sizes))
-    groups = grouped.Nodes(w.classifier, w.nodes(sizes))._groups
+    groups = node_records.NodeRecords(w.classifier, w.nodes(sizes))._groups
     assert sum(group.examples.columns.size for group in groups) < 2 * w.examples.columns.size
     assert sorted(np.concatenate([group.nodes for group in groups])) == list(range(10))
 

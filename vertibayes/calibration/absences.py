@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Away:
-    """Which nodes are absent in which rounds; call it with a round to know.
+    """A schedule of absences: called with a round, it returns the nodes that are absent.
 
     Parameters
     ----------

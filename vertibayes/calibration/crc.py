@@ -31,8 +31,8 @@ from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import Wholes
 from protocols.errors import DataError
-from vertibayes.calibration.grouped import Nodes
 from vertibayes.calibration.mixing import Averaging, Relay, Settings
+from vertibayes.calibration.node_records import NodeRecords
 from vertibayes.calibration.rc import check_schedule, warn_of_one_class
 
 Absences: TypeAlias = Callable[[int], Collection[str]]
@@ -48,8 +48,8 @@ class Round(NamedTuple):
     statistics : ndarray of shape (nodes, classes, width), dtype float64
         Those of the nodes' models at the end of the round.
     soft : ndarray of shape (nodes,), dtype float64
-        The soft 0-1 loss on each node's own records, summed over records, of what its
-        neighbourhood has in the mean: before its update. 0 for a node that does not take part.
+        The soft 0-1 loss on each node's own records, summed over records, of the mean of its
+        neighbourhood, before the node's update. 0 for a node that does not take part.
     errors : ndarray of shape (nodes,), dtype int64
         How many of its own records each node classifies wrongly with the same statistics.
     repairs : ndarray of shape (nodes,), dtype int64
@@ -148,7 +148,7 @@ def collaborative_rc(
     if isinstance(network, Graph):
         _check_nodes(network, examples)
         network.check_connected()
-    nodes = Nodes(classifier, examples)
+    nodes = NodeRecords(classifier, examples)
     if size is None:
         settings = settings._replace(size=nodes.sizes.sum() / (rate * len(nodes.names)))
     mixer: Averaging | Relay
@@ -163,7 +163,7 @@ def collaborative_rc(
 
 
 def _rounds(
-    nodes: Nodes,
+    nodes: NodeRecords,
     mixer: Averaging | Relay,
     network: Graph | Callable[[int], Graph],
     rounds: int,
@@ -226,7 +226,8 @@ def _check_records(classifier: GenerativeClassifier, examples: Mapping[str, Exam
         raise DataError("no node has a record: at least one record is expected")
     if empty:
         warnings.warn(
-            f"nodes without records, which start uniformly and pass on: {', '.join(empty)}",
+            "nodes without records have a uniform start, and pass on what others send: "
+            f"{', '.join(empty)}",
             stacklevel=3,
         )
     warn_of_one_class(classifier, examples.values(), level=4)

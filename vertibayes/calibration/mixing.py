@@ -17,7 +17,7 @@ from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import Update, Wholes, local_rc
 from protocols.calibration.starts import contribution, of_contributions, start_of
-from vertibayes.calibration.grouped import Nodes, Places
+from vertibayes.calibration.node_records import NodeRecords, Places
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -62,7 +62,7 @@ class Averaging:
         The statistics of all nodes.
     """
 
-    def __init__(self, nodes: Nodes, settings: Settings) -> None:
+    def __init__(self, nodes: NodeRecords, settings: Settings) -> None:
         self._nodes, self._settings = nodes, settings
         self._places = {name: place for place, name in enumerate(nodes.names)}
         self._start = start_of(
@@ -156,7 +156,7 @@ class Relay:
         The statistics of each node's total, for one record.
     """
 
-    def __init__(self, nodes: Nodes, network: Graph, settings: Settings) -> None:
+    def __init__(self, nodes: NodeRecords, network: Graph, settings: Settings) -> None:
         self._nodes, self._settings = nodes, settings
         sums = nodes.sums * (settings.start == "data")
         self._start = contribution(sums, nodes.sizes)

@@ -142,7 +142,9 @@ def scales_of(data: LocalData) -> dict[str, Scale]:
         constant = not len(known) or known.min() == known.max()
         if constant:
             reason = "is constant" if len(known) else "has no numbers"
-            warnings.warn(f"the column {name} {reason}, and is of no use", stacklevel=2)
+            warnings.warn(
+                f"the column {name} {reason}: no class can be predicted from it", stacklevel=2
+            )
         centre = known.mean() if len(known) else numeric.middle
         scales[name] = Scale(float(centre), 1.0 if constant else float(known.std()))
     return scales

@@ -108,7 +108,7 @@ def _connected(draw: Callable[[], Places], count: int, kind: str) -> Places:
             return edges
     raise ValueError(
         f"none of {TRIES} drawn networks of the kind {kind!r} is connected: {count} nodes; "
-        "expected a higher probability of edges, or a higher degree"
+        "specify a higher probability of edges, or a higher degree"
     )
 
 

@@ -24,7 +24,7 @@ class _Group(NamedTuple):
     examples: Examples
 
 
-class Nodes:
+class NodeRecords:
     """The records of nodes, in the order of `examples`.
 
     Parameters
