@@ -46,8 +46,8 @@ app.add_typer(commands)
 
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
 IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")
-ONE_FILE = Setting("data", "path", "Records, as CSV, which are dealt to the parties.", REQUIRED,
-                   shown="FILE.csv[.gz]")  # fmt: skip
+ONE_FILE = Setting("data", "path", "Records, as CSV, which are dealt to the parties or nodes.",
+                   REQUIRED, shown="FILE.csv[.gz]")  # fmt: skip
 
 
 def _version(is_asked: bool) -> None:

@@ -21,14 +21,14 @@ from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from vertibayes.calibration.models import scales_of, to_naive_bayes
 from vertibayes.calibration.network_model import to_network
-from vertibayes.cli.calibrate_learned import MOST_SCORED, Outcome, Setting, calibrate
+from vertibayes.cli.calibrate_learned import MOST_SCORED, Outcome, Scenario, calibrate
 from vertibayes.cli.calibrate_report import Result, report
 from vertibayes.cli.calibrate_request import Request
 from vertibayes.cli.inputs import Sites, Source, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds
 from vertibayes.cli.outputs import check_folder
-from vertibayes.cli.tested import classes_of, divided_records
+from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network, Structure
@@ -56,10 +56,11 @@ def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -
     (data,) = sites.data.values()
     schema = _schema(source, request, sites, data, structure)
     training, tested, said = divided_records(source, request, schema, data)
-    training, lost = _with_class(training, request.target)
+    lost = about_lost(training, request.target)
+    training = training.rows(np.flatnonzero(have_class(training, request.target)))
     generators = np.random.default_rng(source.seed).spawn(4)
-    setting = _setting(request, schema, structure, training, tested, generators[:3])
-    outcome = calibrate(request, setting, generators[3])
+    scenario = _scenario(request, schema, structure, training, tested, generators[:3])
+    outcome = calibrate(request, scenario, generators[3])
     outcome.warnings[:0] = [*sites.warnings, *said, *lost, *_about(request, source, sites, schema)]
     result = Result(outcome, schema, _model(outcome, schema, structure, training), structure)
     report(out, request, result, quiet=quiet)
@@ -115,28 +116,20 @@ def _check_structure(request: Request, structure: Structure, sites: Sites, data:
         raise ValueError(f"--structure has no edge from or to {request.target!r}, the target")
 
 
-def _with_class(training: LocalData, target: str) -> tuple[LocalData, list[str]]:
-    """Return the records that have a class, and a warning about the others."""
-    known = classes_of(training, target) < len(training.variables[target].states)
-    lost = int((~known).sum())
-    said = [f"{lost} records have no {target}: they are not learned from"] if lost else []
-    return training.rows(np.flatnonzero(known)), said
-
-
 def _classifier(schema: Schema, structure: Structure | None, data: LocalData) -> FactoredClassifier:
     if structure is None:
         return naive_bayes(schema, scales_of(data))
     return network_classifier(schema.target.name, schema.variables, structure.families)
 
 
-def _setting(
+def _scenario(
     request: Request,
     schema: Schema,
     structure: Structure | None,
     training: LocalData,
     tested: LocalData | None,
     generators: Sequence[np.random.Generator],
-) -> Setting:
+) -> Scenario:
     """Draw the network, and deal the records to its nodes."""
     wiring, dealing, leaving = generators
     graph, network = request.network_of(wiring)
@@ -157,7 +150,7 @@ def _setting(
         chosen = dealing.permutation(training.records)[:MOST_SCORED]
         scored, what = _rows(pooled, chosen), "training records"
     absent = request.absences(nodes, leaving)
-    return Setting(classifier, examples, graph, network, absent, scored, what)
+    return Scenario(classifier, examples, graph, network, absent, scored, what)
 
 
 def _rows(examples: Examples, places: NDArray[np.int64]) -> Examples:
@@ -193,7 +186,7 @@ def _model(
     outcome: Outcome, schema: Schema, structure: Structure | None, training: LocalData
 ) -> NaiveBayes | Network:
     """Return the model of the nodes' mean statistics."""
-    classifier = outcome.setting.classifier
+    classifier = outcome.scenario.classifier
     if structure is None:
         return to_naive_bayes(classifier, schema, outcome.mean)
     data = SiteData(training.variables, training.codes)  # type: ignore[arg-type]

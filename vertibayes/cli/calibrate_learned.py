@@ -6,11 +6,10 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
-from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.classifier import Examples, FactoredClassifier
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
@@ -24,7 +23,7 @@ from vertibayes.cli.calibrate_request import Network, Request
 MOST_SCORED = 10_000  # training records on which all nodes' models are scored in each round
 
 
-class Setting(NamedTuple):
+class Scenario(NamedTuple):
     """Who calibrates what.
 
     Attributes
@@ -96,7 +95,7 @@ class Outcome:
 
     Attributes
     ----------
-    setting : Setting
+    scenario : Scenario
     rows : list of Row
         The rounds.
     statistics : ndarray of shape (nodes, classes, width), dtype float64
@@ -110,7 +109,7 @@ class Outcome:
     warnings : list of str
     """
 
-    setting: Setting
+    scenario: Scenario
     rows: list[Row]
     statistics: Floats
     pooled: Calibrated
@@ -136,7 +135,7 @@ class Outcome:
         return np.asarray(self.statistics.mean(axis=0))
 
 
-def calibrate(request: Request, setting: Setting, seed: np.random.Generator) -> Outcome:
+def calibrate(request: Request, scenario: Scenario, seed: np.random.Generator) -> Outcome:
     """Let the nodes calibrate, and calibrate all records in one place.
 
     Raises
@@ -147,50 +146,51 @@ def calibrate(request: Request, setting: Setting, seed: np.random.Generator) -> 
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        rows, statistics = _rounds(request, setting, seed)
+        rows, statistics = _rounds(request, scenario, seed)
     middle = perf_counter()
-    pooled = setting.pooled
-    rc = risk_based_calibration(setting.classifier, pooled, request.rounds, rate=request.rate)
-    likelihood = statistics_of(setting.classifier, pooled)
+    pooled = scenario.pooled
+    rc = risk_based_calibration(scenario.classifier, pooled, request.rounds, rate=request.rate)
+    likelihood = statistics_of(scenario.classifier, pooled)
     compared = np.stack([rc.statistics, rc.last, likelihood])
-    of_best, of_last, of_likelihood = error_rates(setting.classifier, compared, setting.scored)
+    of_best, of_last, of_likelihood = error_rates(scenario.classifier, compared, scenario.scored)
     seconds = {"nodes": middle - start, "pooled": perf_counter() - middle}
     said = [str(warning.message) for warning in caught]
     said += _about_start(rc)
     errors = float(of_best), float(of_last), float(of_likelihood)
-    return Outcome(setting, rows, statistics, rc, *errors, seconds, said)
+    return Outcome(scenario, rows, statistics, rc, *errors, seconds, said)
 
 
 def _rounds(
-    request: Request, setting: Setting, seed: np.random.Generator
+    request: Request, scenario: Scenario, seed: np.random.Generator
 ) -> tuple[list[Row], Floats]:
     """Return all rounds, and the statistics after the last."""
+    assert request.mixing is not None  # the request was checked
     rows, step = list[Row](), None
     for step in collaborative_rc(
-        setting.classifier,
-        setting.examples,
-        setting.network,
+        scenario.classifier,
+        scenario.examples,
+        scenario.network,
         request.rounds,
         rate=request.rate,
         size=request.size,
         iterations=request.iterations,
-        mixing=cast("Mixing", request.mixing),
-        start=cast("Start", request.start),
-        absent=setting.absent,
+        mixing=request.mixing,
+        start=request.start,
+        absent=scenario.absent,
         asleep=request.asleep,
         generator=seed,
     ):
-        rows.append(_row(step, setting))
+        rows.append(_row(step, scenario))
     assert step is not None  # there is one round or more
     return rows, step.statistics
 
 
-def _row(step: Round, setting: Setting) -> Row:
-    there = step.present & (setting.sizes > 0)
-    records = setting.sizes[there].sum()
+def _row(step: Round, scenario: Scenario) -> Row:
+    there = step.present & (scenario.sizes > 0)
+    records = scenario.sizes[there].sum()
     own = np.full(len(there), np.nan)
-    own[there] = step.errors[there] / setting.sizes[there]
-    errors = error_rates(setting.classifier, step.statistics, setting.scored)
+    own[there] = step.errors[there] / scenario.sizes[there]
+    errors = error_rates(scenario.classifier, step.statistics, scenario.scored)
     soft = float(step.soft[there].sum() / max(records, 1.0))
     return Row(step.number, soft, own, errors, int(step.repairs.sum()), int(step.present.sum()))
 

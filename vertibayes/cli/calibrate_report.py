@@ -21,6 +21,7 @@ from vertibayes.cli.outputs import (
     MODELS,
     described_columns,
     models_of,
+    options_as_json,
     write_classifier,
     write_folder,
     write_json,
@@ -66,7 +67,7 @@ def report(out: Path, request: Request, result: Result, *, quiet: bool) -> None:
 def _write(out: Path, request: Request, result: Result) -> list[str]:
     """Write models, pictures, network, trace and summary; return the names of the models."""
     outcome, model = result.outcome, result.model
-    graph, models = outcome.setting.graph, model_files(model)
+    graph, models = outcome.scenario.graph, model_files(model)
     errors = dict(zip(graph.nodes, outcome.rows[-1].errors.tolist(), strict=True))
 
     def write(part: Path) -> None:
@@ -110,11 +111,11 @@ def write_parts(
 
 def _trace(outcome: Outcome) -> dict[str, Any]:
     """Return the content of calibration.json."""
-    setting, rc, last = outcome.setting, outcome.pooled, outcome.rows[-1]
-    records = setting.sizes.sum()
-    nodes = zip(setting.graph.nodes, setting.sizes, last.own, last.errors, strict=True)
+    scenario, rc, last = outcome.scenario, outcome.pooled, outcome.rows[-1]
+    records = scenario.sizes.sum()
+    nodes = zip(scenario.graph.nodes, scenario.sizes, last.own, last.errors, strict=True)
     return {
-        "scored_on": {"what": setting.scored_on, "records": len(setting.scored.classes)},
+        "scored_on": {"what": scenario.scored_on, "records": len(scenario.scored.classes)},
         "rounds": [_round(row) for row in outcome.rows],
         "nodes": {
             node: {"records": int(size), "own_error": _number(own), "error": error}
@@ -159,11 +160,11 @@ def _number(value: float) -> float | None:
 
 
 def _traces(outcome: Outcome) -> Traces:
-    setting, rows = outcome.setting, outcome.rows
-    soft = outcome.pooled.soft / setting.sizes.sum()
+    scenario, rows = outcome.scenario, outcome.rows
+    soft = outcome.pooled.soft / scenario.sizes.sum()
     return Traces(
         np.array([row.errors for row in rows]),
-        f"{len(setting.scored.classes):,} {setting.scored_on}",
+        f"{len(scenario.scored.classes):,} {scenario.scored_on}",
         np.array([row.soft for row in rows]),
         Pooled(soft, outcome.pooled_error, outcome.likelihood_error),
     )
@@ -181,19 +182,19 @@ def _way(request: Request) -> str:
 def _summary(request: Request, result: Result, models: list[str]) -> dict[str, Any]:
     """Return the content of summary.json."""
     outcome = result.outcome
-    setting = outcome.setting
-    classifier, graph = setting.classifier, setting.graph
+    scenario = outcome.scenario
+    classifier, graph = scenario.classifier, scenario.graph
     return {
         "version": __version__,
         "target": request.target,
-        "records": int(setting.sizes.sum()),
+        "records": int(scenario.sizes.sum()),
         "nodes": len(graph.nodes),
         "edges": len(graph.edges),
         "variables": described_columns(result.schema),
         "model": models,
-        "options": {n: str(v) if isinstance(v, Path) else v for n, v in asdict(request).items()},
+        "options": options_as_json(asdict(request)),
         "message": {"statistics": len(classifier.classes) * classifier.width},
-        "scored_on": {"what": setting.scored_on, "records": len(setting.scored.classes)},
+        "scored_on": {"what": scenario.scored_on, "records": len(scenario.scored.classes)},
         "error": {
             "nodes": _spread(outcome.rows[-1].errors),
             "risk_based_calibration": outcome.pooled_error,
@@ -207,15 +208,15 @@ def _summary(request: Request, result: Result, models: list[str]) -> dict[str, A
 
 def _shown(request: Request, outcome: Outcome, models: list[str]) -> str:
     """Return a run in a few lines."""
-    setting, last = outcome.setting, outcome.rows[-1].errors
-    graph, classifier = setting.graph, setting.classifier
+    scenario, last = outcome.scenario, outcome.rows[-1].errors
+    graph, classifier = scenario.graph, scenario.classifier
     kind = "network of" if request.is_file else f"{request.network} network of"
     lines = [
-        f"{int(setting.sizes.sum())} records, {len(classifier.classes)} classes; {kind} "
+        f"{int(scenario.sizes.sum())} records, {len(classifier.classes)} classes; {kind} "
         f"{len(graph.nodes)} nodes and {len(graph.edges)} edges",
         f"{_way(request)}, {request.rounds} rounds; a message has "
         f"{len(classifier.classes) * classifier.width} statistics",
-        f"error on {len(setting.scored.classes)} {setting.scored_on}:",
+        f"error on {len(scenario.scored.classes)} {scenario.scored_on}:",
         f"  nodes                 {outcome.error:.4f} ({last.min():.4f} to {last.max():.4f})",
         f"  RC, pooled            {outcome.pooled_error:.4f}",
         f"  maximum likelihood    {outcome.likelihood_error:.4f}",

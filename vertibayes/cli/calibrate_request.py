@@ -9,6 +9,7 @@ from typing import TypeAlias, get_args
 
 import numpy as np
 
+from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.graph import Graph
 from vertibayes.calibration.absences import Away
 from vertibayes.calibration.topologies import (
@@ -35,8 +36,8 @@ class Request:
     rounds: int = 64
     rate: float = 0.05
     iterations: int = 1
-    mixing: str | None = None  # that of the network, if not given
-    start: str = "data"
+    mixing: Mixing | None = None  # that of the network, if not given
+    start: Start = "data"
     size: float | None = None
     structure: Path | None = None
     nodes: int | None = None
@@ -66,7 +67,7 @@ class Request:
         """
         self._check_network()
         stays = not (self.changes or self.leaving or self.asleep)
-        given = self.mixing or ("relay" if stays else "mean")
+        given: Mixing = self.mixing or ("relay" if stays else "mean")
         if given == "relay":
             for name, value in (("size", self.size), ("asleep", self.asleep)):
                 if value:

@@ -30,7 +30,7 @@ from vertibayes.calibration.between_machines import CalibratedSites, OpenSession
 from vertibayes.calibration.models import error_rates, to_naive_bayes
 from vertibayes.calibration.network_model import even_network, to_network
 from vertibayes.calibration.topologies import network_of
-from vertibayes.cli.calibrate_study_report import Reached, report_study
+from vertibayes.cli.calibrate_study_report import StudyOutcome, report_study
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
@@ -199,10 +199,10 @@ def run_calibration_study(file: StudyFile, out: Path, quiet: bool) -> None:
     error, tested, said = _tested(study, sites)
     said += _warnings(study, sites)
     model, traffic = _model(study, sites), (noted.rounds, noted.bytes)
-    reached = Reached(
+    outcome = StudyOutcome(
         study.agreed, schema, model, sites, noted.ledger, traffic, seconds, error, tested, said
     )
-    report_study(out, study.values, reached, quiet=quiet)
+    report_study(out, study.values, outcome, quiet=quiet)
 
 
 class _Noted:

@@ -17,14 +17,20 @@ from vertibayes import __version__
 from vertibayes.calibration.between_machines import CalibratedSites
 from vertibayes.cli.calibrate_report import model_files, write_parts
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import described_columns, write_folder, write_json, write_text
+from vertibayes.cli.outputs import (
+    described_columns,
+    options_as_json,
+    write_folder,
+    write_json,
+    write_text,
+)
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network
 from vertibayes.report.calibration import Traces, draw_calibration
 
 
 @dataclass(frozen=True)
-class Reached:
+class StudyOutcome:
     """What the sites of a study have reached, as far as their analyst sees it.
 
     Attributes
@@ -59,7 +65,9 @@ class Reached:
     warnings: list[str]
 
 
-def report_study(out: Path, values: Mapping[str, Any], reached: Reached, *, quiet: bool) -> None:
+def report_study(
+    out: Path, values: Mapping[str, Any], outcome: StudyOutcome, *, quiet: bool
+) -> None:
     """Write and print the results of a study.
 
     Parameters
@@ -68,30 +76,30 @@ def report_study(out: Path, values: Mapping[str, Any], reached: Reached, *, quie
         The folder for the results.
     values : mapping of str to object
         The values of [learning].
-    reached : Reached
-        What the sites have reached.
+    outcome : StudyOutcome
+        What the sites have outcome.
     quiet : bool
         Whether to print warnings only.
     """
-    warn(reached.warnings)
-    agreed, sites = reached.agreed, reached.sites
+    warn(outcome.warnings)
+    agreed, sites = outcome.agreed, outcome.sites
     way = f"{agreed.mixing}, start {agreed.start}, rate {agreed.rate:g}"
     records = np.maximum(sites.records, 1)
     own = (sites.errors / records)[:, None]
     traces = Traces(own, "the sites' own records", sites.soft / records)
-    summary = _summary_of_study(values, reached)
+    summary = _summary_of_study(values, outcome)
 
     def write(part: Path) -> None:
-        write_parts(part, reached.model, agreed.network, {})
+        write_parts(part, outcome.model, agreed.network, {})
         write_json(part / "calibration.json", _trace_of_study(sites))
         write_json(part / "summary.json", summary)
-        write_json(part / "ledger.json", reached.ledger.as_json())
-        title = f"{reached.schema.target.name}: {way}"
+        write_json(part / "ledger.json", outcome.ledger.as_json())
+        title = f"{outcome.schema.target.name}: {way}"
         write_text(part / "calibration.svg", draw_calibration(traces, title))
 
     write_folder(out, write)
     if not quiet:
-        sys.stdout.write(_shown_of_study(way, reached, summary) + f"Written: {out}\n")
+        sys.stdout.write(_shown_of_study(way, outcome, summary) + f"Written: {out}\n")
 
 
 def _trace_of_study(sites: CalibratedSites) -> dict[str, Any]:
@@ -109,47 +117,46 @@ def _trace_of_study(sites: CalibratedSites) -> dict[str, Any]:
     }
 
 
-def _summary_of_study(values: Mapping[str, Any], reached: Reached) -> dict[str, Any]:
+def _summary_of_study(values: Mapping[str, Any], outcome: StudyOutcome) -> dict[str, Any]:
     """Return the content of summary.json."""
-    agreed, sites = reached.agreed, reached.sites
-    rounds, sent = reached.traffic
+    agreed, sites = outcome.agreed, outcome.sites
+    rounds, sent = outcome.traffic
     size = None if agreed.mixing == "relay" else agreed.size
     last = max(int(sites.records[-1]), 1)
-    options = {name: str(v) if isinstance(v, Path) else v for name, v in values.items()}
     return {
         "version": __version__,
-        "target": reached.schema.target.name,
+        "target": outcome.schema.target.name,
         "records": int(sites.records[-1]),
         "nodes": len(agreed.network.nodes),
         "edges": len(agreed.network.edges),
-        "variables": described_columns(reached.schema),
-        "model": model_files(reached.model),
-        "options": {**options, "mixing": agreed.mixing, "size": size},
+        "variables": described_columns(outcome.schema),
+        "model": model_files(outcome.model),
+        "options": {**options_as_json(values), "mixing": agreed.mixing, "size": size},
         "own_error": float(sites.errors[-1] / last),
         "test": None
-        if reached.error is None
-        else {"records": reached.tested, "error": reached.error},
-        "seconds": {"total": round(reached.seconds, 4)},
+        if outcome.error is None
+        else {"records": outcome.tested, "error": outcome.error},
+        "seconds": {"total": round(outcome.seconds, 4)},
         "rounds": rounds,
         "bytes": {"sent_by": "the analyst", "total": sent},
-        "warnings": reached.warnings,
+        "warnings": outcome.warnings,
     }
 
 
-def _shown_of_study(way: str, reached: Reached, summary: Mapping[str, Any]) -> str:
+def _shown_of_study(way: str, outcome: StudyOutcome, summary: Mapping[str, Any]) -> str:
     """Return a study in a few lines."""
-    network, sees = reached.agreed.network, "each other's statistics"
-    if not reached.agreed.shown:
+    network, sees = outcome.agreed.network, "each other's statistics"
+    if not outcome.agreed.shown:
         sees = "sums over their neighbourhoods"
     lines = [
         f"{summary['records']} records at {len(network.nodes)} sites, {len(network.edges)} edges; "
         f"neighbours see {sees}",
-        f"{way}, {len(reached.sites.soft)} rounds",
+        f"{way}, {len(outcome.sites.soft)} rounds",
         f"error of the sites on their own records: {summary['own_error']:.4f}",
-        f"seconds: {reached.seconds:.3f}",
+        f"seconds: {outcome.seconds:.3f}",
         f"model of the sites' mean statistics: {', '.join(summary['model'])}",
         "what was revealed, and to whom: ledger.json",
     ]
-    if reached.error is not None:
-        lines.insert(3, f"error on {reached.tested} test records: {reached.error:.4f}")
+    if outcome.error is not None:
+        lines.insert(3, f"error on {outcome.tested} test records: {outcome.error:.4f}")
     return "\n".join(lines) + "\n"

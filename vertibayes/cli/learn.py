@@ -232,8 +232,9 @@ def keep_ledger(ledger: Ledger, out: Path) -> None:
     except UnwrittenError as error:
         warn([str(error)])
     else:
-        were = "table was" if len(ledger.tables) == 1 else "tables were"
-        warn([f"{len(ledger.tables)} {were} revealed before the run failed: {out / 'ledger.json'}"])
+        were = "was" if len(ledger.tables) == 1 else "were"
+        what = f"{counted(len(ledger.tables), 'table')} {were}" if ledger.tables else "what was"
+        warn([f"{what} revealed before the run failed: {out / 'ledger.json'}"])
 
 
 @contextmanager

@@ -28,13 +28,14 @@ from vertibayes.cli.outputs import (
     check_folder,
     described_columns,
     models_of,
+    options_as_json,
     write_classifier,
     write_folder,
     write_json,
     write_rows,
     write_text,
 )
-from vertibayes.cli.tested import classes_of, divided_records
+from vertibayes.cli.tested import about_lost, classes_of, divided_records
 from vertibayes.report.drawing import draw
 from vertibayes.validation.auc import auc
 
@@ -89,9 +90,7 @@ def _schema(request: Request, order: Sequence[str], data: SiteData) -> Schema:
 
 def _warnings(request: Request, schema: Schema, training: LocalData) -> Iterator[str]:
     """Return what the noise does not cover, and how many records have no class."""
-    lost = classes_of(training, request.target) >= len(schema.target.states)
-    if lost.any():
-        yield f"{int(lost.sum())} records have no {request.target}: they are not learned from"
+    yield from about_lost(training, request.target)
     if request.noise == "none":
         return
     binned = [n for n, v in schema.variables.items() if bins_of(v.states) is not None]
@@ -126,7 +125,7 @@ def _summary(request: Request, learned: Learned, tested: LocalData | None) -> di
         "sites": {site: list(names) for site, names in learned.sites.items()},
         "variables": described_columns(learned.model.schema),
         "model": models_of(learned.model.schema),
-        "options": {n: str(v) if isinstance(v, Path) else v for n, v in asdict(request).items()},
+        "options": options_as_json(asdict(request)),
         "promise": None if learned.promise is None else learned.promise.to_json(),
         "seconds": {"test": round(learned.test_seconds, 4), "total": round(learned.seconds, 4)},
         "rounds": learned.rounds,

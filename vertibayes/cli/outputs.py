@@ -345,6 +345,11 @@ def described(variables: Mapping[str, Variable]) -> dict[str, Any]:
     return {n: {"states": list(v.states), "missing": v.missing} for n, v in variables.items()}
 
 
+def options_as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of options for summary.json: a path is its text."""
+    return {name: str(v) if isinstance(v, Path) else v for name, v in values.items()}
+
+
 def described_columns(schema: Schema) -> dict[str, Any]:
     """Return the states of the class and the features, or their bounds, as JSON data."""
     bounds = {n: {"bounds": [low, high]} for n, low, high in schema.numerics.values()}

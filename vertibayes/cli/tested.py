@@ -100,10 +100,21 @@ def read_tested(
 
 def _scorable(tested: LocalData, request: Tested) -> LocalData:
     """Return the records that have a class."""
-    known = classes_of(tested, request.target) < len(tested.variables[request.target].states)
+    known = have_class(tested, request.target)
     if not known.any():
         raise ValueError(f"no record to test on has a {request.target}")
     return tested.rows(np.flatnonzero(known))
+
+
+def have_class(data: LocalData, target: str) -> NDArray[np.bool_]:
+    """Return which records have a class."""
+    return classes_of(data, target) < len(data.variables[target].states)
+
+
+def about_lost(data: LocalData, target: str) -> list[str]:
+    """Return a warning about the records that have no class, if there are some."""
+    lost = int((~have_class(data, target)).sum())
+    return [f"{lost} records have no {target}: they are not learned from"] if lost else []
 
 
 def classes_of(data: LocalData, target: str) -> NDArray[np.int64]:
