@@ -121,6 +121,13 @@ def local_rc(
         How often the statistics are updated.
     step : float or ndarray of shape (..., 1, 1), default=1.0
         By how much of a difference the next iteration moves the statistics.
+
+    Returns
+    -------
+    change : ndarray of shape (..., classes, width), dtype float64
+        The sum of the differences of all iterations.
+    first : Update
+        The first update.
     """
     first = update_of(statistics)
     change = first.difference

@@ -187,7 +187,10 @@ MISTAKES = [
     (("--nodes", 301), "--nodes must be at most 300 (the number of records to learn from), got"),
     (("--nodes", 1), "--nodes must be a whole number, at least 2, got 1"),
     (("--rate", 0), "--rate must be a number, above 0 and at most 1, got 0"),
-    (("--network", "grid"), "--network must be tree, erdos-renyi, small-world, chain, ring, star, complete "),
+    (
+        ("--network", "grid"),
+        "--network must be tree, erdos-renyi, small-world, chain, ring, star, ",
+    ),
     (("--network", "no.json"), "no.json: no such file"),
     (("--network", "small-world"), "--network small-world needs --nodes 5 or more"),
     (("--extra-edges", 9), "--network tree: --extra-edges must be between 0 and 3"),

@@ -139,6 +139,15 @@ def test_sites_that_were_away_are_named(capsys, tmp_path, sites, away):
     assert trace["parts"][1]["absent"] == ["three"]
 
 
+def test_the_ledger_of_a_calibration_that_fails_is_kept(capsys, tmp_path, sites, away):
+    study = deployment(tmp_path / "all", SITES, SHOWN, STUDY + "shown = true")
+    away[:] = [(), ["two", "three"]]
+    code, _, error = learn(capsys, study, tmp_path / "out", "--quiet")
+    path = tmp_path / "out" / "ledger.json"
+    assert code == 2 and f"warning: what was revealed before the run failed: {path}\n" in error
+    assert "rounds 1 to 3" in path.read_text()
+
+
 @pytest.mark.parametrize("policy", ["", SUMMED])
 def test_a_site_that_does_not_allow_it_refuses(capsys, tmp_path, sites, policy):
     study = deployment(tmp_path / "all", SITES, policy, STUDY + "shown = true")
