@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from protocols.calibration.agreed import Calibration, Shape
+from protocols.calibration.agreed import Calibration, ClassifierSpec
 from protocols.federation import RecordFederation
 from protocols.policy import ALLOW_ALL
 from protocols.schema import Schema
@@ -19,9 +19,9 @@ from vertibayes.calibration.topologies import network_of
 
 Y, A = Variable("y", ("no", "yes")), Variable("a", ("u", "v", "w"))
 B, Z = Variable("b", ("k", "l")), Numeric("z", -2.0, 2.0)
-MIXED = Shape.of(Schema(Y, {"a": A, "z": Z}))
-STATES = Shape.of(Schema(Y, {"a": A, "b": B}))
-NETWORK = Shape(
+MIXED = ClassifierSpec.of(Schema(Y, {"a": A, "z": Z}))
+STATES = ClassifierSpec.of(Schema(Y, {"a": A, "b": B}))
+NETWORK = ClassifierSpec(
     "y",
     {v.name: v for v in (Y, A, B)},
     {},
@@ -56,11 +56,11 @@ def parties(count, each=12, numbers=True):
     return {name: records(each + i, i, numbers) for i, name in enumerate(names_of(count))}
 
 
-def agree(network, held, shape=MIXED, mixing="mean", start="data", rate=0.05, **given):
+def agree(network, held, spec=MIXED, mixing="mean", start="data", rate=0.05, **given):
     total = sum(data.records for data in held.values())
     given = {"shown": True, "most_records": 100, **given}
     size = given.pop("size", total / (rate * len(held)))
-    return Calibration(shape, network, mixing=mixing, start=start, rate=rate, size=size, **given)
+    return Calibration(spec, network, mixing=mixing, start=start, rate=rate, size=size, **given)
 
 
 def simulated(agreed, held, rounds, absent=None):

@@ -35,7 +35,7 @@ MOST_RECORDS = 1 << 29  # of one node
 MOST_SIZE = 1e9  # m0
 
 
-class Shape(NamedTuple):
+class ClassifierSpec(NamedTuple):
     """A classifier as it is declared.
 
     Attributes
@@ -56,7 +56,7 @@ class Shape(NamedTuple):
     families: tuple[Family, ...] = ()
 
     @classmethod
-    def of(cls, schema: Schema) -> Shape:
+    def of(cls, schema: Schema) -> ClassifierSpec:
         """Return naive Bayes of a schema."""
         return cls(schema.target.name, schema.variables, schema.numerics)
 
@@ -131,7 +131,7 @@ class Calibration:
 
     Parameters
     ----------
-    shape : Shape
+    spec : ClassifierSpec
         The classifier.
     network : Graph
         All nodes, and who speaks with whom.
@@ -156,7 +156,7 @@ class Calibration:
         a node has a single neighbour.
     """
 
-    shape: Shape
+    spec: ClassifierSpec
     network: Graph
     most_records: int
     mixing: Mixing = "mean"
@@ -167,7 +167,7 @@ class Calibration:
     iterations: int = 1
 
     def __post_init__(self) -> None:
-        self.shape.check()
+        self.spec.check()
         check_choices(self.mixing, self.start)
         if not 0 < self.rate <= 1:  # a nan is not
             raise ValueError(f"the learning rate must be above 0 and at most 1, got {self.rate}")
@@ -201,7 +201,7 @@ class Calibration:
     @cached_property
     def classifier(self) -> FactoredClassifier:
         """The classifier."""
-        return self.shape.classifier
+        return self.spec.classifier
 
     @property
     def links(self) -> Graph:

@@ -133,11 +133,11 @@ def _check_pinned(site: SiteRole, query: Consensus) -> None:
 
 
 def _check_policy(site: SiteRole, query: Consensus, agreed: Calibration) -> None:
-    policy, shape = site.policy, agreed.shape
+    policy, spec = site.policy, agreed.spec
     policy.check_exact(site.party)
-    policy.check_shown(site.party, (*shape.variables, *shape.numerics))
-    sizes = [(len(family.members), 0) for family in shape.tables]
-    policy.check_tables(site.party, [*sizes, (0, shape.cells)])
+    policy.check_shown(site.party, (*spec.variables, *spec.numerics))
+    sizes = [(len(family.members), 0) for family in spec.tables]
+    policy.check_tables(site.party, [*sizes, (0, spec.cells)])
     groups = [(len(query.parties), len(query.parties) - query.most_gone)]
     if not agreed.shown:
         hoods = _hoods(site, query.attendance(agreed, query.first)).values()
@@ -195,20 +195,20 @@ def _check_memory(site: SiteRole, agreed: Calibration, records: int) -> None:
 
 def _terms(agreed: Calibration) -> Terms:
     """Return what a site must have, as terms of a sum."""
-    return Terms(agreed.shape.declaration, len(agreed.network.nodes), agreed.most_records)
+    return Terms(agreed.spec.declaration, len(agreed.network.nodes), agreed.most_records)
 
 
 def _examples(site: SiteRole, agreed: Calibration) -> Examples:
     """Return the site's records whose class is known."""
-    batches = site_records(site, agreed.shape.declaration)
+    batches = site_records(site, agreed.spec.declaration)
     columns, classes = zip(*(agreed.classifier.examples(b) for b in batches), strict=True)
     return Examples(np.concatenate(columns), np.concatenate(classes))
 
 
 def _records(site: SiteRole, agreed: Calibration) -> int:
     """Return how many records of a known class the site has."""
-    target = agreed.shape.variables[agreed.shape.target]
-    batches = site_records(site, agreed.shape.declaration)
+    target = agreed.spec.variables[agreed.spec.target]
+    batches = site_records(site, agreed.spec.declaration)
     return sum(int((b.codes[target.name] < len(target.states)).sum()) for b in batches)
 
 

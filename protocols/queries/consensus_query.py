@@ -13,7 +13,7 @@ from mpc.aggregation import MOST_TIME
 from mpc.randomness import label
 from mpc.rounds import Party
 from protocols import wire
-from protocols.calibration.agreed import MOST_ROUNDS, Calibration, Shape
+from protocols.calibration.agreed import MOST_ROUNDS, Calibration, ClassifierSpec
 from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
@@ -141,17 +141,17 @@ class Consensus(Query[ReleasedConsensus]):
         ValueError
             If the query cannot be run.
         """
-        number, shape = analyst.next_number(), agreed.shape
+        number, spec = analyst.next_number(), agreed.spec
         parties = tuple(sorted(set(agreed.network.nodes) - set(absent)))
         query = cls(
             parties=parties,
             number=number,
             calibration=number if calibration is None else calibration,
-            target=shape.target,
-            variables=tuple((v.name, v.states) for v in shape.variables.values()),
-            numerics=tuple(shape.numerics),
-            bounds=bounds_of(shape.numerics),
-            families=tuple(family.members for family in shape.families),
+            target=spec.target,
+            variables=tuple((v.name, v.states) for v in spec.variables.values()),
+            numerics=tuple(spec.numerics),
+            bounds=bounds_of(spec.numerics),
+            families=tuple(family.members for family in spec.families),
             nodes=agreed.network.nodes,
             edges=agreed.network.edges,
             absent=tuple(sorted(absent)),
@@ -190,7 +190,7 @@ class Consensus(Query[ReleasedConsensus]):
         families = tuple(Family(child, tuple(parents)) for child, *parents in self.families)
         self._check_rounds()
         return Calibration(
-            Shape(self.target, variables, numerics, families),
+            ClassifierSpec(self.target, variables, numerics, families),
             Graph.of(self.nodes, self.edges),
             self.most_records,
             cast("Mixing", self.mixing),

@@ -53,7 +53,7 @@ def refusal(site, query):
 
 
 @pytest.mark.parametrize(
-    ("shape", "network", "mixing", "start", "shown"),
+    ("spec", "network", "mixing", "start", "shown"),
     [
         (MIXED, chain(5), "relay", "data", True),
         (MIXED, chain(5), "mean", "uniform", True),
@@ -63,9 +63,9 @@ def refusal(site, query):
     ],
 )
 def test_sites_reach_the_model_and_the_losses_of_the_simulation(
-    shape, network, mixing, start, shown
+    spec, network, mixing, start, shown
 ):
-    agreed = agree(network, HELD, shape, mixing, start, shown=shown, iterations=2)
+    agreed = agree(network, HELD, spec, mixing, start, shown=shown, iterations=2)
     federation = federation_of(HELD)
     released = ask(federation, Consensus.of(federation.analyst, agreed, 3))
     expected = simulated(agreed, HELD, 3)

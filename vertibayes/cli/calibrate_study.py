@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from protocols.calibration.agreed import Calibration, Shape
+from protocols.calibration.agreed import Calibration, ClassifierSpec
 from protocols.calibration.choices import Mixing
 from protocols.calibration.graph import Graph
 from protocols.deployment.files import StudyFile
@@ -86,10 +86,10 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
     structure = _structure(table, values)
     schema = schema_of(file, values["target"], variables_of(file.states))
     try:
-        shape = _shape(schema, structure)
+        spec = _spec(schema, structure)
     except ValueError as error:
         raise table.error("structure", str(error)) from None
-    agreed = _agreed(table, values, shape, _network(file))
+    agreed = _agreed(table, values, spec, _network(file))
     return CalibrationStudy(file, agreed, schema, structure, values, values["test"])
 
 
@@ -100,7 +100,9 @@ def _structure(table: Table, values: dict[str, Any]) -> Structure | None:
         raise table.error("structure", str(error)) from None
 
 
-def _agreed(table: Table, values: dict[str, Any], shape: Shape, network: Graph) -> Calibration:
+def _agreed(
+    table: Table, values: dict[str, Any], spec: ClassifierSpec, network: Graph
+) -> Calibration:
     """Return what the sites agree on."""
     mixing: Mixing = values["mixing"] or ("relay" if values["shown"] else "mean")
     if mixing == "relay" and not values["shown"]:
@@ -110,7 +112,7 @@ def _agreed(table: Table, values: dict[str, Any], shape: Shape, network: Graph) 
     size = values["size"] or values["most_records"] / values["rate"]
     try:
         return Calibration(
-            shape,
+            spec,
             network,
             values["most_records"],
             mixing,
@@ -124,7 +126,7 @@ def _agreed(table: Table, values: dict[str, Any], shape: Shape, network: Graph) 
         raise table.file.error(table.keys, str(error)) from None
 
 
-def _shape(schema: Schema, structure: Structure | None) -> Shape:
+def _spec(schema: Schema, structure: Structure | None) -> ClassifierSpec:
     """Return the classifier, as the sites agree on it.
 
     Raises
@@ -133,13 +135,13 @@ def _shape(schema: Schema, structure: Structure | None) -> Shape:
         If the structure has other nodes than the variables that are declared.
     """
     if structure is None:
-        return Shape.of(schema)
+        return ClassifierSpec.of(schema)
     if differing := set(structure.nodes) ^ {schema.target.name, *schema.features}:
         raise ValueError(
             f"{min(differing)!r} must be a node of the structure and a variable of "
             "[states]; [study] variables selects some of these"
         )
-    return Shape(schema.target.name, schema.variables, schema.numerics, structure.families)
+    return ClassifierSpec(schema.target.name, schema.variables, schema.numerics, structure.families)
 
 
 def _network(file: StudyFile) -> Graph:
