@@ -139,7 +139,7 @@ class Policy:
         if not self.exact_neighbours:
             reason = (
                 "neighbours would see its own statistics: its policy does not set "
-                'exact_neighbours; sums with start = "uniform" and mixing = "mean" do not show them'
+                'exact_neighbours; sums with mixing = "mean" do not show them'
             )
             raise QueryRefusedError(site, reason)
 

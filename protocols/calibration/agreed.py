@@ -227,6 +227,7 @@ class Calibration:
             self.classifier,
             examples,
             self.size,
+            self.rate,
             start=start,
             mixing=self.mixing,
             iterations=iterations,

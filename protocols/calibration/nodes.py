@@ -111,6 +111,8 @@ class AveragingNode:
         The node's own records.
     size : float
         m0: the equivalent sample size.
+    rate : float
+        The learning rate of RC: a start from data weighs records by 1 / rate, as m0 = m / (rate n).
     start : {"uniform", "data"}, default="uniform"
     mixing : {"mean", "metropolis"}, default="mean"
     iterations : int, default=1
@@ -127,6 +129,7 @@ class AveragingNode:
         classifier: GenerativeClassifier,
         examples: Examples,
         size: float,
+        rate: float,
         *,
         start: Start = "uniform",
         mixing: Mixing = "mean",
@@ -134,8 +137,8 @@ class AveragingNode:
     ) -> None:
         self.party, self.size, self.mixing, self.iterations = party, size, mixing, iterations
         self._update = partial(update, classifier, examples=examples)
-        sums, records = statistics_of(classifier, examples), np.array(len(examples.classes))
-        self.statistics = start_of(classifier, sums, records, size, start)
+        sums = statistics_of(classifier, examples)
+        self.statistics = start_of(classifier, sums, 1 / rate, size, start)
 
     @property
     def length(self) -> int:

@@ -18,21 +18,24 @@ OWN = 0.9  # the part of the records in a start from data; the rest is uniform
 def start_of(
     classifier: GenerativeClassifier,
     sums: Floats,
-    records: Floats | Wholes,
+    scale: Floats | float,
     size: float,
     start: Start,
 ) -> Floats:
-    """Return the statistics of `size` records that nodes start from.
+    """Return the statistics that nodes start from.
+
+    All nodes of a mean have one `scale`. Divided by their own numbers of records, counts would have
+    different denominators, and who knows these could separate the counts in a sum over nodes.
 
     Parameters
     ----------
     classifier : GenerativeClassifier
     sums : ndarray of shape (..., classes, width), dtype float64
         s(X, Y).
-    records : ndarray of shape (...), dtype float64 or int64
-        How many records the sums are over; a start without records is uniform.
+    scale : ndarray of shape (..., 1, 1), or float
+        What each record weighs in a start from data.
     size : float
-        How many records the statistics stand for.
+        How many records the uniform statistics stand for.
     start : {"uniform", "data"}
 
     Returns
@@ -42,9 +45,7 @@ def start_of(
     even = np.broadcast_to(classifier.uniform(size), sums.shape)
     if start == "uniform":
         return even.copy()
-    records = records[..., None, None]
-    mixed = OWN * (size / np.maximum(records, 1.0)) * sums + (1 - OWN) * even
-    return np.where(records > 0, mixed, even)
+    return np.asarray(OWN * scale * sums + (1 - OWN) * even)
 
 
 def contribution(sums: Floats, records: Floats | Wholes) -> Floats:
@@ -85,6 +86,6 @@ def of_contributions(
     """
     shape = *total.shape[:-1], 2, len(classifier.classes), classifier.width
     sums, differences = np.moveaxis(total[..., :-1].reshape(shape), -3, 0)
-    step = rate / np.maximum(total[..., -1], 1.0)[..., None, None]
-    first = start_of(classifier, sums, total[..., -1], 1.0, start)
-    return first + step * differences, step
+    scale = 1 / np.maximum(total[..., -1], 1.0)[..., None, None]
+    first = start_of(classifier, sums, scale, 1.0, start)
+    return first + rate * scale * differences, rate * scale

@@ -21,8 +21,8 @@ follow from the digest of the query, whose number is above all before. A site th
 statistics of all; nobody notices.
 Leakage: *shown*, each neighbour sees k numbers of a site in each round: after a few rounds, they
 are enough equations for its records. *Summed*, each neighbour sees the sum over the neighbourhood:
-with all other neighbours but one, it has the numbers of this one. Sums of fractions with different
-denominators, as in a start from data, can be separated. The analyst sees sums over all sites;
+with all other neighbours but one, it has the numbers of this one. Sums with unequal weights can be
+separated. The analyst sees sums over all sites;
 together with all but one, it has those of the one. Sums with and without a site differ by the site,
 and the analyst can say that a site is gone. Of sites that diverge, the sum says how many, not
 which. There is no noise: no budget is charged, and none limits the rounds.
@@ -171,11 +171,10 @@ def _hoods(site: SiteRole, there: Attendance) -> dict[Party, tuple[Party, ...]]:
 def _is_exposed(site: SiteRole, query: Consensus, agreed: Calibration) -> bool:
     """Whether neighbours see the site's own statistics, or can separate them from a sum.
 
-    With a start from data, each summand is counts divided by the number of records of its site;
-    with unequal weights, counts divided by different numbers. Who knows the denominators finds the
-    counts of each site by the Chinese remainder theorem.
+    With unequal weights, a sum adds counts that are divided by different numbers. Who knows these
+    finds remainders of the counts of each site by the Chinese remainder theorem.
     """
-    if agreed.shown or agreed.start == "data":
+    if agreed.shown:
         return True
     first, later = (query.attendance(agreed, query.first + i) for i in range(2))
     for there in (first, later):

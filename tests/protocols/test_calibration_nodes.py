@@ -75,7 +75,7 @@ def test_a_plain_mean_leaves_out_whoever_is_not_heard_and_metropolis_keeps_its_w
     for mixing, expected in (("mean", [1, 1, 0]), ("metropolis", [1, 2, 0])):
         nodes = [
             AveragingNode(n, agreed.classifier, agreed.classifier.examples(d), 5.0 + i,
-                          mixing=mixing)
+                          0.05, mixing=mixing)
             for i, (n, d) in enumerate(held.items())
         ]  # fmt: skip
         starts = [node.statistics for node in nodes]
@@ -112,12 +112,13 @@ def test_a_node_without_records_and_without_neighbours_stays_at_its_start():
     nobody = agreed.classifier.examples(held["s0"].rows(np.arange(0)))
     alone = Attendance(Graph.of(["s0"], []))
     for node in (
-        AveragingNode("s0", agreed.classifier, nobody, 2.0, start="data"),
+        AveragingNode("s0", agreed.classifier, nobody, 2.0, 0.05, start="data"),
         RelayNode("s0", agreed.classifier, nobody, 0.05, start="data"),
     ):
         first = node.receive(alone, {})
         assert not first.difference.any() and first.soft == 0
-        assert np.allclose(node.model, agreed.classifier.uniform(1.0))
+        weights = agreed.classifier.weights(np.stack([node.model, agreed.classifier.uniform(1.0)]))
+        assert np.allclose(*weights.values)
 
 
 def test_statistics_that_diverge_are_an_error_that_names_the_node():

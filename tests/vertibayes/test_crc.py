@@ -66,10 +66,7 @@ def test_a_start_from_data_is_nine_parts_of_the_own_records_and_one_uniform(size
     )
     size = size or 30 / (0.1 * 2)
     even = w.classifier.uniform(size)
-    starts = [
-        0.9 * size / n * statistics_of(w.classifier, part) + 0.1 * even
-        for n, part in zip((10, 20), nodes.values(), strict=True)
-    ]
+    starts = [0.9 / 0.1 * statistics_of(w.classifier, part) + 0.1 * even for part in nodes.values()]
     mean = (starts[0] + starts[1]) / 2
     for part, ours in zip(nodes.values(), first.statistics, strict=True):
         expected = mean + update(w.classifier, mean, part).difference

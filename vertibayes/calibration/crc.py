@@ -109,7 +109,8 @@ def collaborative_rc(
         Whether a node is one of its own neighbours in the plain mean.
     start : {"uniform", "data"}, default="uniform"
         Whether statistics are at first uniform, or 9 parts of the node's own records and 1 part
-        uniform. A node without records always has a uniform start.
+        uniform. With averaging, a record weighs 1 / rate at all nodes: a node with more records has
+        more influence, and one without records has the uniform part alone.
     absent : callable of int to collection of str, optional
         The nodes that are away in a round. Such a node keeps its model. When it returns, it has
         lost its statistics: in its first round it listens only.

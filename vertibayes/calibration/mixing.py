@@ -66,7 +66,7 @@ class Averaging:
         self._nodes, self._settings = nodes, settings
         self._places = {name: place for place, name in enumerate(nodes.names)}
         self._start = start_of(
-            nodes.classifier, nodes.sums, nodes.sizes, settings.size, settings.start
+            nodes.classifier, nodes.sums, 1 / settings.rate, settings.size, settings.start
         )
         self.models = self._start.copy()
         self._lost = np.zeros(len(nodes.names), bool)  # away, and not back for a whole round
