@@ -172,14 +172,19 @@ def _is_exposed(site: SiteRole, query: Consensus, agreed: Calibration) -> bool:
     """Whether neighbours see the site's own statistics, or can separate them from a sum.
 
     With unequal weights, a sum adds counts that are divided by different numbers. Who knows these
-    finds remainders of the counts of each site by the Chinese remainder theorem.
+    finds remainders of the counts of each site by the Chinese remainder theorem. If all neighbours
+    of a node's neighbours are its own, except one site, its sums of two rounds differ by what they
+    had of this site.
     """
     if agreed.shown:
         return True
     first, later = (query.attendance(agreed, query.first + i) for i in range(2))
     for there in (first, later):
-        for node in _hoods(site, there):
-            if len(set(there.weights(node, agreed.mixing).values())) > 1:
+        hoods = _hoods(site, there)
+        if any(len(set(there.weights(node, agreed.mixing).values())) > 1 for node in hoods):
+            return True
+        for node, hood in summing(there).items():
+            if {p for peer in hood for p in there.senders(peer)} - {node, *hood} == {site.party}:
                 return True
     return False
 

@@ -8,6 +8,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.masked_sum import Neighbourhood, compromise_probability
@@ -15,7 +16,7 @@ from mpc.masked_sum.messages import Keys, MaskedVector, Shared, Survivors
 from mpc.rounds import Round, send
 from protocols.calibration import nodes, starts
 from protocols.calibration.graph import Graph
-from protocols.calibration.local import statistics_of, update
+from protocols.calibration.local import posterior, statistics_of, update
 from protocols.calibration.nodes import Attendance, AveragingNode
 from protocols.errors import QueryRefusedError
 from protocols.policy import ALLOW_ALL, Policy
@@ -23,7 +24,7 @@ from protocols.queries import Consensus, neighbourhood_sums
 from protocols.queries.neighbourhood_sums import GivenUp, collect
 from protocols.site.statistics import LocalData
 from tests.calibration_worlds import NETWORK, agree, federation_of, parties, ring
-from tests.privacy.test_attacks_on_calibration import counts_of, run, solved
+from tests.privacy.test_attacks_on_calibration import ALL_KINDS, counts_of, run, solved
 from tests.vertibayes.hdpnb_worlds import watch
 
 HELD = parties(4, numbers=False)
@@ -118,10 +119,37 @@ def test_a_sum_with_unequal_weights_is_separated_into_remainders_of_the_counts_o
         assert np.array_equal(whole * pow(other, -1, own) % own, np.rint(twice).astype(int) % own)
 
 
+def test_a_node_solves_its_sums_for_the_records_of_the_only_site_behind_its_neighbours(seen):
+    """Its neighbours s1 and s3 have s2 as neighbour: s2 is in their means, with known sums."""
+    agreed = summed(ring(4), HELD, start="uniform")
+    run(agreed, 8)
+    sums, own = [3 * total for total, _ in seen], [statistics for _, statistics in seen]
+    kinds = agreed.classifier.examples(ALL_KINDS)
+    start, signs = agreed.classifier.uniform(agreed.size), np.eye(2)[kinds.classes]
+
+    def difference(mean, counts):
+        wrong = signs - posterior(kinds.columns, agreed.classifier.weights(mean).values)
+        return (wrong * counts[:, None]).T @ kinds.columns
+
+    def misfit(counts):
+        behind, rests = start, []
+        for both, mine, after in zip(sums, own, sums[1:], strict=False):
+            mean = (both / 2 + mine + behind) / 3  # of each neighbour, nearly
+            rests.append((2 * mean + difference(mean, counts[12:]) - after).reshape(-1))
+            behind = (behind + both) / 3
+            behind = behind + difference(behind, counts[:12])
+        return np.concatenate(rests)
+
+    counts = np.rint(least_squares(misfit, np.ones(24), max_nfev=20).x[:12])
+    assert (counts == counts_of(HELD["s2"])).sum() >= 10, "of 12 kinds"
+
+
 def test_a_site_whose_summand_can_be_separated_needs_a_policy_that_shows_it():
     policy, held = Policy(exact_sums=True), parties(6, numbers=False)
-    with pytest.raises(QueryRefusedError, match="does not set exact_neighbours; sums with "):
-        run(summed(UNEQUAL, held, mixing="metropolis"), 1, held, policy=policy)
+    for network, mixing in ((ring(4), "mean"), (UNEQUAL, "metropolis")):
+        some = {name: held[name] for name in network.nodes}
+        with pytest.raises(QueryRefusedError, match="does not set exact_neighbours; sums with "):
+            run(summed(network, some, mixing=mixing), 1, some, policy=policy)
     for mixing, start in product(("mean", "metropolis"), ("uniform", "data")):
         run(summed(ring(3), THREE, start=start, mixing=mixing), 1, THREE, policy=policy)
 
@@ -254,6 +282,21 @@ def test_an_analyst_that_says_a_site_is_gone_has_its_trace_and_statistics():
         ]
         own, mean = mean + first.difference, mean + sum(u.difference for u in every) / 4
     assert np.abs(of_one - own / agreed.size).max() < 1e-9
+
+
+@pytest.mark.usefixtures("divided")
+def test_the_analyst_alone_separates_divided_starts_into_the_counts_of_each_site():
+    """With a large m0, the first update is smaller than the distance of the fractions."""
+    held = {**THREE, "s0": THREE["s0"].rows(np.arange(11))}  # 11, 13 and 14 records
+    agreed = summed(ring(3), held, size=1e9)
+    _, released = run(agreed, 1, held)
+    shares = (3 * released.statistics - 0.3 * agreed.classifier.uniform(1.0)) / 0.9
+    whole = np.rint(11 * 13 * 14 * shares).astype(int)
+    for data in held.values():
+        rest = 11 * 13 * 14 // data.records
+        counts = whole * pow(rest, -1, data.records) % data.records
+        examples = agreed.classifier.examples(data)
+        assert np.array_equal(counts, statistics_of(agreed.classifier, examples).astype(int))
 
 
 def solved_by_the_analyst(absent=()):
