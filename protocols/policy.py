@@ -38,7 +38,8 @@ class Policy:
         last equal, in all sessions together: each comparison may have been a guess.
     exact_sums : bool, default=False
         Whether the party takes part in sums without noise over sites that hold other records. Two
-        such sums that differ in one member reveal the counts of this member to the analyst.
+        such sums that differ in one member reveal the counts of this member to the analyst; those
+        of a calibration reveal the table of all its variables, whatever `most_variables` is.
     exact_neighbours : bool, default=False
         Whether the party shows its own statistics, without noise, to its neighbours in a
         calibration (`Consensus`), as they are or in sums from which they can be separated. The
