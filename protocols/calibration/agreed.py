@@ -23,7 +23,7 @@ from protocols.calibration.classifier import (
     scales_within,
 )
 from protocols.calibration.graph import Graph
-from protocols.calibration.nodes import AveragingNode, Node, RelayNode
+from protocols.calibration.nodes import AveragingNode, Node, RelayNode, relay_rate
 from protocols.schema import Declaration, Schema
 from protocols.site.statistics import Counts, Numeric
 from protocols.variables import Family, Variable
@@ -219,8 +219,9 @@ class Calibration:
         """
         start, iterations = self.start, self.iterations
         if self.mixing == "relay":
+            rate = relay_rate(self.rate, iterations, self.network)
             return RelayNode(
-                party, self.classifier, examples, self.rate, start=start, iterations=iterations
+                party, self.classifier, examples, rate, start=start, iterations=iterations
             )
         return AveragingNode(
             party,

@@ -150,6 +150,20 @@ class Graph:
         root = max(self.nodes, key=lambda node: (len(self.neighbours[node]), node))
         return Graph.of(self.nodes, self._parents_from(root).items())
 
+    @cached_property
+    def delay(self) -> float:
+        """How many edges of the tree are between two nodes, in the mean over all pairs.
+
+        Each edge parts the tree in two, and is on the way between all nodes of one part and all of
+        the other.
+        """
+        below = dict.fromkeys(self.nodes, 1)
+        parents = self.tree._parents_from(self.nodes[0])
+        for node, parent in reversed(parents.items()):  # breadth first: the farthest come last
+            below[parent] += below[node]
+        n = len(self.nodes)
+        return sum(2 * below[node] * (n - below[node]) for node in parents) / n**2
+
     def mean_weights(self, *, own: bool = True) -> dict[Party, dict[Party, float]]:
         """Return the weights of the plain mean of a neighbourhood ([1]_, Algorithm 2).
 

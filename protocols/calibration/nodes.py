@@ -66,6 +66,9 @@ class Attendance:
         return {peer: weights[node][peer] for peer in senders}
 
 
+LATE = 0.5  # iterations times rate times delay, at most: at .96, Letter over 320 nodes diverges
+
+
 class Node(Protocol):
     """What a conversation asks of a node, whichever way statistics come together."""
 
@@ -189,6 +192,24 @@ class AveragingNode:
         return first
 
 
+def relay_rate(rate: float, iterations: int, network: Graph) -> float:
+    """Return the learning rate of a relay: lower where sums are late, or they would overshoot.
+
+    All nodes update with differences that are `Graph.delay` rounds late in the mean. As in any
+    descent by late differences, the statistics swing, and then diverge, if the rate times the delay
+    is large.
+
+    Parameters
+    ----------
+    rate : float
+        The learning rate of RC.
+    iterations : int
+        How often a node updates in each round.
+    network : Graph
+    """
+    return min(rate, LATE / (iterations * max(network.delay, 1.0)))
+
+
 class RelayNode:
     """A node that passes sums on along a tree, and updates with all that has arrived.
 
@@ -201,7 +222,7 @@ class RelayNode:
     party, classifier, examples, start, iterations
         As of `AveragingNode`.
     rate : float
-        The learning rate of RC.
+        The learning rate; see `relay_rate`.
 
     Attributes
     ----------

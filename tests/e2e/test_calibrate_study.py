@@ -88,7 +88,7 @@ def learn(capsys, study, out, *options):
 @pytest.mark.parametrize(
     ("policy", "settings", "words"),
     [
-        (SUMMED, "", ("mean, start uniform", "neighbours see sums over their neighbourhoods")),
+        (SUMMED, "", ("mean, start data", "neighbours see sums over their neighbourhoods")),
         (SHOWN, "shown = true", ("relay, start data", "neighbours see each other's statistics")),
     ],
 )

@@ -23,7 +23,7 @@ from protocols.policy import ALLOW_ALL, Policy
 from protocols.queries import Consensus, neighbourhood_sums
 from protocols.queries.neighbourhood_sums import GivenUp, collect
 from protocols.site.statistics import LocalData
-from tests.calibration_worlds import NETWORK, agree, federation_of, parties, ring
+from tests.calibration_worlds import NETWORK, agree, chain, federation_of, parties, ring
 from tests.privacy.test_attacks_on_calibration import ALL_KINDS, counts_of, run, solved
 from tests.vertibayes.hdpnb_worlds import watch
 
@@ -297,6 +297,18 @@ def test_the_analyst_alone_separates_divided_starts_into_the_counts_of_each_site
         counts = whole * pow(rest, -1, data.records) % data.records
         examples = agreed.classifier.examples(data)
         assert np.array_equal(counts, statistics_of(agreed.classifier, examples).astype(int))
+
+
+def test_the_analyst_alone_separates_the_middle_site_of_a_chain_where_nodes_differ_in_influence():
+    """On a chain of three, the middle weighs 4/3 in the means of all, and the ends 5/6 each."""
+    first = agree(chain(3), THREE, NETWORK, start="data", size=1e9)
+    _, weighted = run(first, 1, THREE)
+    _, plain = run(agree(chain(3), THREE, NETWORK, start="uniform", size=1e9), 1, THREE)
+    ours, even = (3e9 * released.statistics for released in (weighted, plain))
+    of_starts = 0.05 / 0.9 * ((ours - even)[0] - (ours - even)[1])  # classes differ by this
+    middle = 2 * (of_starts - 5 / 6 * (even[0] - even[1]))
+    sums = statistics_of(first.classifier, first.classifier.examples(THREE["s1"]))
+    assert np.array_equal(np.rint(middle), sums[0] - sums[1])
 
 
 def solved_by_the_analyst(absent=()):

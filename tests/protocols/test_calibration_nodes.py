@@ -7,7 +7,13 @@ import pytest
 
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import statistics_of
-from protocols.calibration.nodes import Attendance, AveragingNode, Checkpoints, RelayNode
+from protocols.calibration.nodes import (
+    Attendance,
+    AveragingNode,
+    Checkpoints,
+    RelayNode,
+    relay_rate,
+)
 from tests.calibration_worlds import MIXED, NETWORK, agree, chain, parties, ring, simulated
 
 
@@ -82,6 +88,14 @@ def test_a_plain_mean_leaves_out_whoever_is_not_heard_and_metropolis_keeps_its_w
         mixed = sum(w * s for w, s in zip(expected, starts, strict=True)) / sum(expected)
         first = nodes[1].receive(there, {"s0": nodes[0].outgoing(there)["s1"]})
         assert np.allclose(nodes[1].statistics, mixed + first.difference, atol=1e-12)
+
+
+def test_a_relays_rate_is_lower_on_a_tree_where_sums_are_late():
+    line = Graph.of([f"n{i}" for i in range(50)], [(f"n{i}", f"n{i + 1}") for i in range(49)])
+    assert line.delay == pytest.approx((50**2 - 1) / (3 * 50))
+    assert 0.05 > relay_rate(0.05, 1, line) == pytest.approx(0.5 / line.delay)
+    assert relay_rate(0.05, 3, line) == pytest.approx(relay_rate(0.05, 1, line) / 3)
+    assert relay_rate(0.05, 1, Graph.of("ab", [("a", "b")])) == 0.05
 
 
 def test_a_relays_messages_contain_what_was_lost_before():

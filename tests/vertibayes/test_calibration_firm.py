@@ -101,7 +101,7 @@ def test_examples_of_another_classifier_are_refused_by_the_name_of_their_node():
         run(w, dict(nodes, c=beyond))
 
 
-@pytest.mark.parametrize("mixing", MIXINGS)
+@pytest.mark.parametrize("mixing", ["mean", "metropolis"])  # a relay lowers the rate
 @pytest.mark.parametrize("rate", [1e6, 1e300])
 def test_a_rate_that_diverges_is_refused_by_the_name_of_a_node(mixing, rate):
     w, nodes = small()

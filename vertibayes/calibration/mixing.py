@@ -16,6 +16,7 @@ from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import Update, Wholes, local_rc
+from protocols.calibration.nodes import relay_rate
 from protocols.calibration.starts import contribution, of_contributions, start_of
 from vertibayes.calibration.node_records import NodeRecords, Places
 
@@ -157,7 +158,8 @@ class Relay:
     """
 
     def __init__(self, nodes: NodeRecords, network: Graph, settings: Settings) -> None:
-        self._nodes, self._settings = nodes, settings
+        rate = relay_rate(settings.rate, settings.iterations, network)
+        self._nodes, self._settings = nodes, settings._replace(rate=rate)
         sums = nodes.sums * (settings.start == "data")
         self._start = contribution(sums, nodes.sizes)
         self._own = self._start.copy()

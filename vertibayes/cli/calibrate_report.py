@@ -12,6 +12,7 @@ import numpy as np
 
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
+from protocols.calibration.nodes import relay_rate
 from protocols.schema import Schema
 from vertibayes import __version__
 from vertibayes.cli.calibrate_learned import Outcome, Row
@@ -74,7 +75,9 @@ def _write(out: Path, request: Request, result: Result) -> list[str]:
         write_parts(part, model, graph, errors)
         write_json(part / "calibration.json", _trace(outcome))
         write_json(part / "summary.json", _summary(request, result, models))
-        write_text(part / "calibration.svg", draw_calibration(_traces(outcome), _title(request)))
+        write_text(
+            part / "calibration.svg", draw_calibration(_traces(outcome), _title(request, graph))
+        )
 
     write_folder(out, write)
     return models
@@ -170,13 +173,16 @@ def _traces(outcome: Outcome) -> Traces:
     )
 
 
-def _title(request: Request) -> str:
+def _title(request: Request, graph: Graph) -> str:
     drift = "" if request.drift == "none" else f", drift in {' and '.join(request.drift)}"
-    return f"{request.target}: {_way(request)}{drift}"
+    return f"{request.target}: {_way(request, graph)}{drift}"
 
 
-def _way(request: Request) -> str:
-    return f"{request.mixing}, start {request.start}, rate {request.rate:g}"
+def _way(request: Request, graph: Graph) -> str:
+    way, rate = f"{request.mixing}, start {request.start}, rate ", request.rate
+    if request.mixing == "relay" and (lower := relay_rate(rate, request.iterations, graph)) < rate:
+        return f"{way}{lower:.2g} instead of {rate:g}, as sums are {graph.delay:.0f} rounds late"
+    return f"{way}{rate:g}"
 
 
 def _summary(request: Request, result: Result, models: list[str]) -> dict[str, Any]:
@@ -214,7 +220,7 @@ def _shown(request: Request, outcome: Outcome, models: list[str]) -> str:
     lines = [
         f"{int(scenario.sizes.sum())} records, {len(classifier.classes)} classes; {kind} "
         f"{len(graph.nodes)} nodes and {len(graph.edges)} edges",
-        f"{_way(request)}, {request.rounds} rounds; a message has "
+        f"{_way(request, graph)}, {request.rounds} rounds; a message has "
         f"{len(classifier.classes) * classifier.width} statistics",
         f"error on {len(scenario.scored.classes)} {scenario.scored_on}:",
         f"  nodes                 {outcome.error:.4f} ({last.min():.4f} to {last.max():.4f})",

@@ -72,11 +72,8 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
         If there are some; the message names the file, the line and the key.
     """
     table = file.source.table("learning")
-    chosen = "start" in table
     values = table.take_all([LEARNER, *CALIBRATION, *BETWEEN_MACHINES, *TEST])
     table.end()
-    if not (chosen or values["shown"]):  # a neighbour could separate sums of a start from data
-        values["start"] = "uniform"
     if values["holdout"] is not None:
         raise table.error("holdout", "the records lie at the sites: use test, a file of records")
     if file.class_counts:
