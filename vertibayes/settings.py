@@ -173,8 +173,7 @@ CALIBRATION = (
             "where the network changes, or nodes leave or sleep); metropolis averages them so "
             "that all nodes have the same influence.", choices=get_args(Mixing)),
     Setting("start", "text", "What nodes start from: the statistics of their own records (data), "
-            "or equal probabilities (uniform, as published).",
-            "data", choices=get_args(Start)),
+            "or equal probabilities (uniform, as published).", "data", choices=get_args(Start)),
     Setting("size", "number", "With mean or metropolis: number of records that the statistics of "
             "a node stand for; the records per node divided by the rate if not given.", above=0),
     Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}: '

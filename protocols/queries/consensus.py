@@ -238,7 +238,9 @@ def _site(site: SiteRole, query: Consensus) -> Program[None]:
     node = _node(site, query, agreed)
     site.memory.sum(query.number, Cost())
     _note(site, query, agreed, node)
-    records, trace, diverged = _records(site, agreed), [], False
+    records, trace, diverged = _records(site, agreed), [], not _fits(node)
+    if diverged:
+        node = _without_records(site, agreed)
     last = query.first + query.rounds - 1
     for number in range(query.first, last + 1):
         first = yield from _round(site, query, agreed, node, number)
@@ -296,8 +298,13 @@ def _updated(node: Node, step: Callable[[], Update]) -> Update | None:
         first = step()
     except ValueError:
         return None
-    with np.errstate(over="ignore"):
-        return first if (np.abs(node.model) <= 2.0**HEADROOM).all() else None
+    return first if _fits(node) else None
+
+
+def _fits(node: Node) -> bool:
+    """Whether a sum can hold the node's statistics."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool((np.abs(node.model) <= 2.0**HEADROOM).all())  # a nan is not
 
 
 def _numbers(sender: Party, message: Statistics, digest: bytes, number: int, length: int) -> Floats:
