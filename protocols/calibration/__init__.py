@@ -4,7 +4,7 @@
     classifier    GenerativeClassifier: additive statistics, and theta in closed form
     starts        what nodes start from; the statistics that follow from a relay's sums
     local         LRC: a node moves statistics towards its own records        ([1]_, Algorithm 3)
-    graph         who speaks with whom, and the weights of neighbours
+    graph         the neighbours of each node, and their weights
     nodes         what a party keeps, sends and computes in each round
     agreed        what all parties agree on beforehand
     choices       the names of the ways to combine statistics and to start

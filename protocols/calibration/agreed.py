@@ -1,4 +1,4 @@
-"""What all parties of a calibration agree on before any data: the classifier, the network, numbers.
+"""What the parties of a calibration agree on beforehand: classifier, network and parameters.
 
 The start of a calibration follows from this and from a node's own records. Nothing here is
 statistics or code, so that an analyst cannot have nodes compute what singles out a record.
@@ -67,7 +67,7 @@ class ClassifierSpec(NamedTuple):
 
     @property
     def tables(self) -> tuple[Family, ...]:
-        """The tables that the statistics contain, those of numbers left out."""
+        """The tables of counts in the statistics; numbers have sums instead."""
         if self.families:
             return self.families
         parents = (self.target,)
@@ -75,7 +75,7 @@ class ClassifierSpec(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """How many numbers the statistics have, or a few more."""
+        """An upper bound of how many numbers the statistics have."""
         sizes = {name: len(variable.states) for name, variable in self.variables.items()}
         of_numbers = 3 * len(self.numerics) * sizes[self.target]
         return of_numbers + sum(prod(sizes[n] for n in f.members) for f in self.tables)
@@ -205,7 +205,7 @@ class Calibration:
 
     @property
     def links(self) -> Graph:
-        """Over which edges statistics travel."""
+        """The edges over which statistics travel."""
         return self.network.tree if self.mixing == "relay" else self.network
 
     def node(self, party: Party, examples: Examples) -> Node:

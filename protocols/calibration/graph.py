@@ -1,4 +1,4 @@
-"""Who speaks with whom: a communication network, and what each node's neighbours weigh in its mean.
+"""A communication network: the neighbours of each node, and their weights in its mean.
 
 References
 ----------

@@ -27,7 +27,7 @@ Wholes = NDArray[np.int64]
 
 
 class Update(NamedTuple):
-    """What nodes' records say of their statistics.
+    """How nodes' own records change their statistics, and how well they are classified before.
 
     Attributes
     ----------

@@ -92,7 +92,7 @@ class Node(Protocol):
         Returns
         -------
         first : Update
-            What the own records say of the received statistics, before the update.
+            The update of the combined statistics, and their loss on the node's own records.
 
         Raises
         ------

@@ -26,7 +26,7 @@ from protocols.variables import Family, Variable
 
 
 class ReleasedConsensus(NamedTuple):
-    """What the analyst has of some rounds.
+    """What the analyst learns from some rounds.
 
     Attributes
     ----------

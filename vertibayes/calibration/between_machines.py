@@ -49,7 +49,7 @@ class Part(NamedTuple):
 
 
 class CalibratedSites(NamedTuple):
-    """What the analyst has of a calibration.
+    """What the analyst learns from a calibration.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ Absences: TypeAlias = Callable[[int], Collection[str]]
 
 
 class Round(NamedTuple):
-    """What a round leaves; the nodes are in the order of `examples`.
+    """The result of a round; the nodes are in the order of `examples`.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def collaborative_rc(
     examples : mapping of str to Examples
         The records of each node. A node without records passes on what others send.
     network : Graph, or callable of int to Graph
-        Who speaks with whom, or who does in each round from 1. A network that changes need not be
+        The network, or that of each round, counted from 1. A network that changes need not be
         connected in each round.
     rounds : int
         How many rounds the nodes communicate.

@@ -24,7 +24,7 @@ MOST_SCORED = 10_000  # training records on which all nodes' models are scored i
 
 
 class Scenario(NamedTuple):
-    """Who calibrates what.
+    """The nodes of a run, their records and network, and the records that score their models.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Scenario(NamedTuple):
     network : Graph, or callable of int to Graph
         The network of each round.
     absent : Away or None
-        Who is away in which round.
+        Which nodes are away in which rounds.
     scored : Examples
         The records on which all models are scored.
     scored_on : str
