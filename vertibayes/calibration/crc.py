@@ -31,11 +31,13 @@ from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import Wholes
 from protocols.errors import DataError
-from vertibayes.calibration.mixing import Averaging, Relay, Settings
-from vertibayes.calibration.node_records import NodeRecords
+from vertibayes.calibration.mixing import Averaging, Flags, Relay, Settings
+from vertibayes.calibration.node_records import NodeRecords, Places
 from vertibayes.calibration.rc import check_schedule, warn_of_one_class
 
+Networks: TypeAlias = Graph | Callable[[int], Graph]  # one network, or that of each round
 Absences: TypeAlias = Callable[[int], Collection[str]]
+Sleeping: TypeAlias = tuple[float, np.random.Generator]  # the share of nodes that sleep
 
 
 class Round(NamedTuple):
@@ -69,7 +71,7 @@ class Round(NamedTuple):
 def collaborative_rc(
     classifier: GenerativeClassifier,
     examples: Mapping[str, Examples],
-    network: Graph | Callable[[int], Graph],
+    network: Networks,
     rounds: int,
     *,
     rate: float = 0.05,
@@ -166,10 +168,10 @@ def collaborative_rc(
 def _rounds(
     nodes: NodeRecords,
     mixer: Averaging | Relay,
-    network: Graph | Callable[[int], Graph],
+    network: Networks,
     rounds: int,
     absent: Absences | None,
-    sleeping: tuple[float, np.random.Generator] | None,
+    sleeping: Sleeping | None,
 ) -> Iterator[Round]:
     """Let the nodes communicate and update, round by round."""
     for number in range(1, rounds + 1):
@@ -180,16 +182,21 @@ def _rounds(
         if unknown := away - set(nodes.names):
             raise ValueError(f"the absent node {min(unknown)} in round {number} is not a node")
         there = np.array([name not in away for name in nodes.names])
-        if sleeping is None:
-            report = mixer.round(graph, there)
+        if isinstance(mixer, Relay):
+            report = mixer.round(there)
         else:
-            assert isinstance(mixer, Averaging)  # `_check_sleep`
-            share, generator = sleeping
-            awake = there & (generator.random(len(there)) >= share)
-            order = generator.permutation(np.flatnonzero(awake))
-            report = mixer.round(graph, there, order)
+            report = mixer.round(graph, there, _order(there, sleeping))
         _check_growth(nodes.names, mixer.models, number)
         yield Round(number, mixer.models.copy(), *report)
+
+
+def _order(there: Flags, sleeping: Sleeping | None) -> Places | None:
+    """Return the nodes that are awake, in the order in which they update; None if at once."""
+    if sleeping is None:
+        return None
+    share, generator = sleeping
+    awake = there & (generator.random(len(there)) >= share)
+    return generator.permutation(np.flatnonzero(awake))
 
 
 def _check_growth(names: tuple[str, ...], statistics: Floats, number: int) -> None:

@@ -174,7 +174,7 @@ class Relay:
         self._lost = np.zeros(len(sums), bool)
         self.models = self._known()[0]
 
-    def round(self, graph: Graph, there: Flags) -> Report:  # noqa: ARG002
+    def round(self, there: Flags) -> Report:
         """Let the nodes that are there send, receive and update at once."""
         back = there & self._lost
         sent = self._total()[self._from] - self._arrived[self._back]

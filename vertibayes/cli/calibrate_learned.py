@@ -15,10 +15,10 @@ from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.local import statistics_of
 from vertibayes.calibration.absences import Away
-from vertibayes.calibration.crc import Round, collaborative_rc
+from vertibayes.calibration.crc import Networks, Round, collaborative_rc
 from vertibayes.calibration.models import error_rates
 from vertibayes.calibration.rc import Calibrated, risk_based_calibration
-from vertibayes.cli.calibrate_request import Network, Request
+from vertibayes.cli.calibrate_request import Request
 
 MOST_SCORED = 10_000  # training records on which all nodes' models are scored in each round
 
@@ -46,7 +46,7 @@ class Scenario(NamedTuple):
     classifier: FactoredClassifier
     examples: Mapping[str, Examples]
     graph: Graph
-    network: Network
+    network: Networks
     absent: Away | None
     scored: Examples
     scored_on: str

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 
 from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.graph import Graph
 from vertibayes.calibration.absences import Away
+from vertibayes.calibration.crc import Networks
 from vertibayes.calibration.topologies import (
     Changing,
     network_of,
@@ -19,8 +19,6 @@ from vertibayes.calibration.topologies import (
     read_network,
 )
 from vertibayes.settings import NETWORKS, DrawnNetwork
-
-Network: TypeAlias = Graph | Callable[[int], Graph]
 
 OF_KINDS = {
     "extra_edges": "adds to a network that is drawn",
@@ -110,7 +108,7 @@ class Request:
                 option = "--" + name.replace("_", "-")
                 raise ValueError(f"{option} {does}: it has no effect on {self.network}")
 
-    def network_of(self, generator: np.random.Generator) -> tuple[Graph, Network]:
+    def network_of(self, generator: np.random.Generator) -> tuple[Graph, Networks]:
         """Return the network of the first round, and that of each round.
 
         Raises
