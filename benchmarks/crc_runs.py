@@ -136,15 +136,15 @@ def pooled(source: Source, records: int, repetition: int) -> dict[str, Scores]:
     own = split(source, records, repetition)
     likely = statistics_of(own.classifier, own.examples)
     starts = {"uniform": own.classifier.uniform(records), "data": likely}
-    found = {
+    trained = {
         name: risk_based_calibration(
             own.classifier, own.examples, ROUNDS, rate=RATE, start=start
         ).last
         for name, start in starts.items()
     }
-    all_ = np.stack([likely, *found.values()])
-    training, test = scores(own, all_)
-    names = ("likelihood", *found)
+    models = np.stack([likely, *trained.values()])
+    training, test = scores(own, models)
+    names = ("likelihood", *trained)
     return {name: Scores(training[i], test[i]) for i, name in enumerate(names)}
 
 

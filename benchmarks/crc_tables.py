@@ -71,18 +71,18 @@ class Bench:
         ]
         # The longest first, so that no process waits for the other at the end.
         results = list(self.pool.map(partial(_call, function, rest), reversed(jobs)))[::-1]
-        found: dict[str, list] = {source.name: [] for source in self.sources}
+        by_source: dict[str, list] = {source.name: [] for source in self.sources}
         for (source, _), result in zip(jobs, results, strict=True):
-            found[source.name].append(result)
-        return found
+            by_source[source.name].append(result)
+        return by_source
 
     def scores(self, settings: Iterable[Setting], rules: Sequence[str]) -> dict:
         """Return the scores of settings and rules, after running those that are not known."""
         keys = [(setting, rule) for setting in settings for rule in rules]
         missing = [key for key in keys if key not in self.known]
-        found = self.each(_scores, missing) if missing else {}
+        results = self.each(_scores, missing) if missing else {}
         for place, key in enumerate(missing):
-            self.known[key] = {name: [run[place] for run in runs] for name, runs in found.items()}
+            self.known[key] = {name: [run[place] for run in runs] for name, runs in results.items()}
         return {key: self.known[key] for key in keys}
 
     def near(self, rule: str, name: str, ours: float, paper: float) -> str:
@@ -113,9 +113,9 @@ def _scores(source: Source, repetition: int, keys: Sequence[tuple[Setting, str]]
 
 def table_2(bench: Bench) -> str:
     """Return the gaps of RC with fewer records."""
-    found = bench.each(_of_sizes)
+    results = bench.each(_of_sizes)
     rows = []
-    for name, runs in found.items():
+    for name, runs in results.items():
         uniform, data = np.mean(runs, axis=0).T
         cells = [
             f"{paper:.2f} / {one - uniform[-1]:.3f} / {other - data[-1]:.3f}"
@@ -130,8 +130,8 @@ def table_2(bench: Bench) -> str:
 
 def _of_sizes(source: Source, repetition: int) -> list[tuple[float, float]]:
     """Return the test errors of RC for each size, from either start."""
-    found = [pooled(source, size, repetition) for size in SIZES]
-    return [(one["uniform"].test, one["data"].test) for one in found]
+    results = [pooled(source, size, repetition) for size in SIZES]
+    return [(one["uniform"].test, one["data"].test) for one in results]
 
 
 def table_3(bench: Bench) -> str:
@@ -168,14 +168,16 @@ def _convergence(bench: Bench, runs: dict, part: str, paper: Sequence[float], na
 # ---- IV to X, XII: gaps --------------------------------------------------------------------------
 
 
-def table_of_gaps(bench: Bench, name: str, wanted: Gaps) -> str:
+def table_of_gaps(bench: Bench, name: str, columns: Gaps) -> str:
     """Return a table of test gaps."""
-    rules = wanted.rules or SHOWN
-    known = bench.scores(wanted.settings.values(), rules)
+    rules = columns.rules or SHOWN
+    known = bench.scores(columns.settings.values(), rules)
     rows = []
     for source in bench.sources:
         cells = []
-        for setting, paper in zip(wanted.settings.values(), wanted.paper[source.name], strict=True):
+        for setting, paper in zip(
+            columns.settings.values(), columns.paper[source.name], strict=True
+        ):
             gaps = [_gap(known[setting, rule][source.name]) for rule in rules]
             if name != "options":  # its cells are those of other tables
                 pairs = zip(rules, gaps, strict=True)
@@ -185,8 +187,8 @@ def table_of_gaps(bench: Bench, name: str, wanted: Gaps) -> str:
             cells.append(" / ".join([f"{paper:.2f}", *texts]))
         rows.append([source.name, *cells])
     title = "Options" if name == "options" else f"Table {name}"
-    print(f"\n{title}: {wanted.title}. " + " / ".join(("Paper", *rules)))
-    return table(["data", *wanted.settings], rows)
+    print(f"\n{title}: {columns.title}. " + " / ".join(("Paper", *rules)))
+    return table(["data", *columns.settings], rows)
 
 
 def _gap(runs: list) -> float:
@@ -199,9 +201,9 @@ def _gap(runs: list) -> float:
 
 def table_11(bench: Bench) -> str:
     """Return the first round whose mean gap is below .01, for 1 to 3 local iterations."""
-    found = bench.each(_curves)
+    results = bench.each(_curves)
     rows = []
-    for name, runs in found.items():
+    for name, runs in results.items():
         curves = np.mean(runs, axis=0)  # of (iterations, rule, round)
         cells = []
         for (gap, number), own in zip(TABLE_11[name], curves, strict=True):
