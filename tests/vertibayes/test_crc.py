@@ -34,8 +34,8 @@ def distance_from_theorem_1(w, sizes, rate=0.05, **options):
         mean = rounds[number - 2].statistics.mean(axis=0)
         ours, theirs = theta(w, mean), theta(w, trace[number - 1].last)
         apart = max(apart, np.abs(ours - theirs).max() / np.abs(theirs).max())
-        soft = rounds[number - 1].soft.sum() / trace[number - 1].soft[-1]
-        apart = max(apart, abs(soft - 1))
+        soft = rounds[number - 1].soft.sum() - trace[number - 1].soft[-1]
+        apart = max(apart, abs(soft) / records)  # 1 - P is rounded in units of 1, and may be 0
     return apart
 
 
