@@ -148,6 +148,38 @@ def test_the_ledger_of_a_calibration_that_fails_is_kept(capsys, tmp_path, sites,
     assert "rounds 1 to 3" in path.read_text()
 
 
+def test_the_ledger_of_a_study_whose_report_fails_is_kept(capsys, tmp_path, sites, monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("no report")
+
+    monkeypatch.setattr(calibrate_study, "report_study", fail)
+    study = deployment(tmp_path / "all", SITES, SUMMED, STUDY)
+    assert learn(capsys, study, tmp_path / "out", "--quiet")[0] == 2
+    assert "rounds 4 to 5" in (tmp_path / "out" / "ledger.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "reason"),
+    [
+        (["a", "b"], [["u", "v"]], "no column 'y', the target"),
+        (["y", "a"], [["no", "u"]], "no column 'b', a feature"),
+        (["y", "a", "b"], [["", "u", "v"]], "no record to test on has a y"),
+        (None, None, "no such file"),
+    ],
+)
+def test_test_records_are_read_before_a_site_is_asked(
+    capsys, tmp_path, sites, columns, rows, reason
+):
+    if columns:
+        write(tmp_path / "records.csv", columns, rows)
+    test = f'test = "{tmp_path / "records.csv"}"'
+    study = deployment(tmp_path / "all", SITES, SUMMED, STUDY + test)
+    code, _, error = learn(capsys, study, tmp_path / "out")
+    assert code == 2 and "learning.test: " in error and reason in error.lower(), error
+    assert not sites and not (tmp_path / "out").exists()
+    assert reason in run(capsys, "check", study)[1].lower()
+
+
 @pytest.mark.parametrize("policy", ["", SUMMED])
 def test_a_site_that_does_not_allow_it_refuses(capsys, tmp_path, sites, policy):
     study = deployment(tmp_path / "all", SITES, policy, STUDY + "shown = true")

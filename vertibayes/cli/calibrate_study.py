@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,10 +22,12 @@ from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import record_sessions
 from protocols.deployment.tables import Table
+from protocols.errors import words
 from protocols.ledger import Ledger
 from protocols.roles import Party
 from protocols.schema import Schema
 from protocols.session import Session
+from protocols.site.statistics import LocalData
 from vertibayes.calibration.between_machines import CalibratedSites, OpenSession, calibrate_sites
 from vertibayes.calibration.models import error_rates, to_naive_bayes
 from vertibayes.calibration.network_model import even_network, to_network
@@ -35,7 +37,7 @@ from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.learn import keep_ledger
 from vertibayes.cli.naive_bayes_study import schema_of, variables_of
 from vertibayes.cli.notices import waiting
-from vertibayes.cli.outputs import is_free
+from vertibayes.cli.outputs import UnwrittenError, is_free
 from vertibayes.cli.tested import read_tested
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network, Structure
@@ -46,7 +48,8 @@ from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOU
 class CalibrationStudy:
     """What a study's file says: what is calibrated, for how long, and on what it is tested.
 
-    `target`, `test` and `holdout` are as of `vertibayes.cli.tested.Tested`.
+    `target`, `test` and `holdout` are as of `vertibayes.cli.tested.Tested`; `tested` has the
+    records of `test`, and `said` the warnings about them.
     """
 
     file: StudyFile
@@ -56,6 +59,8 @@ class CalibrationStudy:
     values: dict[str, Any]
     test: Path | None
     holdout: None = None
+    tested: LocalData | None = None
+    said: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -64,7 +69,7 @@ class CalibrationStudy:
 
 
 def read_calibration(file: StudyFile) -> CalibrationStudy:
-    """Return what a study calibrates; refuse settings that cannot be used.
+    """Return what a study calibrates; refuse settings and test records that cannot be used.
 
     Raises
     ------
@@ -87,7 +92,17 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
     except ValueError as error:
         raise table.error("structure", str(error)) from None
     agreed = _agreed(table, values, spec, _network(file))
-    return CalibrationStudy(file, agreed, schema, structure, values, values["test"])
+    study = CalibrationStudy(file, agreed, schema, structure, values, values["test"])
+    return study if study.test is None else _with_records(table, study)
+
+
+def _with_records(table: Table, study: CalibrationStudy) -> CalibrationStudy:
+    """Return a study with its test records: after a run, an error in them would be too late."""
+    try:
+        tested, said = read_tested(study, study.schema, needed=study.schema.features)
+    except (OSError, ValueError) as error:
+        raise table.error("test", words(error).removeprefix("--test ")) from None
+    return replace(study, tested=tested, said=tuple(said))
 
 
 def _structure(table: Table, values: dict[str, Any]) -> Structure | None:
@@ -181,7 +196,7 @@ def run_calibration_study(file: StudyFile, out: Path, quiet: bool) -> None:
     start_log(file.party, quiet=quiet)
     start = perf_counter()
     noted = _Noted()
-    try:
+    with noted.ledger_kept(out):
         with record_sessions(file, waiting(quiet)) as open_session:
             sites = calibrate_sites(
                 noted.sessions(open_session),
@@ -189,19 +204,24 @@ def run_calibration_study(file: StudyFile, out: Path, quiet: bool) -> None:
                 study.values["rounds"],
                 rounds_per_part=study.values["rounds_per_part"],
             )
-    except BaseException:
-        if noted.ledger is not None and noted.ledger.facts and is_free(out):
-            keep_ledger(noted.ledger, out)
-        raise
-    assert noted.ledger is not None  # there was a session
-    seconds = perf_counter() - start
-    error, tested, said = _tested(study, sites)
-    said += _warnings(study, sites)
-    model, traffic = _model(study, sites), (noted.rounds, noted.bytes)
-    outcome = StudyOutcome(
-        study.agreed, schema, model, sites, noted.ledger, traffic, seconds, error, tested, said
-    )
-    report_study(out, study.values, outcome, quiet=quiet)
+        assert noted.ledger is not None  # there was a session
+        seconds = perf_counter() - start
+        said = [*study.said, *_warnings(study, sites)]
+        model, traffic = _model(study, sites), (noted.rounds, noted.bytes)
+        tested = 0 if study.tested is None else study.tested.records
+        outcome = StudyOutcome(
+            study.agreed,
+            schema,
+            model,
+            sites,
+            noted.ledger,
+            traffic,
+            seconds,
+            _error(study, sites),
+            tested,
+            said,
+        )
+        report_study(out, study.values, outcome, quiet=quiet)
 
 
 class _Noted:
@@ -210,6 +230,18 @@ class _Noted:
     def __init__(self) -> None:
         self.ledger: Ledger | None = None
         self.rounds, self.bytes = 0, 0
+
+    @contextmanager
+    def ledger_kept(self, out: Path) -> Iterator[None]:
+        """Write the ledger if the study fails or is stopped after something was revealed."""
+        try:
+            yield
+        except UnwrittenError:  # the ledger is with the other results
+            raise
+        except BaseException:
+            if self.ledger is not None and self.ledger.facts and is_free(out):
+                keep_ledger(self.ledger, out)
+            raise
 
     def sessions(self, open_session: OpenSession) -> OpenSession:
         """Return what opens the same sessions, and notes them."""
@@ -227,14 +259,13 @@ class _Noted:
         return opened
 
 
-def _tested(study: CalibrationStudy, sites: CalibratedSites) -> tuple[float | None, int, list[str]]:
-    """Return the error on the tested records, how many these are, and warnings."""
-    if study.test is None:
-        return None, 0, []
-    tested, said = read_tested(study, study.schema)
+def _error(study: CalibrationStudy, sites: CalibratedSites) -> float | None:
+    """Return the error on the tested records, if there are some."""
+    if study.tested is None:
+        return None
     classifier = study.agreed.classifier
-    rates = error_rates(classifier, sites.statistics[None], classifier.examples(tested))
-    return float(rates[0]), tested.records, said
+    rates = error_rates(classifier, sites.statistics[None], classifier.examples(study.tested))
+    return float(rates[0])
 
 
 def _warnings(study: CalibrationStudy, sites: CalibratedSites) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -66,6 +66,7 @@ def read_tested(
     schema: Schema,
     missing_codes: Sequence[str] = (),
     ignore_case: Sequence[str] = (),
+    needed: Collection[str] = (),
 ) -> tuple[LocalData, list[str]]:
     """Read the records of ``--test`` that have a class, and what to warn of.
 
@@ -79,11 +80,13 @@ def read_tested(
         Values that mean missing.
     ignore_case : sequence of str, default=()
         Columns in which values that differ only in case are one state.
+    needed : collection of str, default=()
+        Features of which the file must have a column; others may be missing in all records.
 
     Raises
     ------
     ValueError
-        If the file has no column of the class, or no record with a class.
+        If the file has no column of the class or of a needed feature, or no record with a class.
     """
     assert request.test is not None  # it was asked for
     read = read_records(
@@ -95,6 +98,8 @@ def read_tested(
     )
     if request.target in read.absent:
         raise ValueError(f"--test {request.test}: no column {request.target!r}, the target")
+    if absent := [name for name in read.absent if name in needed]:
+        raise ValueError(f"--test {request.test}: no column {absent[0]!r}, a feature")
     return _scorable(read.complete(schema), request), read.warnings(request.test)
 
 
