@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import floor
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -58,7 +59,7 @@ from protocols.calibration.factors import Floats
 from protocols.calibration.local import Update
 from protocols.calibration.nodes import Attendance, AveragingNode, Node
 from protocols.errors import QueryRefusedError, refusing
-from protocols.ledger import Ledger
+from protocols.queries.consensus_ledger import note_at_analyst, note_at_site
 from protocols.queries.consensus_query import Consensus, ReleasedConsensus
 from protocols.queries.contributing import check_number, check_own_records, site_records
 from protocols.queries.neighbourhood_sums import (
@@ -237,7 +238,8 @@ def _site(site: SiteRole, query: Consensus) -> Program[None]:
     agreed = query.agreed()
     node = _node(site, query, agreed)
     site.memory.sum(query.number, Cost())
-    _note(site, query, agreed, node)
+    exposed = _is_exposed(site, query, agreed)
+    note_at_site(site, query, agreed, node.length, exposed=exposed)
     records, trace, diverged = _records(site, agreed), [], not _fits(node)
     if diverged:
         node = _without_records(site, agreed)
@@ -321,35 +323,6 @@ def _numbers(sender: Party, message: Statistics, digest: bytes, number: int, len
     return values
 
 
-def _note(site: SiteRole, query: Consensus, agreed: Calibration, node: Node) -> None:
-    """Note who sees what, before the first message."""
-    first = query.attendance(agreed, query.first)
-    there = query.attendance(agreed, query.first + query.rounds - 1)
-    rounds = f"rounds {query.first} to {query.first + query.rounds - 1} of calibration"
-    rounds = f"each of {rounds} {query.calibration}, without noise"
-    for peer in there.receivers(site.party):
-        if agreed.shown:
-            what = f"{node.length} numbers of this site's statistics in {rounds}"
-            site.ledger.note(what, site.party, (peer,))
-        elif peers := summing(there).get(peer):
-            least = least_of(summing(first).get(peer, peers))
-            exposed = _is_exposed(site, query, agreed)
-            sums = f"sums over {least} or more neighbours{', which can be separated' * exposed}"
-            about = site.party if exposed else "the neighbours together"
-            site.ledger.note(f"{node.length} numbers, {sums}, in {rounds}", about, (peer,))
-    _note_sums(site.ledger, query, site.analyst)
-
-
-def _note_sums(ledger: Ledger, query: Consensus, analyst: Party) -> None:
-    statistics = ", and of the statistics after the last" if query.reveal else ""
-    what = (
-        f"sums over {_need(query)} or more sites of loss, errors, records and repairs in rounds "
-        f"{query.first} to {query.first + query.rounds - 1} of calibration {query.calibration}"
-        f"{statistics}, without noise"
-    )
-    ledger.note(what, "all sites together", (analyst,))
-
-
 def _plan(query: Consensus, agreed: Calibration, keys: dict[Party, bytes]) -> SumPlan:
     """Return the plan of the sum at the end."""
     width = len(agreed.classifier.classes) * agreed.classifier.width
@@ -362,18 +335,13 @@ def _plan(query: Consensus, agreed: Calibration, keys: dict[Party, bytes]) -> Su
 # ---- the analyst ---------------------------------------------------------------------------------
 
 
-def _need(query: Consensus) -> int:
-    """Return how many must answer: the others may be gone."""
-    return len(query.parties) - query.most_gone
-
-
 def _analyst(analyst: AnalystRole, query: Consensus) -> Program[ReleasedConsensus]:
     agreed, left = query.agreed(), query.parties
     for _ in range(query.rounds):
         beats = yield from exchange({}, dict.fromkeys(left, Expect(Finished)), need=1)
         left = tuple(beats)
     total = yield from collect(_plan(query, agreed, dict(analyst.signing_keys)), left)
-    _note_sums(analyst.ledger, query, analyst.party)
+    note_at_analyst(analyst.ledger, query, agreed, total.parties, analyst.party)
     return _released(query, agreed, total.values, total.parties)
 
 
@@ -395,4 +363,4 @@ def _released(
     return ReleasedConsensus(statistics, soft / SOFT, errors, records, repairs, tuple(parties))
 
 
-CONSENSUS = Conversation(Consensus, _analyst, _need).side(SiteRole, _consider, _site)
+CONSENSUS = Conversation(Consensus, _analyst, attrgetter("need")).side(SiteRole, _consider, _site)

@@ -234,6 +234,11 @@ class Consensus(Query[ReleasedConsensus]):
         return Attendance(agreed.links, frozenset(self.absent), back)
 
     @property
+    def need(self) -> int:
+        """How many parties must answer: the others may be gone."""
+        return len(self.parties) - self.most_gone
+
+    @property
     def digest(self) -> bytes:
         """Names the query in all labels of its sums."""
         return label("consensus", wire.encode(self))

@@ -132,8 +132,15 @@ def test_a_network_of_states_is_calibrated_and_tested(capsys, tmp_path, sites):
 def test_sites_that_were_away_are_named(capsys, tmp_path, sites, away):
     study = deployment(tmp_path / "all", SITES, SHOWN, STUDY + 'shown = true\nmixing = "mean"')
     away[:] = [(), ["three"]]
-    code, _, error = learn(capsys, study, tmp_path / "out", "--quiet")
-    assert (code, error) == (0, "warning: away in rounds 4 to 5: three\n")
+    code, shown, error = learn(capsys, study, tmp_path / "out")
+    expected = "warning: away in rounds 4 to 5: three; sums over one, two alone\n"
+    assert (code, error) == (0, expected)
+    assert shown.startswith("240 records at 2 (one, two) of 3 sites")
+    facts = json.loads((tmp_path / "out" / "ledger.json").read_text())["revealed"]
+    whole, rest = (fact["what"] for fact in facts)
+    assert "naive Bayes of y from a, b (mixing mean, start data)" in whole
+    assert "sums over 3 of 3 sites (one, three, two)" in whole and "rounds 1 to 3" in whole
+    assert "sums over 2 of 3 sites (one, two; without three)" in rest and "4 to 5" in rest
     trace = json.loads((tmp_path / "out" / "calibration.json").read_text())
     assert [row["records"] for row in trace["rounds"]] == [360] * 3 + [240] * 2
     assert trace["parts"][1]["absent"] == ["three"]

@@ -255,8 +255,37 @@ def test_ledgers_say_which_neighbour_sees_what_in_how_many_rounds():
     facts = {fact.to: fact for fact in federation.roles["s1"].ledger.facts}
     expected = "14 numbers, sums over 2 or more neighbours, in each of rounds 1 to 3"
     assert expected in facts["s0",].what and facts["s0",].about == "the neighbours together"
+    sums = facts["analyst",].what
+    assert "naive Bayes of y from a, z (mixing mean, start data)" in sums
+    assert "sums over 3 or more of 5 sites" in sums
     (fact,) = federation.analyst.ledger.facts
     assert fact.about == "all sites together" and "of the statistics after the last" in fact.what
+
+
+def test_the_ledger_of_a_relay_says_of_which_sites_a_message_is_the_sum():
+    federation = federation_of(HELD)
+    agreed = agree(chain(5), HELD, NETWORK, "relay")
+    ask(federation, Consensus.of(federation.analyst, agreed, 2))
+    to = {
+        (name, *fact.to): fact
+        for name in ("s0", "s1")
+        for fact in federation.roles[name].ledger.facts
+    }
+    assert "sums over this side of the tree (this site)" in to["s0", "s1"].what
+    assert to["s0", "s1"].about == "s0"
+    assert "sums over this side of the tree (this site, s0)" in to["s1", "s2"].what
+    assert "sums over this side of the tree (this site, s2, s3, s4)" in to["s1", "s0"].what
+    assert to["s1", "s0"].about == "this side of the tree"
+    assert "a Bayesian network of y from a, b (mixing relay" in to["s1", "analyst"].what
+
+
+def test_the_ledger_of_the_analyst_says_over_which_sites_the_sums_were_in_the_end():
+    federation = federation_of(HELD)
+    drop_after(federation, {"s2": 2})
+    ask(federation, Consensus.of(federation.analyst, agree(chain(5), HELD), 3))
+    (fact,) = federation.analyst.ledger.facts
+    assert "sums over 4 of 5 sites (s0, s1, s3, s4; without s2)" in fact.what
+    assert fact.about == "these sites together"
 
 
 @pytest.mark.parametrize(

@@ -274,10 +274,11 @@ def _warnings(study: CalibrationStudy, sites: CalibratedSites) -> list[str]:
     for part in sites.parts:
         rounds = f"rounds {part.first} to {part.first + part.rounds - 1}"
         left = set(study.agreed.network.nodes) - set(part.absent) - set(part.parties)
+        over = f"sums over {', '.join(part.parties)} alone"
         if part.absent:
-            said.append(f"away in {rounds}: {', '.join(part.absent)}")
+            said.append(f"away in {rounds}: {', '.join(part.absent)}; {over}")
         if left:
-            said.append(f"left during {rounds}: {', '.join(sorted(left))}")
+            said.append(f"left during {rounds}: {', '.join(sorted(left))}; {over}")
     if study.structure is not None:
         target = study.target
         alone = [f.child for f in study.structure.families if target not in f.members]

@@ -128,6 +128,7 @@ def _summary_of_study(values: Mapping[str, Any], outcome: StudyOutcome) -> dict[
         "target": outcome.schema.target.name,
         "records": int(sites.records[-1]),
         "nodes": len(agreed.network.nodes),
+        "sites": list(sites.parts[-1].parties),
         "edges": len(agreed.network.edges),
         "variables": described_columns(outcome.schema),
         "model": model_files(outcome.model),
@@ -148,9 +149,11 @@ def _shown_of_study(way: str, outcome: StudyOutcome, summary: Mapping[str, Any])
     network, sees = outcome.agreed.network, "each other's statistics"
     if not outcome.agreed.shown:
         sees = "sums over their neighbourhoods"
+    there, nodes = outcome.sites.parts[-1].parties, len(network.nodes)
+    of = f"{nodes}" if len(there) == nodes else f"{len(there)} ({', '.join(there)}) of {nodes}"
     lines = [
-        f"{summary['records']} records at {len(network.nodes)} sites, {len(network.edges)} edges; "
-        f"neighbours see {sees}",
+        f"{summary['records']} records at {of} sites, {len(network.edges)} edges; neighbours see "
+        f"{sees}",
         f"{way}, {len(outcome.sites.soft)} rounds",
         f"error of the sites on their own records: {summary['own_error']:.4f}",
         f"seconds: {outcome.seconds:.3f}",
