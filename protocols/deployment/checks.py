@@ -40,6 +40,8 @@ SOON = timedelta(days=30)
 class Outside(NamedTuple):
     """Checks outside the files: each returns a warning or None, or raises a ValueError.
 
+    `site` returns what is right, or None if it is not checked.
+
     Parameters
     ----------
     reach : callable
@@ -48,11 +50,14 @@ class Outside(NamedTuple):
         Checks that the relay can listen at its address.
     study : callable
         Checks the settings of a study.
+    site : callable
+        Checks that a site of a study, with its data, takes part in it.
     """
 
     reach: Callable[[RelayAddress], str | None]
     listen: Callable[[RelayAddress], str | None]
     study: Callable[[StudyFile], str | None]
+    site: Callable[[StudyFile, SiteFile, SiteData], str | None] = lambda *_: None
 
 
 @dataclass
@@ -148,6 +153,7 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
     """
     findings, files = Findings(), list[AnyFile]()
     public: dict[Party, bytes] = {}
+    data: dict[Party, SiteData] = {}
     for path in paths:
         findings.begin()
         with findings.wrong_if_it_fails():
@@ -155,10 +161,14 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
             findings.say("ok", f"{path}: {file.kind} {file.party}")
             files.append(file)
             _check_file(findings, file, outside, now or datetime.now(UTC), public)
+            if isinstance(file, SiteFile):
+                _check_site(findings, file, data)
     findings.begin()
     _check_pins(findings, files, public)
     _check_one_certificate_a_party(findings, files)
     _check_one_relay(findings, files)
+    if not findings.wrong:  # an error in a file would be repeated
+        _check_sites(findings, files, outside, data)
     return findings
 
 
@@ -179,13 +189,15 @@ def _check_file(
         findings.ask(
             f"{file.party}:", "the settings of the study are valid", lambda: outside.study(file)
         )
-    if isinstance(file, SiteFile):
-        data = None
-        with findings.wrong_if_it_fails():
-            data = read_data(file)
-            _check_data(findings, file, data)
-        with findings.wrong_if_it_fails():
-            _check_memory(findings, file, data)
+
+
+def _check_site(findings: Findings, file: SiteFile, data: dict[Party, SiteData]) -> None:
+    """Check a site's data and memory; keep the data, which `_check_sites` needs."""
+    with findings.wrong_if_it_fails():
+        data[file.party] = read_data(file)
+        _check_data(findings, file, data[file.party])
+    with findings.wrong_if_it_fails():
+        _check_memory(findings, file, data.get(file.party))
 
 
 def _check_key(findings: Findings, file: PartyFile) -> bytes:
@@ -299,3 +311,17 @@ def _check_one_relay(findings: Findings, files: Sequence[AnyFile]) -> None:
     if len(addresses) > 1:
         text = ", ".join(f"{party}: {where}" for where, party in addresses.items())
         findings.say("warning", f"the files have several addresses of the relay: {text}")
+
+
+def _check_sites(
+    findings: Findings, files: Sequence[AnyFile], outside: Outside, data: Mapping[Party, SiteData]
+) -> None:
+    """Check that the sites of a study take part in it."""
+    studies = [file for file in files if isinstance(file, StudyFile)]
+    sites = [file for file in files if isinstance(file, SiteFile)]
+    for study in studies:
+        for site in sites:
+            if site.party in study.sites:
+                with findings.wrong_if_it_fails():
+                    if good := outside.site(study, site, data[site.party]):
+                        findings.say("ok", good)

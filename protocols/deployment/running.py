@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from traceback import extract_tb
+from typing import Any
 
 from mpc.randomness import KeyPair
 from mpc.rounds import Party
@@ -31,6 +32,7 @@ from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.seal import Identity
 from protocols.session import Session
+from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.transports.cells import Certificates
@@ -63,19 +65,23 @@ def site_role(file: SiteFile) -> Iterator[SiteRole]:
         held.callback(memory.close)
         ledger = LedgerFile(file.ledger)
         held.callback(ledger.close)
-        yield SiteRole(
-            party=file.party,
-            data=data,
-            keys=keys,
-            public_keys=_all_but_the_analyst(file),
-            dealer=file.dealer,
-            analyst=file.analyst,
-            policy=file.policy,
-            memory=memory,
-            ledger=ledger,
-            analyst_key=file.pinned[file.analyst],
-            signing_keys=file.signing,
-        )
+        yield role_of(file, keys, data, memory=memory, ledger=ledger)
+
+
+def role_of(file: SiteFile, keys: KeyPair, data: SiteData, **kept: Any) -> SiteRole:
+    """Return a site's role; without `memory` and `ledger`, that of a site that keeps nothing."""
+    return SiteRole(
+        party=file.party,
+        data=data,
+        keys=keys,
+        public_keys=_all_but_the_analyst(file),
+        dealer=file.dealer,
+        analyst=file.analyst,
+        policy=file.policy,
+        analyst_key=file.pinned[file.analyst],
+        signing_keys=file.signing,
+        **kept,
+    )
 
 
 def dealer_role(file: DealerFile) -> DealerRole:

@@ -213,6 +213,10 @@ def test_a_site_that_does_not_allow_it_refuses(capsys, tmp_path, sites, policy):
         ({"rounds = 5": 'structure = "no.json"'}, "learning.structure"),
         ({'target = "y"': 'target = "q"'}, "learning.target: 'q' is not among y, a, b"),
         ({"[network]": "[class_counts]\nno = 1\n[network]"}, "class_counts: calibration does"),
+        (
+            {"[network]": '[validation]\ntarget = "y"\n[network]'},
+            "validation: calibration does",
+        ),
         ({'learner = "calibration"': 'learner = "naive_bayes"'}, "network: naive_bayes does not"),
     ],
 )
@@ -225,3 +229,27 @@ def test_check_and_learn_refuse_settings_that_do_not_fit(capsys, tmp_path, chang
     assert code == 2 and reason in error and not (tmp_path / "out").exists()
     _, shown, _ = run(capsys, "check", study)
     assert reason in shown
+
+
+@pytest.mark.parametrize(
+    ("policy", "changes", "reason"),
+    [
+        ("", {}, "its policy does not set exact_sums"),
+        (SUMMED, {"rounds = 5": "shown = true"}, "its policy does not set exact_neighbours"),
+        (SHOWN, {"most_records = 200": "most_records = 119"}, "more records than the 119 agreed"),
+        (SHOWN, {'b = ["u", "v"]': 'b = ["u", "w"]'}, "one refuses: "),
+        (SUMMED, {}, None),
+    ],
+)
+def test_check_compares_a_study_with_the_files_of_its_sites(
+    capsys, tmp_path, policy, changes, reason
+):
+    settings = STUDY
+    for old, new in changes.items():
+        settings = settings.replace(old, new)
+    study = deployment(tmp_path / "all", SITES, policy, settings)
+    code, shown, _ = run(capsys, "check", study, *(tmp_path / "all").glob("*/site.toml"))
+    if reason is None:
+        assert code == 0 and "one: takes part in the calibration of" in shown
+    else:
+        assert code == 2 and reason in shown, shown

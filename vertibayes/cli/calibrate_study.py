@@ -18,15 +18,17 @@ import numpy as np
 from protocols.calibration.agreed import Calibration, ClassifierSpec
 from protocols.calibration.choices import Mixing
 from protocols.calibration.graph import Graph
-from protocols.deployment.files import StudyFile
+from protocols.deployment.files import SiteFile, StudyFile, own_keys
 from protocols.deployment.log import start_log
-from protocols.deployment.running import record_sessions
+from protocols.deployment.running import record_sessions, role_of
 from protocols.deployment.tables import Table
-from protocols.errors import words
+from protocols.errors import QueryRefusedError, words
 from protocols.ledger import Ledger
-from protocols.roles import Party
+from protocols.queries import CONVERSATIONS, Consensus
+from protocols.roles import AnalystRole, Party
 from protocols.schema import Schema
 from protocols.session import Session
+from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
 from vertibayes.calibration.between_machines import CalibratedSites, OpenSession, calibrate_sites
 from vertibayes.calibration.models import error_rates, to_naive_bayes
@@ -76,6 +78,46 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
     ValueError
         If there are some; the message names the file, the line and the key.
     """
+    study = _settings(file)
+    if study.test is None:
+        return study
+    try:  # after a run, an error in the records would be too late
+        tested, said = read_tested(study, study.schema, needed=study.schema.features)
+    except (OSError, ValueError) as error:
+        reason = words(error).removeprefix("--test ")
+        raise file.source.error(("learning", "test"), reason) from None
+    return replace(study, tested=tested, said=tuple(said))
+
+
+def check_site(file: StudyFile, site: SiteFile, data: SiteData) -> str:
+    """Return that a site takes part in a calibration; it considers the first query of a run.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study.
+    site, data : SiteFile, SiteData
+        The site's own file, and its records.
+
+    Raises
+    ------
+    ValueError
+        If the study's settings cannot be used, or the site refuses; the message says why.
+    """
+    study, role = _settings(file), role_of(site, own_keys(site), data)
+    analyst = AnalystRole(file.party, signing_keys=dict(file.signing))
+    rounds = min(study.values["rounds"], study.values["rounds_per_part"])
+    query = Consensus.of(analyst, study.agreed, rounds)
+    side = CONVERSATIONS.side_of(role, query)
+    assert side is not None  # sites answer it
+    try:
+        side.consider(role, query)
+    except QueryRefusedError as refusal:
+        raise ValueError(f"{site.source.path}: {refusal}") from None
+    return f"{site.party}: takes part in the calibration of {file.source.path}"
+
+
+def _settings(file: StudyFile) -> CalibrationStudy:
     table = file.source.table("learning")
     values = table.take_all([LEARNER, *CALIBRATION, *BETWEEN_MACHINES, *TEST])
     table.end()
@@ -92,17 +134,7 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
     except ValueError as error:
         raise table.error("structure", str(error)) from None
     agreed = _agreed(table, values, spec, _network(file))
-    study = CalibrationStudy(file, agreed, schema, structure, values, values["test"])
-    return study if study.test is None else _with_records(table, study)
-
-
-def _with_records(table: Table, study: CalibrationStudy) -> CalibrationStudy:
-    """Return a study with its test records: after a run, an error in them would be too late."""
-    try:
-        tested, said = read_tested(study, study.schema, needed=study.schema.features)
-    except (OSError, ValueError) as error:
-        raise table.error("test", words(error).removeprefix("--test ")) from None
-    return replace(study, tested=tested, said=tuple(said))
+    return CalibrationStudy(file, agreed, schema, structure, values, values["test"])
 
 
 def _structure(table: Table, values: dict[str, Any]) -> Structure | None:

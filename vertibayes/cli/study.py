@@ -13,12 +13,14 @@ from typing import Any
 
 import typer
 
-from protocols.deployment.files import StudyFile
+from protocols.deployment.files import SiteFile, StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
 from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
 from protocols.session import Session
+from protocols.site.data import SiteData
+from vertibayes.cli.calibrate_study import check_site as check_calibrated
 from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
 from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, report_of
 from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
@@ -126,6 +128,11 @@ def check_settings(file: StudyFile) -> None:
         read_calibration(file)
 
 
+def check_site(file: StudyFile, site: SiteFile, data: SiteData) -> str | None:
+    """As `calibrate_study.check_site`; None if the study learns something else."""
+    return check_calibrated(file, site, data) if learner_of(file) == "calibration" else None
+
+
 def learner_of(file: StudyFile) -> str:
     """Return what a study's [learning] learns; as `options_of`."""
     learner = str(file.source.table("learning").take(LEARNER))
@@ -135,6 +142,9 @@ def learner_of(file: StudyFile) -> str:
     if learner != "calibration" and "network" in file.source.values:
         reason = f"{learner} does not use it: remove the table"
         raise file.source.error(("network",), reason)
+    if learner != "bayesian_network" and "validation" in file.source.values:
+        reason = f"{learner} does not use it: remove the table; [learning] has test"
+        raise file.source.error(("validation",), reason)
     return learner
 
 
