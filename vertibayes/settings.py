@@ -172,8 +172,9 @@ CALIBRATION = (
             "spanning tree (the default); mean averages the neighbours, as published (the default "
             "where the network changes, or nodes leave or sleep); metropolis averages them so "
             "that all nodes have the same influence.", choices=get_args(Mixing)),
-    Setting("start", "text", "What nodes start from: the statistics of their own records (data), "
-            "or equal probabilities (uniform, as published).", "data", choices=get_args(Start)),
+    Setting("start", "text", "What nodes start from: 9 parts the statistics of their own records and "
+            "1 part equal probabilities (data), or equal probabilities alone (uniform, as "
+            "published).", "data", choices=get_args(Start)),
     Setting("size", "number", "With mean or metropolis: number of records that the statistics of "
             "a node stand for; the records per node divided by the rate if not given.", above=0),
     Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}: '
