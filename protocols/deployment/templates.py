@@ -50,7 +50,7 @@ folder = "memory"                # what this site promised and revealed: back it
 
 [data]
 file = "records.csv"             # never leaves this machine; with \\ in it, as 'C:\\data\\x.csv'
-id_column = "id"                 # identifies people: all sites must hold the same people
+id_column = "id"                 # identifies people; the same people where sites hold columns
 # missing_codes = ["NA"]         # mean missing, beside the empty field; in one column: "age=999"
 # bins = 0.1                     # share of the records in a bin of a numeric column
 # binning = "equal-frequency"    # or "equal-width"
@@ -93,7 +93,7 @@ _PEERS = """
 
 _STUDY = """\
 [study]
-folder = "study"                 # tables that were revealed: a run that stopped resumes with them
+folder = "study"                 # exact tables that were revealed: a stopped run resumes with them
 # variables = ["a", "b"]         # of the study; all that the sites offer if not given
 # memory = "1GiB"                # of one query at a party; as the sites allow if not given
 """
@@ -132,7 +132,7 @@ max_parents = 3
 # [learning]
 # learner = "calibration"
 # target = "a"
-# most_records = 1000            # of one site
+# most_records = 1000            # of one site; little more than the largest has: it sets the steps
 # shown = false                  # true: neighbours see each other's statistics
 """
 
