@@ -36,10 +36,10 @@ def note_at_site(
     for peer in there.receivers(site.party):
         if agreed.mixing == "relay":
             side = _side(agreed.links, site.party, peer)
-            whom = ", ".join(["this site", *sorted(side)])
-            about = "this side of the tree" if side else site.party
+            others = ", ".join(sorted(side))
+            whom = "this site alone" + f" at first, then with {others} as they arrive" * bool(side)
             what = f"{length} numbers, sums over this side of the tree ({whom}), {where}"
-            site.ledger.note(what, about, (peer,))
+            site.ledger.note(what, site.party, (peer,))  # the first message is its own
         elif agreed.shown:
             what = f"{length} numbers of this site's statistics {where}"
             site.ledger.note(what, site.party, (peer,))

@@ -265,17 +265,27 @@ def test_ledgers_say_which_neighbour_sees_what_in_how_many_rounds():
 def test_the_ledger_of_a_relay_says_of_which_sites_a_message_is_the_sum():
     federation = federation_of(HELD)
     agreed = agree(chain(5), HELD, NETWORK, "relay")
+    records = []
+
+    def keep(_, sent):
+        if (sent.sender, sent.receiver) == ("s1", "s0"):
+            records.append(round(sent.message.values[-1]))
+
+    watch(federation, keep)
     ask(federation, Consensus.of(federation.analyst, agreed, 2))
     to = {
         (name, *fact.to): fact
         for name in ("s0", "s1")
         for fact in federation.roles[name].ledger.facts
     }
-    assert "sums over this side of the tree (this site)" in to["s0", "s1"].what
-    assert to["s0", "s1"].about == "s0"
-    assert "sums over this side of the tree (this site, s0)" in to["s1", "s2"].what
-    assert "sums over this side of the tree (this site, s2, s3, s4)" in to["s1", "s0"].what
-    assert to["s1", "s0"].about == "this side of the tree"
+    assert "sums over this side of the tree (this site alone)" in to["s0", "s1"].what
+    assert (
+        "sums over this side of the tree (this site alone at first, then with s0"
+        in to["s1", "s2"].what
+    )
+    assert "then with s2, s3, s4 as they arrive)" in to["s1", "s0"].what
+    assert to["s1", "s0"].about == to["s1", "s2"].about == "s1"
+    assert records == [13, 27]  # of s1 alone, then of s1 and s2
     assert "a Bayesian network of y from a, b (mixing relay" in to["s1", "analyst"].what
 
 
