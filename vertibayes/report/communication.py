@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from math import ceil, isfinite, log10
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ MOST_NAMED = 60  # nodes whose names are shown
 LONGEST = 14  # characters of a name
 MOST_MAJORIZED, STEPS = 600, 100  # nodes, and steps of the layout; its time grows with nodes^2
 SHADES = ("#fff7e0", "#fdd9a0", "#f4a261", "#d9683f", "#a32a2a")  # from the lowest error on
+LEAST_SPAN = 0.05  # of the errors that all shades span: close errors have close shades
 PLAIN = "#8ecae6"  # a node without an error
 
 
@@ -124,28 +125,27 @@ def _majorized(distances: NDArray[np.float64], start: NDArray[np.float64]) -> ND
 
 def _fills(errors: Mapping[str, float]) -> dict[str, str]:
     """Return the shade of each node that has an error."""
-    low, high = min(errors.values(), default=0.0), max(errors.values(), default=0.0)
-    scale = len(SHADES) / (high - low) if high > low else 0.0
+    low, step = _scale(errors)
     last = len(SHADES) - 1
-    return {node: SHADES[min(int((e - low) * scale), last)] for node, e in errors.items()}
+    return {node: SHADES[min(int((e - low) / step), last)] for node, e in errors.items()}
+
+
+def _scale(errors: Mapping[str, float]) -> tuple[float, float]:
+    """Return the lowest error, and the errors that one shade spans."""
+    low = min(errors.values(), default=0.0)
+    return low, max(max(errors.values(), default=0.0) - low, LEAST_SPAN) / len(SHADES)
 
 
 def _legend(fills: Mapping[str, str], errors: Mapping[str, float], count: int) -> dict[str, str]:
     """Return the range of errors of each shade that is there, and the shade."""
-    names, places = {}, _decimals(max(errors.values(), default=0) - min(errors.values(), default=0))
-    for shade in SHADES:
-        within = [errors[node] for node, fill in fills.items() if fill == shade]
-        if within:
-            low, high = f"{min(within):.{places}f}", f"{max(within):.{places}f}"
-            names[f"error {low}" if low == high else f"error {low} to {high}"] = shade
+    names, (low, step) = {}, _scale(errors)
+    for place, shade in enumerate(SHADES):
+        if shade in fills.values():
+            least = low + place * step
+            names[f"error {least:.3f} to {least + step:.3f}"] = shade
     if errors and len(errors) < count:
-        names["no error"] = PLAIN
+        names["error not known"] = PLAIN
     return names
-
-
-def _decimals(span: float) -> int:
-    """Return how many decimals tell errors of different shades apart, from 3 to 6."""
-    return min(max(3, ceil(-log10(span / len(SHADES)))), 6) if span else 3
 
 
 def _edge(one: str, other: str, at: Mapping[str, list[float]]) -> str:
