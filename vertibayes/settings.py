@@ -172,11 +172,12 @@ CALIBRATION = (
             "spanning tree (the default); mean averages the neighbours, as published (the default "
             "where the network changes, or nodes leave or sleep); metropolis averages them so "
             "that all nodes have the same influence.", choices=get_args(Mixing)),
-    Setting("start", "text", "What nodes start from: 9 parts the statistics of their own records and "
-            "1 part equal probabilities (data), or equal probabilities alone (uniform, as "
+    Setting("start", "text", "What nodes start from: 9 parts the statistics of their own records "
+            "and 1 part equal probabilities (data), or equal probabilities alone (uniform, as "
             "published).", "data", choices=get_args(Start)),
-    Setting("size", "number", "With mean or metropolis: number of records that the statistics of "
-            "a node stand for; the records per node divided by the rate if not given.", above=0),
+    Setting("size", "number", "With mean or metropolis: number of records that equal probabilities "
+            "stand for at the start, whole or in part; the records per node divided by the rate if "
+            "not given.", above=0),
     Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}: '
             "the classifier is this Bayesian network instead of naive Bayes."),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
 from protocols.errors import DataError
 
+SMALL = "specify a larger size, or a lower rate"  # the advice where statistics are averaged
 GROWTH = 1e3  # of a statistic, in units of the largest sum over the classes
 
 
@@ -76,7 +77,9 @@ def growth(statistics: Floats) -> Floats:
     return np.where(np.isfinite(ratio), ratio, np.inf)
 
 
-def check_statistics(node: str, statistics: Floats, moment: str) -> None:
+def check_statistics(
+    node: str, statistics: Floats, moment: str, advice: str = "specify a lower rate"
+) -> None:
     """Refuse statistics that a learning rate has driven out of bounds.
 
     Parameters
@@ -85,6 +88,8 @@ def check_statistics(node: str, statistics: Floats, moment: str) -> None:
     statistics : ndarray of shape (classes, width), dtype float64
     moment : str
         When, for the error: ``round 3``.
+    advice : str
+        What to do, for the error.
 
     Raises
     ------
@@ -95,6 +100,5 @@ def check_statistics(node: str, statistics: Floats, moment: str) -> None:
     if times > GROWTH:
         raise ValueError(
             f"{node}: the statistics diverge in {moment}: they are {times:.3g} times as large as"
-            f" their sums over the classes, and at most {GROWTH:g} times is expected; specify a"
-            " lower learning rate"
+            f" their sums over the classes, and at most {GROWTH:g} times is expected; {advice}"
         )

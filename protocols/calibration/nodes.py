@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from mpc.rounds import Party
-from protocols.calibration.checks import check_statistics
+from protocols.calibration.checks import SMALL, check_statistics
 from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.classifier import Examples, GenerativeClassifier
 from protocols.calibration.factors import Floats
@@ -188,7 +188,7 @@ class AveragingNode:
             mixed = total + (1 - sum(weights[peer] for peer in heard)) * mixed
         change, first = local_rc(self._update, mixed, self.iterations)
         self.statistics = mixed + change
-        check_statistics(f"the node {self.party}", self.statistics, "this round")
+        check_statistics(f"the node {self.party}", self.statistics, "this round", SMALL)
         return first
 
 

@@ -77,6 +77,8 @@ def test_all_files_are_written_and_agree(data, tmp_path, capsys):
     assert sum(node["records"] for node in trace["nodes"].values()) == RECORDS
     assert summary["gap"] == pytest.approx(np.mean(errors) - pooled["error"])
     assert f"gap to RC: {summary['gap']:+.4f}" in shown and "relay, start data" in shown
+    assert (summary["data"], summary["seed"]) == (str(data), 0)
+    assert summary["message"] == {"numbers": 33} and "a message has 33 numbers" in shown
     assert f"error on {RECORDS} test records" in shown
     picture = (out / "calibration.svg").read_text()
     assert all(text in picture for text in ("RC, pooled", "maximum likelihood", "nodes, mean"))
@@ -161,6 +163,32 @@ def test_networks_that_change_and_nodes_that_leave(
     assert counts <= present | {6} and (len(counts) > 1 or present == {6})
 
 
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        (
+            ("--rate", 1, "--exclude", "age"),
+            "the loss of RC on pooled records rises in its first iterations with",
+        ),
+        (("--start", "uniform"), "a relay with --start uniform converges slowly, and its errors"),
+        (("--drift", "y", "--start", "uniform", "--mixing", "mean"), "the nodes have an error of"),
+        (("--size", 1, "--start", "uniform", "--mixing", "mean"), "in the last round the nodes'"),
+    ],
+)
+def test_results_that_disappoint_have_a_warning_that_says_why(
+    data, tmp_path, capsys, options, warning
+):
+    code, _, error = calibrate(
+        capsys, tmp_path / "out", "--data", data, *FEW, "--nodes", 6, *options
+    )
+    assert code == 0 and f"warning: {warning}" in error
+    assert NO_HELP not in error
+    summary = read(tmp_path / "out", "summary")["error"]
+    nodes, likelihood = summary["nodes"]["mean"], summary["maximum_likelihood"]
+    both = f"an error of {nodes:.4f} after the last round, maximum likelihood of the records of all"
+    assert (nodes > likelihood + 0.005) == (f"{both} nodes {likelihood:.4f} (on 300" in error)
+
+
 def test_records_without_a_class_are_counted_and_left_out(tmp_path, capsys):
     rows = [["ab"[i % 2], "" if i < 3 else "uv"[i % 2]] for i in range(40)]
     path = write(tmp_path / "gaps.csv", ["x", "y"], rows)
@@ -201,6 +229,11 @@ MISTAKES = [
     (("--mixing", "sum"), "--mixing must be mean, metropolis or relay, got sum"),
     (("--drift", "both"), "--drift must be none, x, y or xy, got both"),
     (("--numbers", "q"), "--numbers q: no such column; there are y, age, a, b, z"),
+    (("--numbers", "y"), "--numbers y: the column is the target, and a class has states; leave it"),
+    (
+        ("--mixing", "mean", "--start", "uniform", "--size", 1e-3),
+        "times is expected; specify a larger size, or a lower rate",
+    ),
     (("--numbers", "a"), "--numbers a: the column has '"),
     (("--holdout", 0.5, "--test", "t.csv"), "--test and --holdout both say what to test on"),
     (("--holdout", 0.001), "--holdout 0.001 of 300 records: none is left to test on"),
@@ -243,6 +276,7 @@ def test_structures_that_do_not_fit_are_refused(data, tmp_path, capsys, nodes, e
     ("edges", "more", "reason"),
     [
         (["no"], (), "no path between n and p"),
+        ([], (), "--network {path}: it must have at least 2 nodes, got 1"),
         (["no", "op"], ("--nodes", 4), "--nodes 4: {path} has 3 nodes; leave out --nodes"),
         (["no", "op"], ("--extra-edges", 1), "--extra-edges adds to a network that is drawn"),
         (["no", "op"], ("--changes", 1), "--changes draws a network again"),
@@ -250,7 +284,9 @@ def test_structures_that_do_not_fit_are_refused(data, tmp_path, capsys, nodes, e
 )
 def test_networks_of_files_that_do_not_fit_are_refused(data, tmp_path, capsys, edges, more, reason):
     path = tmp_path / "network.json"
-    path.write_text(json.dumps({"nodes": list("nop"), "edges": list(map(list, edges))}))
+    path.write_text(
+        json.dumps({"nodes": list("nop" if edges else "n"), "edges": list(map(list, edges))})
+    )
     code, _, error = calibrate(
         capsys, tmp_path / "out", "--data", data, *FEW, "--network", path, *more
     )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from protocols.calibration.checks import (
     GROWTH,
+    SMALL,
     check_choices,
     check_examples,
     check_statistics,
@@ -186,7 +187,7 @@ def _rounds(
             report = mixer.round(there)
         else:
             report = mixer.round(graph, there, _order(there, sleeping))
-        _check_growth(nodes.names, mixer.models, number)
+        _check_growth(nodes.names, mixer, number)
         yield Round(number, mixer.models.copy(), *report)
 
 
@@ -199,10 +200,12 @@ def _order(there: Flags, sleeping: Sleeping | None) -> Places | None:
     return generator.permutation(np.flatnonzero(awake))
 
 
-def _check_growth(names: tuple[str, ...], statistics: Floats, number: int) -> None:
+def _check_growth(names: tuple[str, ...], mixer: Averaging | Relay, number: int) -> None:
     """Refuse statistics that diverge."""
-    if (large := np.flatnonzero(growth(statistics) > GROWTH)).size:
-        check_statistics(f"the node {names[large[0]]}", statistics[large[0]], f"round {number}")
+    advice = {} if isinstance(mixer, Relay) else {"advice": SMALL}
+    for place in np.flatnonzero(growth(mixer.models) > GROWTH)[:1]:
+        node, moment = f"the node {names[place]}", f"round {number}"
+        check_statistics(node, mixer.models[place], moment, **advice)
 
 
 def _check_size(size: float | None, mixing: Mixing) -> None:

@@ -21,6 +21,7 @@ from protocols.site.statistics import LocalData, Numeric
 from protocols.variables import Variable
 from vertibayes.calibration.models import scales_of, to_naive_bayes
 from vertibayes.calibration.network_model import to_network
+from vertibayes.cli.calibrate_advice import advice
 from vertibayes.cli.calibrate_learned import MOST_SCORED, Outcome, Scenario, calibrate
 from vertibayes.cli.calibrate_report import Result, report
 from vertibayes.cli.calibrate_request import Request
@@ -62,7 +63,9 @@ def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -
     scenario = _scenario(request, schema, structure, training, tested, generators[:3])
     outcome = calibrate(request, scenario, generators[3])
     outcome.warnings[:0] = [*sites.warnings, *said, *lost, *_about(request, source, sites, schema)]
-    result = Result(outcome, schema, _model(outcome, schema, structure, training), structure)
+    outcome.warnings.extend(advice(request, outcome))
+    model = _model(outcome, schema, structure, training)
+    result = Result(outcome, schema, model, structure, source)
     report(out, request, result, quiet=quiet)
 
 

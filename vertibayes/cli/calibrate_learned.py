@@ -155,7 +155,6 @@ def calibrate(request: Request, scenario: Scenario, seed: np.random.Generator) -
     of_best, of_last, of_likelihood = error_rates(scenario.classifier, compared, scenario.scored)
     seconds = {"nodes": middle - start, "pooled": perf_counter() - middle}
     said = [str(warning.message) for warning in caught]
-    said += _about_start(rc)
     errors = float(of_best), float(of_last), float(of_likelihood)
     return Outcome(scenario, rows, statistics, rc, *errors, seconds, said)
 
@@ -193,13 +192,3 @@ def _row(step: Round, scenario: Scenario) -> Row:
     errors = error_rates(scenario.classifier, step.statistics, scenario.scored)
     soft = float(step.soft[there].sum() / max(records, 1.0))
     return Row(step.number, soft, own, errors, int(step.repairs.sum()), int(step.present.sum()))
-
-
-def _about_start(rc: Calibrated) -> list[str]:
-    """Warn where RC cannot improve on its start, as where the classifier fits the records well."""
-    if rc.best:
-        return []
-    return [
-        "RC on pooled records has its lowest loss at its start, which is maximum likelihood: "
-        "calibration does not help on these records"
-    ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from protocols.calibration.classifier import FactoredClassifier
 from protocols.calibration.factors import Floats
 from protocols.calibration.graph import Graph
 from protocols.calibration.nodes import relay_rate
@@ -17,6 +18,7 @@ from protocols.schema import Schema
 from vertibayes import __version__
 from vertibayes.cli.calibrate_learned import Outcome, Row
 from vertibayes.cli.calibrate_request import Request
+from vertibayes.cli.inputs import Source
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import (
     MODELS,
@@ -34,16 +36,18 @@ from vertibayes.network import Network, Structure
 from vertibayes.report.calibration import Pooled, Traces, draw_calibration
 from vertibayes.report.communication import draw_network
 from vertibayes.report.drawing import draw
+from vertibayes.report.words import counted
 
 
 @dataclass(frozen=True)
 class Result:
-    """What is written: the outcome, its model, and what the model is about."""
+    """What is written: the outcome, its model, what the model is about, and the data's source."""
 
     outcome: Outcome
     schema: Schema
     model: NaiveBayes | Network
     structure: Structure | None
+    source: Source
 
 
 def report(out: Path, request: Request, result: Result, *, quiet: bool) -> None:
@@ -192,6 +196,8 @@ def _summary(request: Request, result: Result, models: list[str]) -> dict[str, A
     classifier, graph = scenario.classifier, scenario.graph
     return {
         "version": __version__,
+        "data": result.source.data[0],
+        "seed": result.source.seed,
         "target": request.target,
         "records": int(scenario.sizes.sum()),
         "nodes": len(graph.nodes),
@@ -199,7 +205,7 @@ def _summary(request: Request, result: Result, models: list[str]) -> dict[str, A
         "variables": described_columns(result.schema),
         "model": models,
         "options": options_as_json(asdict(request)),
-        "message": {"statistics": len(classifier.classes) * classifier.width},
+        "message": {"numbers": _length(request, classifier)},
         "scored_on": {"what": scenario.scored_on, "records": len(scenario.scored.classes)},
         "error": {
             "nodes": _spread(outcome.rows[-1].errors),
@@ -212,6 +218,12 @@ def _summary(request: Request, result: Result, models: list[str]) -> dict[str, A
     }
 
 
+def _length(request: Request, classifier: FactoredClassifier) -> int:
+    """Return how many numbers a message has: a relay sends two vectors and a count of records."""
+    statistics = len(classifier.classes) * classifier.width
+    return 2 * statistics + 1 if request.mixing == "relay" else statistics
+
+
 def _shown(request: Request, outcome: Outcome, models: list[str]) -> str:
     """Return a run in a few lines."""
     scenario, last = outcome.scenario, outcome.rows[-1].errors
@@ -219,9 +231,9 @@ def _shown(request: Request, outcome: Outcome, models: list[str]) -> str:
     kind = "network of" if request.is_file else f"{request.network} network of"
     lines = [
         f"{int(scenario.sizes.sum())} records, {len(classifier.classes)} classes; {kind} "
-        f"{len(graph.nodes)} nodes and {len(graph.edges)} edges",
-        f"{_way(request, graph)}, {request.rounds} rounds; a message has "
-        f"{len(classifier.classes) * classifier.width} statistics",
+        f"{len(graph.nodes)} nodes and {counted(len(graph.edges), 'edge')}",
+        f"{_way(request, graph)}, {counted(request.rounds, 'round')}; a message has "
+        f"{_length(request, classifier)} numbers",
         f"error on {len(scenario.scored.classes)} {scenario.scored_on}:",
         f"  nodes                 {outcome.error:.4f} ({last.min():.4f} to {last.max():.4f})",
         f"  RC, pooled            {outcome.pooled_error:.4f}",

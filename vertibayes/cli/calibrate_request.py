@@ -118,6 +118,8 @@ class Request:
         """
         if self.is_file:
             graph = read_network(Path(self.network))
+            if len(graph.nodes) < 2:
+                raise ValueError(f"--network {self.network}: it must have at least 2 nodes, got 1")
             if self.nodes not in (None, len(graph.nodes)):
                 raise ValueError(
                     f"--nodes {self.nodes}: {self.network} has {len(graph.nodes)} nodes; leave out "

@@ -37,13 +37,14 @@ def with_bounds(
     Raises
     ------
     DataError
-        If a column is not in the file, has other text than numbers, or fewer than two numbers.
+        If a column is the class or not in the file, has other text than numbers, or fewer than two
+        numbers.
     """
     how = source.encoding
     if tuple(names) == ALL and "all" not in columns:
         taken = {target, *how.bounds, *how.cuts, *how.categorical}
         names = [name for name in columns if name not in taken and _is_numeric(name, columns, how)]
-    bounds = [_bounds(name, columns, how) for name in names if name not in how.bounds]
+    bounds = [_bounds(name, columns, how, target) for name in names if name not in how.bounds]
     return replace(source, bounds=(*source.bounds, *bounds))
 
 
@@ -58,8 +59,12 @@ def _is_numeric(name: str, columns: Mapping[str, TextColumn], how: Encoding) -> 
     return not (numbers.fault or _words(numbers)) and len(set(numbers.values.values())) >= FEWEST
 
 
-def _bounds(name: str, columns: Mapping[str, TextColumn], how: Encoding) -> str:
+def _bounds(name: str, columns: Mapping[str, TextColumn], how: Encoding, target: str) -> str:
     """Return the bounds of a column, as ``--bounds`` takes them."""
+    if name == target:
+        raise DataError(
+            f"--numbers {name}: the column is the target, and a class has states; leave it out"
+        )
     if name not in columns:
         raise DataError(f"--numbers {name}: no such column; there are {', '.join(columns)}")
     numbers = _numbers(name, columns[name], how)
