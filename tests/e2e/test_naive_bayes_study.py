@@ -150,6 +150,7 @@ def test_more_predictions_than_records_are_refused_before_a_table(capsys, tmp_pa
         ({'target = "y"': 'target = "q"'}, "learning.target: 'q' is not among y, a, b"),
         ({"[learning]": "[class_counts]\nno = 1\n[learning]"}, "hdpnb does not use it"),
         ({"most_records = 120": "most_records = 120\npredict = 3"}, "learning.predict: hdpnb"),
+        ({"most_records = 120": 'most_records = 120\ntest = "no.csv"'}, "learning.test: "),
         ({"hdpnb": "gossip"}, "via masked: gossip has additive"),
         ({"hdpnb": "federated", "epsilon = 0.6": 'noise = "diluted"'}, "federated has polya or"),
         ({"hdpnb": "ldp", 'via = "masked"': 'noise = "none"'}, "ldp has the noise of"),

@@ -20,6 +20,7 @@ from protocols.accounting import share_of
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import star_session, study_session
+from protocols.errors import words
 from protocols.queries import Describe, Meet, Publish
 from protocols.queries.publish import RecordNoise
 from protocols.queries.scoring import Split
@@ -80,6 +81,7 @@ def read_study(file: StudyFile, out: Path, quiet: bool) -> _Study:
         raise table.error("holdout", "the records lie at the sites: use test, a file of records")
     study = _Study(file, request, membership, predict or 0, out, quiet)
     (_check_columns if request.method == "vdpnb" else _check_records)(study)
+    _check_test(study)
     return study
 
 
@@ -121,6 +123,21 @@ def _check_columns(study: _Study) -> None:
     if study.predict > (most := sum(counts.values())):
         reason = f"must be at most {most} (the number of records), got {study.predict}"
         raise file.source.error(("learning", "predict"), reason)
+
+
+def _check_test(study: _Study) -> None:
+    """Refuse a file of test records that cannot be used: after a release it would be too late."""
+    file, request = study.file, study.request
+    if request.test is None:
+        return
+    try:
+        if file.states:
+            read_tested(request, _schema_of(study, variables_of(file.states)))
+        else:  # the sites describe their states later
+            request.test.open("rb").close()
+    except (OSError, ValueError) as error:
+        reason = words(error).removeprefix("--test ")
+        raise file.source.error(("learning", "test"), reason) from None
 
 
 def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
