@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import time_ns
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from mpc.commitments import Commitments, Holder, Selection
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party as Party
 from mpc.signing import SigningKey
+from protocols.calibration.agreed import ClassifierSpec
+from protocols.calibration.factors import Floats
 from protocols.calibration.nodes import Checkpoints
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy
@@ -26,6 +29,8 @@ from protocols.variables import Rows, Variable
 
 MASKS = "masks of a site, shared with the dealer"
 ZEROS = "zero shares between two sites"
+
+Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
 
 MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
@@ -161,6 +166,9 @@ class SiteRole:
         The records that sums are of; those of `data` by default.
     checkpoints : Checkpoints
         Its statistics in the last calibration, for as long as its process runs.
+    calibrated : callable, optional
+        Takes the number of a calibration that has ended, the classifier, and this site's own
+        statistics of it, for one record.
     """
 
     party: Party
@@ -183,6 +191,7 @@ class SiteRole:
     batches: Sequence[LocalData] = field(default=(), repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
     checkpoints: Checkpoints = field(default_factory=Checkpoints, init=False, repr=False)
+    calibrated: Calibrated | None = field(default=None, init=False, repr=False)
     _digests: Digests | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -12,10 +12,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import Any, TypeAlias
 
 from mpc.randomness import KeyPair
 from mpc.rounds import Party
+from protocols.calibration.agreed import ClassifierSpec
+from protocols.calibration.factors import Floats
 from protocols.deployment.certificates import check_certificate
 from protocols.deployment.data import read_data
 from protocols.deployment.files import (
@@ -45,6 +47,8 @@ from protocols.transports.network import (
     unsaid,
 )
 from protocols.transports.nvflare import connect, start_relay
+
+Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 
 # ---- roles ---------------------------------------------------------------------------------------
 
@@ -103,9 +107,30 @@ def _all_but_the_analyst(file: SiteFile | DealerFile) -> dict[str, bytes]:
 # ---- parties -------------------------------------------------------------------------------------
 
 
-def run_site(file: SiteFile, tell: Tell) -> None:
-    """Serve the analyst's sessions until stopped."""
+def run_site(file: SiteFile, tell: Tell, keep: Keep | None = None) -> None:
+    """Serve the analyst's sessions until stopped.
+
+    Parameters
+    ----------
+    file : SiteFile
+    tell : callable
+        Logs an event.
+    keep : callable, optional
+        Writes a folder with the site's own classifier after each calibration.
+    """
+
+    def calibrated(number: int, spec: ClassifierSpec, statistics: Floats) -> None:
+        assert keep is not None  # set with it
+        folder = file.folder / f"calibration-{number}"
+        try:
+            keep(folder, spec, statistics)
+        except OSError as error:  # the session goes on
+            tell("classifier not written", folder=str(folder), reason=_reason(error))
+        else:
+            tell("classifier written", folder=str(folder))
+
     with site_role(file) as role:
+        role.calibrated = None if keep is None else calibrated
         report = role.data.report
         for name, finding in report.left_out.items():
             tell("variable left out", name=name, reason=finding.kind)

@@ -255,6 +255,8 @@ def _site(site: SiteRole, query: Consensus) -> Program[None]:
         yield from tolerant(send({site.analyst: Finished(number)}))
     site.checkpoints.keep(query.same, query.first - 1, last, node)
     values = np.concatenate(trace)
+    if query.reveal and not diverged and site.calibrated is not None:
+        site.calibrated(query.calibration, agreed.spec, node.model)
     if query.reveal:
         model = Grid(len(query.parties)).encode(site.party, node.model.reshape(-1))
         values = np.concatenate([values, model])

@@ -21,6 +21,7 @@ from vertibayes.bif import read_bif_file
 from vertibayes.calibration.models import to_naive_bayes
 from vertibayes.cli import calibrate_study
 from vertibayes.cli.calibrate_study import read_calibration
+from vertibayes.cli.deployment import _keep
 
 SITES = dict.fromkeys(("one", "two", "three"), ("a", "b", "c", "y"))
 SUMMED = "exact_sums = true"
@@ -127,6 +128,18 @@ def test_a_network_of_states_is_calibrated_and_tested(capsys, tmp_path, sites):
     assert read_bif_file(tmp_path / "out" / "model.bif").structure.parents["b"] == ("y", "a")
     network = json.loads((tmp_path / "out" / "network.json").read_text())
     assert network["edges"] == [["one", "two"], ["three", "two"]]
+
+
+def test_a_site_writes_its_own_classifier_which_predicts(capsys, tmp_path):
+    study = deployment(tmp_path / "all", SITES, SHOWN, STUDY)
+    agreed = read_calibration(StudyFile.read(study)).agreed
+    folder = tmp_path / "calibration-7"
+    _keep(folder, agreed.spec, agreed.classifier.uniform(1.0))
+    test = write(tmp_path / "new.csv", ["a", "b"], [["u", "v"]])
+    options = ("--model", folder / "model.json", "--data", test, "--target", "y")
+    _keep(folder, agreed.spec, agreed.classifier.uniform(1.0))  # as if asked again
+    assert run(capsys, "predict", *options, "--out", tmp_path / "o.csv")[0] == 0
+    assert read_bif_file(folder / "model.bif").cpts["y"] == pytest.approx([0.5, 0.5])
 
 
 def test_sites_that_were_away_are_named(capsys, tmp_path, sites, away):

@@ -76,6 +76,17 @@ def test_sites_reach_the_model_and_the_losses_of_the_simulation(
     assert released.parties == tuple(HELD)
 
 
+def test_each_site_keeps_its_own_classifier_when_a_calibration_has_ended():
+    agreed, federation, kept = agree(chain(5), HELD), federation_of(HELD), {}
+    for name, role in federation.roles.items():
+        role.calibrated = lambda *of, name=name: kept.setdefault(name, of)
+    calibrate_sites(opening(federation, [(), ()]), agreed, 4, rounds_per_part=2)
+    last = simulated(agreed, HELD, 4)[-1].statistics
+    for name, expected in zip(HELD, last, strict=True):
+        _, spec, statistics = kept[name]
+        assert spec == agreed.spec and np.abs(statistics - expected).max() < 1e-9
+
+
 @pytest.mark.parametrize("mixing", ["mean", "metropolis", "relay"])
 def test_parts_with_absent_sites_that_return_equal_the_simulation(mixing):
     agreed = agree(chain(5), HELD, mixing=mixing)

@@ -1,4 +1,4 @@
-"""A calibrated Bayesian network classifier as a `Network`, which files and predictions take."""
+"""Calibrated classifiers as the models that files and predictions take."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from protocols.calibration.agreed import ClassifierSpec
 from protocols.calibration.classifier import FactoredClassifier
 from protocols.calibration.factors import Categorical, ClassGiven, Floats
+from protocols.schema import Schema
 from protocols.variables import Variable
+from vertibayes.calibration.models import to_naive_bayes
+from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.network import Network, Structure
 
 
@@ -42,6 +46,30 @@ def to_network(classifier: FactoredClassifier, statistics: Floats, others: Netwo
         cpts[child] = table.transpose(order)
     unseen = {n: count for n, count in others.unseen.items() if cpts[n] is others.cpts[n]}
     return replace(others, cpts=cpts, unseen=unseen)
+
+
+def model_of(spec: ClassifierSpec, statistics: Floats) -> NaiveBayes | Network:
+    """Return the model of a classifier that sites have calibrated.
+
+    Parameters
+    ----------
+    spec : ClassifierSpec
+        The classifier as it was declared.
+    statistics : ndarray of shape (classes, width), dtype float64
+        The calibrated statistics.
+
+    Returns
+    -------
+    model : NaiveBayes or Network
+        The tables of a network's families without the class are uniform.
+    """
+    variables = spec.variables
+    if spec.families:
+        structure = Structure({family.child: family.parents for family in spec.families})
+        return to_network(spec.classifier, statistics, even_network(structure, variables))
+    features = {name: v for name, v in variables.items() if name != spec.target}
+    schema = Schema(variables[spec.target], features | dict(spec.numerics))
+    return to_naive_bayes(spec.classifier, schema, statistics)
 
 
 def even_network(structure: Structure, variables: Mapping[str, Variable]) -> Network:

@@ -142,17 +142,17 @@ def _nb(context: typer.Context, **given: Any) -> None:
     *(BOUNDS, *READING, QUIET),
 )
 def _calibrate(context: typer.Context, **given: Any) -> None:
-    """Calibrate a classifier at the nodes of a network, without a server.
+    """Calibrate a classifier at the nodes of a network.
 
     For example: vertibayes calibrate --data cars.csv --target class --nodes 50 --network tree
     --holdout 0.1 --out results
 
-    Each node holds some of the records and sends statistics to its neighbours alone. OUT has
-    calibration.json and calibration.svg (errors by round, beside RC on pooled records),
-    network.json and network.svg, summary.json, and the model of the nodes' mean statistics as
-    model.json, model.bif and model.bifxml; with --bounds or --numbers, naive_bayes.json in place
-    of the three models. An option with several values takes them separated by commas, or is
-    repeated.
+    There is no server: each node has some of the records and sends statistics to its neighbours
+    only. OUT has calibration.json and calibration.svg (errors by round, beside RC on pooled
+    records), network.json and network.svg, summary.json, and the model of the nodes' mean
+    statistics as model.json, model.bif and model.bifxml; with --bounds or --numbers,
+    naive_bayes.json in place of the three models. An option with several values takes them
+    separated by commas, or is repeated.
     """
     check_arguments(context.args)
     from vertibayes.cli.calibrate import run_calibrate

@@ -106,14 +106,26 @@ def write_parts(
     errors : mapping of str to float
         Those of the nodes whose errors are known.
     """
-    if isinstance(model, Network):
-        write_model(part, model)
-    else:
-        write_classifier(part, model)
+    write_calibrated(part, model)
     edges = [list(edge) for edge in graph.edges]
     write_json(part / "network.json", {"nodes": list(graph.nodes), "edges": edges})
     write_text(part / "structure.svg", draw(model.structure))
     write_text(part / "network.svg", draw_network(graph, errors))
+
+
+def write_calibrated(part: Path, model: NaiveBayes | Network) -> None:
+    """Write the files of a model into a folder.
+
+    Parameters
+    ----------
+    part : Path
+        The folder.
+    model : NaiveBayes or Network
+    """
+    if isinstance(model, Network):
+        write_model(part, model)
+    else:
+        write_classifier(part, model)
 
 
 def _trace(outcome: Outcome) -> dict[str, Any]:

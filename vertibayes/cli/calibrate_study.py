@@ -31,8 +31,8 @@ from protocols.session import Session
 from protocols.site.data import SiteData
 from protocols.site.statistics import LocalData
 from vertibayes.calibration.between_machines import CalibratedSites, OpenSession, calibrate_sites
-from vertibayes.calibration.models import error_rates, to_naive_bayes
-from vertibayes.calibration.network_model import even_network, to_network
+from vertibayes.calibration.models import error_rates
+from vertibayes.calibration.network_model import model_of
 from vertibayes.calibration.topologies import network_of
 from vertibayes.cli.calibrate_study_report import StudyOutcome, report_study
 from vertibayes.cli.json_files import read_structure
@@ -41,8 +41,7 @@ from vertibayes.cli.naive_bayes_study import schema_of, variables_of
 from vertibayes.cli.notices import waiting
 from vertibayes.cli.outputs import UnwrittenError, is_free
 from vertibayes.cli.tested import read_tested
-from vertibayes.naive_bayes.base import NaiveBayes
-from vertibayes.network import Network, Structure
+from vertibayes.network import Structure
 from vertibayes.settings import BETWEEN_MACHINES, CALIBRATION, LEARNER, NEIGHBOURS, TEST
 
 
@@ -239,7 +238,7 @@ def run_calibration_study(file: StudyFile, out: Path, quiet: bool) -> None:
         assert noted.ledger is not None  # there was a session
         seconds = perf_counter() - start
         said = [*study.said, *_warnings(study, sites)]
-        model, traffic = _model(study, sites), (noted.rounds, noted.bytes)
+        model, traffic = model_of(study.agreed.spec, sites.statistics), (noted.rounds, noted.bytes)
         tested = 0 if study.tested is None else study.tested.records
         outcome = StudyOutcome(
             study.agreed,
@@ -320,12 +319,3 @@ def _warnings(study: CalibrationStudy, sites: CalibratedSites) -> list[str]:
                 f"them: predict {target} of records that have values of these variables"
             )
     return said
-
-
-def _model(study: CalibrationStudy, sites: CalibratedSites) -> NaiveBayes | Network:
-    """Return the model of the mean of the sites' statistics."""
-    classifier = study.agreed.classifier
-    if study.structure is None:
-        return to_naive_bayes(classifier, study.schema, sites.statistics)
-    even = even_network(study.structure, study.schema.variables)
-    return to_network(classifier, sites.statistics, even)

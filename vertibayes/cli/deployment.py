@@ -9,12 +9,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from protocols.calibration.agreed import ClassifierSpec
+    from protocols.calibration.factors import Floats
     from protocols.deployment.files import PartyFile, RelayFile
     from protocols.deployment.log import Tell
 
@@ -136,7 +139,20 @@ def _site(file: File, quiet: Quiet = False) -> None:
     from protocols.deployment.files import SiteFile
     from protocols.deployment.running import run_site
 
-    _serve(SiteFile.read, run_site, file, quiet)
+    _serve(SiteFile.read, partial(run_site, keep=_keep), file, quiet)
+
+
+def _keep(folder: Path, spec: ClassifierSpec, statistics: Floats) -> None:
+    """Write a site's own classifier after a calibration, whose last rounds may be asked again.
+
+    What takes memory is imported only then.
+    """
+    from vertibayes.calibration.network_model import model_of
+    from vertibayes.cli.calibrate_report import write_calibrated
+    from vertibayes.cli.outputs import write_whole
+
+    rmtree(folder, ignore_errors=True)
+    write_whole(folder, partial(write_calibrated, model=model_of(spec, statistics)))
 
 
 @commands.command("dealer", epilog=WHERE)

@@ -117,12 +117,19 @@ def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
     """
     folder = folder.resolve()
     try:
-        _write_whole(folder, write)
+        write_whole(folder, write)
     except OSError as error:
         raise UnwrittenError(f"--out {folder}: {error.strerror}; {_write_aside(write)}") from None
 
 
-def _write_whole(folder: Path, write: Callable[[Path], object]) -> None:
+def write_whole(folder: Path, write: Callable[[Path], object]) -> None:
+    """Write a folder, and move it to its place when it is complete.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; nothing is left then.
+    """
     if not is_free(folder):
         raise FileExistsError(errno.EEXIST, "other files were put there during the run")
     folder.parent.mkdir(parents=True, exist_ok=True)
