@@ -90,7 +90,7 @@ def _draw_errors(axes: Axes, traces: Traces) -> None:
         label = "nodes, least to largest"
         axes.fill_between(rounds, low, high, color=NODES, alpha=0.18, linewidth=0, label=label)
     axes.plot(rounds, mean, color=NODES, linewidth=1.6, label="nodes, mean")
-    values = [low.min(), high.max()]
+    values = [float(low.min()), float(high.max())]
     if (pooled := traces.pooled) is not None:
         axes.axhline(pooled.error, color=POOLED, linestyle="--", linewidth=1.2, label="RC, pooled")
         label = "maximum likelihood, pooled"
