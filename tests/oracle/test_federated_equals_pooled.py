@@ -138,6 +138,7 @@ def test_gains_over_the_same_records(data_folder, name, arcs):
     assert len(assert_identical(data, 3, seed=1).edges) == arcs
 
 
+@pytest.mark.laws
 def test_em_equals_pyagrums(data_folder, tmp_path):
     """Asia, 10 % of the cells missing: the CPTs agree to 1e-6."""
     import pyagrum as gum

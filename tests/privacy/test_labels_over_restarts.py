@@ -182,6 +182,7 @@ def assert_same(tables, wanted):
     assert all((one == other).all() for one, other in zip(tables, wanted, strict=True))
 
 
+@pytest.mark.laws
 def test_a_study_killed_before_each_of_its_messages_uses_no_label_twice(notes, tmp_path):
     limit, tables = 0, None
     while tables is None:
@@ -194,6 +195,7 @@ def test_a_study_killed_before_each_of_its_messages_uses_no_label_twice(notes, t
     assert len(notes.values) > 100
 
 
+@pytest.mark.laws
 def test_shuffled_tables_of_a_killed_study_use_no_label_twice(notes, all_shuffled, tmp_path):
     limit, tables = 0, None
     while tables is None:
@@ -206,6 +208,7 @@ def test_shuffled_tables_of_a_killed_study_use_no_label_twice(notes, all_shuffle
     assert len({label[-1] for label in notes.values if "codes" in label}) > 5
 
 
+@pytest.mark.laws
 def test_a_changed_column_is_not_committed_wherever_the_study_was_killed(notes, tmp_path):
     """From when its site has remembered it on: before, nothing was sent of it."""
     (tmp_path / "whole").mkdir()

@@ -80,6 +80,7 @@ def test_tables_are_unbiased_under_each_oracle(oracle):
     assert np.abs(z_scores(aggregator, CODES.measure(data)[::-1])).max() > Z  # control
 
 
+@pytest.mark.laws
 @pytest.mark.parametrize("approach", [2, 3])
 def test_intervals_contain_the_truth_as_often_as_they_say(approach):
     schema = Schema(TARGET, {"age": SCHEMA.features["age"]}, centred=True)

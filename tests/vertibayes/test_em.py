@@ -48,6 +48,7 @@ def test_iterations_equal_those_by_enumeration():
     assert all(got.cpts[n] == pytest.approx(wanted.cpts[n], abs=1e-12) for n in "abcd")
 
 
+@pytest.mark.laws
 @pytest.mark.parametrize("pseudo_count", [0, 0.5])
 @pytest.mark.parametrize("share", [0.1, 0.4])
 def test_the_trace_never_falls(alarm_network, share, pseudo_count):
@@ -66,6 +67,7 @@ def test_without_missing_values_it_is_maximum_likelihood(alarm_network, alarm_da
         assert fit.network.cpts[node] == pytest.approx(cpt, abs=1e-12)
 
 
+@pytest.mark.laws
 def test_no_farther_from_the_truth_than_tables_alone(alarm_network):
     data = with_gaps(sample(alarm_network, 10_000, seed=5), 0.3)
     structure = alarm_network.structure

@@ -72,6 +72,7 @@ def test_closer_to_the_truth_than_available_cases(alarm_network, share):
     assert fit.converged and not any(np.isnan(cpt).any() for cpt in fit.network.cpts.values())
 
 
+@pytest.mark.laws
 @pytest.mark.parametrize("pseudo_count", [0.0, 1.0])
 def test_it_stops_where_nothing_moves(alarm_network, pseudo_count):
     """A hundred iterations more change no CPT."""

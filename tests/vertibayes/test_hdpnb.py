@@ -69,6 +69,7 @@ def test_without_noise_it_is_scikit_learns(via, data):
     assert model.class_count_.tolist() == theirs.class_count_.tolist()
 
 
+@pytest.mark.laws
 @both_ways
 def test_a_hundred_rounds_of_joins_leaves_and_absences(via):
     generator = np.random.default_rng(7)

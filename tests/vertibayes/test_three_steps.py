@@ -25,6 +25,7 @@ def test_synthetic_records_have_the_same_gaps(alarm_network):
     assert fit.converged
 
 
+@pytest.mark.laws
 def test_they_lose_what_em_from_tables_keeps(alarm_network):
     """The same tables, opened from the same records: farther from the truth."""
     data = with_gaps(sample(alarm_network, 10_000, seed=5), 0.3)

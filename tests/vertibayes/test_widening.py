@@ -86,6 +86,7 @@ def test_a_sites_policy_bounds_the_variables_of_a_table():
     assert max(sum(s.child == c for s in steps) + (c != "a") for c in "abcd") <= 2
 
 
+@pytest.mark.laws
 def test_wider_tables_come_closer_to_exact_em(alarm_network):
     """A share of 30 % missing: the distance from the truth falls towards that of pooled EM."""
     data = with_gaps(sample(alarm_network, 10_000, seed=5), 0.3)
