@@ -167,8 +167,8 @@ class SiteRole:
     checkpoints : Checkpoints
         Its statistics in the last calibration, for as long as its process runs.
     calibrated : callable, optional
-        Takes the number of a calibration that has ended, the classifier, and this site's own
-        statistics of it, for one record.
+        Takes the number of the last query of a calibration, the classifier, and this site's own
+        statistics of it.
     """
 
     party: Party

@@ -61,6 +61,12 @@ class ClassifierSpec(NamedTuple):
         return cls(schema.target.name, schema.variables, schema.numerics)
 
     @property
+    def schema(self) -> Schema:
+        """The class and the features of naive Bayes."""
+        features = {name: v for name, v in self.variables.items() if name != self.target}
+        return Schema(self.variables[self.target], features | dict(self.numerics))
+
+    @property
     def declaration(self) -> Declaration:
         """Which columns a site must have."""
         return Declaration(self.variables, self.numerics, (Counts(self.tables),))
@@ -120,9 +126,7 @@ class ClassifierSpec(NamedTuple):
         """The classifier, measured within the declared bounds."""
         if self.families:
             return network_classifier(self.target, self.variables, self.families)
-        features = {n: v for n, v in self.variables.items() if n != self.target}
-        schema = Schema(self.variables[self.target], features | dict(self.numerics))
-        return naive_bayes(schema, scales_within(self.numerics))
+        return naive_bayes(self.schema, scales_within(self.numerics))
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,8 @@ class Calibration:
         Whether a node sends its statistics to its neighbours; otherwise a neighbour sees the sum
         over its neighbourhood alone. A relay must be shown.
     rate : float, default=0.05
-        The learning rate of RC, which a relay uses.
+        The learning rate of RC: of a relay's updates, and of what a record weighs in an average's
+        start from data.
     size : float, default=1.0
         m0, the equivalent sample size, which averages use.
     iterations : int, default=1

@@ -26,6 +26,8 @@ from protocols.calibration.graph import Graph
 from protocols.calibration.local import Update, local_rc, statistics_of, update
 from protocols.calibration.starts import contribution, of_contributions, start_of
 
+LATE = 0.5  # iterations times rate times delay, at most: at .96, Letter over 320 nodes diverges
+
 
 @dataclass(frozen=True)
 class Attendance:
@@ -66,9 +68,6 @@ class Attendance:
         return {peer: weights[node][peer] for peer in senders}
 
 
-LATE = 0.5  # iterations times rate times delay, at most: at .96, Letter over 320 nodes diverges
-
-
 class Node(Protocol):
     """What a conversation asks of a node, whichever way statistics come together."""
 
@@ -79,7 +78,7 @@ class Node(Protocol):
 
     @property
     def model(self) -> Floats:
-        """The statistics of the node's classifier, for one record."""
+        """The statistics of the node's classifier: of an average in units of m0."""
         ...
 
     def outgoing(self, there: Attendance) -> dict[Party, Floats]:
@@ -150,7 +149,7 @@ class AveragingNode:
 
     @property
     def model(self) -> Floats:
-        """The statistics, for one record."""
+        """The statistics in units of m0: theta does not depend on their size."""
         return self.statistics / self.size
 
     def outgoing(self, there: Attendance) -> dict[Party, Floats]:
@@ -259,7 +258,7 @@ class RelayNode:
 
     @property
     def model(self) -> Floats:
-        """The statistics b = 0.9 S / m + 0.1 uniform(1) + rate G / m."""
+        """The statistics, for one record: b = 0.9 S / m + 0.1 uniform(1) + rate G / m."""
         return self._known()[0]
 
     def _known(self) -> tuple[Floats, Floats]:

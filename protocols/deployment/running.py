@@ -124,7 +124,7 @@ def run_site(file: SiteFile, tell: Tell, keep: Keep | None = None) -> None:
         folder = file.folder / f"calibration-{number}"
         try:
             keep(folder, spec, statistics)
-        except OSError as error:  # the session goes on
+        except (OSError, ValueError) as error:  # the session does not end with it
             tell("classifier not written", folder=str(folder), reason=_reason(error))
         else:
             tell("classifier written", folder=str(folder))

@@ -246,7 +246,7 @@ def _site(site: SiteRole, query: Consensus) -> Program[None]:
     last = query.first + query.rounds - 1
     for number in range(query.first, last + 1):
         first = yield from _round(site, query, agreed, node, number)
-        if first is None:  # in which round follows from the records: it goes on without them
+        if first is None:  # in which round tells of the records: it continues without them
             node, diverged, first = _without_records(site, agreed), True, NOTHING
             site.ledger.note(f"its statistics diverge in round {number}", site.party, ())
         soft = np.rint(SOFT * first.soft)
@@ -256,7 +256,7 @@ def _site(site: SiteRole, query: Consensus) -> Program[None]:
     site.checkpoints.keep(query.same, query.first - 1, last, node)
     values = np.concatenate(trace)
     if query.reveal and not diverged and site.calibrated is not None:
-        site.calibrated(query.calibration, agreed.spec, node.model)
+        site.calibrated(query.number, agreed.spec, node.model)
     if query.reveal:
         model = Grid(len(query.parties)).encode(site.party, node.model.reshape(-1))
         values = np.concatenate([values, model])

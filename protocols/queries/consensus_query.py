@@ -31,7 +31,8 @@ class ReleasedConsensus(NamedTuple):
     Attributes
     ----------
     statistics : ndarray of shape (classes, width), dtype float64, or None
-        The mean of the nodes' statistics, for one record; None if the query does not reveal them.
+        The mean of the nodes' statistics, in units of m0 or, of a relay, for one record; None if
+        the query does not reveal them.
     soft : ndarray of shape (rounds,), dtype float64
         The soft 0-1 loss of each round, summed over the records of `parties`: of what the nodes
         had received, before they updated.

@@ -137,7 +137,8 @@ def test_a_site_writes_its_own_classifier_which_predicts(capsys, tmp_path):
     _keep(folder, agreed.spec, agreed.classifier.uniform(1.0))
     test = write(tmp_path / "new.csv", ["a", "b"], [["u", "v"]])
     options = ("--model", folder / "model.json", "--data", test, "--target", "y")
-    _keep(folder, agreed.spec, agreed.classifier.uniform(1.0))  # as if asked again
+    with pytest.raises(FileExistsError):  # no later query replaces it
+        _keep(folder, agreed.spec, agreed.classifier.uniform(1.0))
     assert run(capsys, "predict", *options, "--out", tmp_path / "o.csv")[0] == 0
     assert read_bif_file(folder / "model.bif").cpts["y"] == pytest.approx([0.5, 0.5])
 

@@ -10,7 +10,6 @@ import numpy as np
 from protocols.calibration.agreed import ClassifierSpec
 from protocols.calibration.classifier import FactoredClassifier
 from protocols.calibration.factors import Categorical, ClassGiven, Floats
-from protocols.schema import Schema
 from protocols.variables import Variable
 from vertibayes.calibration.models import to_naive_bayes
 from vertibayes.naive_bayes.base import NaiveBayes
@@ -63,13 +62,10 @@ def model_of(spec: ClassifierSpec, statistics: Floats) -> NaiveBayes | Network:
     model : NaiveBayes or Network
         The tables of a network's families without the class are uniform.
     """
-    variables = spec.variables
-    if spec.families:
-        structure = Structure({family.child: family.parents for family in spec.families})
-        return to_network(spec.classifier, statistics, even_network(structure, variables))
-    features = {name: v for name, v in variables.items() if name != spec.target}
-    schema = Schema(variables[spec.target], features | dict(spec.numerics))
-    return to_naive_bayes(spec.classifier, schema, statistics)
+    if not spec.families:
+        return to_naive_bayes(spec.classifier, spec.schema, statistics)
+    structure = Structure({family.child: family.parents for family in spec.families})
+    return to_network(spec.classifier, statistics, even_network(structure, spec.variables))
 
 
 def even_network(structure: Structure, variables: Mapping[str, Variable]) -> Network:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from shutil import rmtree
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -143,15 +142,11 @@ def _site(file: File, quiet: Quiet = False) -> None:
 
 
 def _keep(folder: Path, spec: ClassifierSpec, statistics: Floats) -> None:
-    """Write a site's own classifier after a calibration, whose last rounds may be asked again.
-
-    What takes memory is imported only then.
-    """
+    """Write a site's own classifier after a calibration; import only then what takes memory."""
     from vertibayes.calibration.network_model import model_of
     from vertibayes.cli.calibrate_report import write_calibrated
     from vertibayes.cli.outputs import write_whole
 
-    rmtree(folder, ignore_errors=True)
     write_whole(folder, partial(write_calibrated, model=model_of(spec, statistics)))
 
 
