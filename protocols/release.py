@@ -26,6 +26,9 @@ class Rule:
         With noise: the privacy budget of all released tables together.
     delta : float, default=1e-6
         With gaussian: the probability that the promise fails.
+    dishonest : float, default=0.0
+        With laplace: the share of the sites that may work with the analyst; the noise of the
+        others suffices for `epsilon`. With gaussian the noise of each site suffices.
 
     Raises
     ------
@@ -42,6 +45,7 @@ class Rule:
     fewest: int = 10
     epsilon: float = 1.0
     delta: float = 1e-6
+    dishonest: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(RuleKind):
@@ -53,6 +57,8 @@ class Rule:
             raise ValueError(f"`epsilon` must be above 0, got {self.epsilon}")
         if not 0 < self.delta < 1:
             raise ValueError(f"`delta` must be above 0 and below 1, got {self.delta}")
+        if not 0 <= self.dishonest < 1:
+            raise ValueError(f"`dishonest` must be at least 0 and below 1, got {self.dishonest}")
 
     @property
     def is_noisy(self) -> bool:
