@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, get_args
 
 from protocols.calibration.choices import Mixing, Start
+from protocols.release import RuleKind
 from protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
 Learner: TypeAlias = Literal["bayesian_network", "naive_bayes", "calibration"]
@@ -95,6 +96,23 @@ VALIDATION = (
             10, least=2),
     Setting("public", "path", "Public records, as CSV, for the validation public."),
     MISSING_CODES,
+)  # fmt: skip
+
+RULE = Setting(
+    "rule", "text", "The structure is learned by choices, which reveal no table, and the tables of "
+    "the learned families alone are released: as they are (exact), with counts below fewest as 0 "
+    "(cut), or with noise that the sites add (laplace, gaussian).", choices=get_args(RuleKind),
+)  # fmt: skip
+RELEASE = (
+    RULE,
+    Setting("fewest", "whole", "With rule cut: smallest count that is released.", 10, least=1),
+    Setting("epsilon", "number", "With rule laplace or gaussian: privacy budget of all released "
+            "tables together. It does not cover the structure.", 1.0, above=0),
+    Setting("delta", "number", "With rule gaussian: probability that the promise fails.", 1e-6,
+            above=0, below=1),
+    Setting("dishonest", "number", "With rule laplace: share of the sites that may work with the "
+            "analyst.", 0.0, least=0, below=1),
+    Setting("runs", "whole", "How often the study may be run.", 1, least=1),
 )  # fmt: skip
 
 # ---- naive Bayes ---------------------------------------------------------------------------------

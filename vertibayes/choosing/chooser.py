@@ -1,0 +1,187 @@
+"""The protocol `Chooser`, and the chooser that scores tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import fsum
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+
+from protocols.approval import Step, Steps, Winners
+from protocols.choices import Candidate, Choices
+from protocols.variables import Family, Variable
+from vertibayes.counting.counter import MOST_CELLS, Counter, Table, axis_lengths, portions
+from vertibayes.structure.scores import k2_scores
+
+R = TypeVar("R")
+ScoreTables: TypeAlias = Callable[[Sequence[Table]], list[float]]
+_Scored: TypeAlias = tuple[Family, tuple[str, ...]]  # a family, and its further variables
+
+
+@runtime_checkable
+class Chooser(Protocol):
+    """Chooses between candidates by their scores over the records."""
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables, in the study's order."""
+        ...
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        ...
+
+    @property
+    def most_variables(self) -> int | None:
+        """How many variables a family may have; None if that is not limited."""
+        ...
+
+    @property
+    def most_cells(self) -> int:
+        """How many cells the table of a family may have: a larger family is not a candidate."""
+        ...
+
+    def choose(self, choices: Choices) -> Winners:
+        """Return the place of the winner of each set.
+
+        Parameters
+        ----------
+        choices : Choices
+            The candidates of each set; the first of equals wins.
+
+        Returns
+        -------
+        winners : tuple of int
+            One place for each set, in order.
+
+        Raises
+        ------
+        ValueError
+            If a variable is unknown or appears twice in a family, or a table has too many cells.
+        """
+        ...
+
+    def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
+        """Refuse families that could not be scored, before any of them is.
+
+        Raises
+        ------
+        ValueError
+            As `choose`; also if a family would take more memory than a party allows.
+        """
+        ...
+
+
+class TableChooser:
+    """Chooses by the tables of all candidates, which a counter counts.
+
+    The tables of all candidates of all sets are asked for in one call, except that tables which are
+    too large to be held in memory together are asked for in several calls.
+
+    Parameters
+    ----------
+    counter : Counter
+        The source of all counts.
+    scores : callable, default=k2_scores
+        Takes tables, axis 0 the child; returns the score of each.
+
+    Attributes
+    ----------
+    variables, records, most_variables, most_cells
+        As `Chooser`; those of the counter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from protocols.choices import Score
+    >>> from protocols.site.data import SiteData
+    >>> from vertibayes.counting import PlainCounter
+    >>> a = np.array([0, 1] * 20, np.uint8)
+    >>> variables = {name: Variable(name, ("no", "yes")) for name in "abc"}
+    >>> counter = PlainCounter(SiteData(variables, {"a": a, "b": np.sort(a), "c": a}))
+    >>> alone, by_a, by_b = (Score(Family("c", parents)) for parents in ((), ("a",), ("b",)))
+    >>> TableChooser(counter).choose(Choices((((alone,), (by_a,)), ((alone,), (by_b,)))))
+    (1, 0)
+    """
+
+    most_cells = MOST_CELLS
+
+    def __init__(self, counter: Counter, scores: ScoreTables = k2_scores) -> None:
+        self._counter, self._scores = counter, scores
+        self.variables, self.records = counter.variables, counter.records
+        self.most_variables = counter.most_variables
+
+    def choose(self, choices: Choices) -> Winners:
+        """Choose by scores in floating point; see `Chooser.choose`."""
+        by_table: dict[Family, list[_Scored]] = {}
+        for scored in _scored(choices):
+            by_table.setdefault(_table_of(*scored), []).append(scored)
+        scores: dict[_Scored, float] = {}
+        lengths = axis_lengths(self.variables, choices.missing)
+        for portion in portions(lengths, list(by_table)):
+            tables = self._counter.tables(portion, missing=choices.missing, rows=choices.rows)
+            needed = {
+                scored: _margin(table, scored)
+                for family, table in zip(portion, tables, strict=True)
+                for scored in by_table[family]
+            }
+            scores |= zip(needed, self._scores(list(needed.values())), strict=True)
+        return tuple(_winner(candidates, scores) for candidates in choices.sets)
+
+    def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
+        """Refuse families that could not be counted; see `Chooser.check`."""
+        self._counter.check(families, missing=missing)
+
+
+def _scored(choices: Choices) -> Iterable[_Scored]:
+    """Return whatever is scored, each once."""
+    return dict.fromkeys(
+        (score.family, score.within)
+        for candidates in choices.sets
+        for candidate in candidates
+        for score in candidate
+    )
+
+
+def _table_of(family: Family, within: tuple[str, ...]) -> Family:
+    """Return the family of which a table is counted."""
+    return Family(family.child, (*family.parents, *within))
+
+
+def _margin(table: Table, scored: _Scored) -> Table:
+    """Return a family's table, over the records that are complete in the further variables too."""
+    within = len(scored[1])
+    return np.asarray(table.sum(axis=tuple(range(-within, 0)))) if within else table
+
+
+def _winner(candidates: Sequence[Candidate], scores: Mapping[_Scored, float]) -> int:
+    """Return the place of the candidate with the highest score, the first of equals."""
+    sums = [fsum(s.sign * scores[s.family, s.within] for s in one) for one in candidates]
+    return max(range(len(sums)), key=sums.__getitem__)  # max takes the first
+
+
+def chooser_of(source: Counter | Chooser) -> Chooser:
+    """Return a chooser as it is, and of a counter one that scores its tables by K2."""
+    return source if isinstance(source, Chooser) else TableChooser(source)
+
+
+def follow(steps: Steps[R], answer: Callable[[Step], Winners]) -> R:
+    """Follow a learner's steps to its result.
+
+    Parameters
+    ----------
+    steps : Steps
+        The learner.
+    answer : callable
+        Takes a step; returns the winners of its sets, and none for a release.
+    """
+    winners: Winners | None = None
+    while True:
+        try:
+            step = next(steps) if winners is None else steps.send(winners)
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+        winners = answer(step)

@@ -1,0 +1,127 @@
+"""A counter over released tables: it answers from them alone, and asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from protocols.release import FamilyTables
+from protocols.variables import Family, Rows, Variable
+from vertibayes.counting.counter import Table, axis_lengths, check_families
+
+
+class ReleasedCounter:
+    """Answers from released tables and their margins.
+
+    A table is the margin of the smallest released table that has its variables: of fewer cells, a
+    rule cuts fewer and noise adds up less. A count that noise has made negative is counted as 0.
+
+    Parameters
+    ----------
+    variables : mapping of str to Variable
+        The variables of the study, in its order.
+    records : int
+        The number of all records, which is public; released tables with noise have other sums.
+    request : FamilyTables
+        What was released.
+    tables : list of ndarray, dtype int64
+        One table for each family of the request; axis 0 the child, then the parents.
+
+    Attributes
+    ----------
+    variables, records, request
+        As given.
+    released : list of ndarray, dtype int64
+        The tables as they were released; with noise, some counts may be negative.
+    most_variables : None
+        Not limited.
+
+    Raises
+    ------
+    ValueError
+        If the number or the shape of the tables does not fit the request.
+
+    Examples
+    --------
+    >>> from protocols.release import Rule
+    >>> variables = {name: Variable(name, ("no", "yes")) for name in ("a", "b")}
+    >>> request = FamilyTables((Family("b", ("a",)),), missing=False, rule=Rule("laplace"))
+    >>> counter = ReleasedCounter(variables, 9, request, [np.array([[3, -1], [2, 4]])])
+    >>> counter.tables([Family("b"), Family("a", ("b",))])
+    [array([2, 6]), array([[3, 2],
+           [0, 4]])]
+    """
+
+    most_variables = None
+
+    def __init__(
+        self,
+        variables: Mapping[str, Variable],
+        records: int,
+        request: FamilyTables,
+        tables: list[Table],
+    ) -> None:
+        self.variables, self.records = variables, records
+        self.request, self.released = request, tables
+        lengths = axis_lengths(variables, request.missing)
+        for family, table in zip(request.families, tables, strict=True):
+            shape = tuple(lengths[name] for name in family.members)
+            if table.shape != shape:
+                named = ", ".join(family.members)
+                raise ValueError(
+                    f"the table of {named} has the wrong shape: expected {shape}, got {table.shape}"
+                )
+
+    def tables(
+        self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
+    ) -> list[Table]:
+        """Derive tables from those that were released; see `Counter.tables`.
+
+        Raises
+        ------
+        ValueError
+            Also if a table cannot be derived; the message names its variables.
+        """
+        if rows.count(self.records) < self.records:
+            raise ValueError(
+                "tables of some of the records cannot be derived: the released tables are of all "
+                f"{self.records} records, {rows.count(self.records)} were asked for"
+            )
+        self.check(families, missing=missing)
+        return [self._derived(family, missing) for family in families]
+
+    def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
+        """Refuse families whose tables cannot be derived; see `Counter.check`."""
+        check_families(self.variables, families, missing)
+        for family in families:
+            if not self._sources(family, missing):
+                named = ", ".join(family.members)
+                what = " with missing values as a state" if missing else ""
+                raise ValueError(
+                    f"the table of {named}{what} cannot be derived from the released tables; none "
+                    "of them has all its variables and records"
+                )
+
+    def _sources(self, family: Family, missing: bool) -> list[int]:
+        """Return the places of the released tables that have a table as a margin."""
+        needed = set(family.members)
+        if self.request.missing:
+            return [i for i, f in enumerate(self.request.families) if needed <= set(f.members)]
+        complete = needed if missing else set()  # these would need a state for missing values
+
+        def has(members: set[str]) -> bool:
+            counted = complete | (members - needed)  # no record may be left out because of these
+            return needed <= members and not any(self.variables[n].missing for n in counted)
+
+        return [i for i, f in enumerate(self.request.families) if has(set(f.members))]
+
+    def _derived(self, family: Family, missing: bool) -> Table:
+        source = min(self._sources(family, missing), key=lambda place: self.released[place].size)
+        members, table = self.request.families[source].members, self.released[source]
+        others = tuple(axis for axis, name in enumerate(members) if name not in family.members)
+        kept = [name for name in members if name in family.members]
+        table = table.sum(axis=others).transpose([kept.index(name) for name in family.members])
+        lengths = axis_lengths(self.variables, missing)
+        table = table[tuple(slice(lengths[name]) for name in family.members)]
+        return np.ascontiguousarray(np.maximum(table, 0))
