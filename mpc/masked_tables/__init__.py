@@ -11,7 +11,8 @@ key with each of them. X is the 0/1 matrix of a column's states (except the firs
     Table     R                (Lhat - A_R(L))^T Z + C_R
               s                -A_s(L)^T Zhat + C_s                        the other holders of L
               dealer -> R      C_R = sum_{s != R} A_s(L)^T A_R(Z) - sum_{s != R} C_s
-    Open      s -> analyst     the sum of its parts + a zero share
+    Share     s                the sum of its parts: its shares of the cells
+    Open      s -> analyst     its shares + zero shares
 
 Files in this order: `plan`, `masks` (streams), `messages`, `block` (extend and multiply), `site`,
 `dealer`, `basis` (cells).
@@ -33,6 +34,6 @@ its cells. Rounds: `Plan.rounds`, whatever the number of tables.
 
 from mpc.masked_tables.dealer import deal_tables
 from mpc.masked_tables.plan import Group, Plan
-from mpc.masked_tables.site import count_tables, open_tables
+from mpc.masked_tables.site import count_tables, open_tables, share_tables
 
-__all__ = ["Group", "Plan", "count_tables", "deal_tables", "open_tables"]
+__all__ = ["Group", "Plan", "count_tables", "deal_tables", "open_tables", "share_tables"]

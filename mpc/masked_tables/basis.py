@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from mpc.masked_tables.plan import Group, Plan
 from mpc.ring import Elements
+from mpc.rounds import Party
 
 
-def table_shares(plan: Plan, products: Elements, sums: Elements, ones: int) -> Elements:
+def table_shares(plan: Plan, products: Elements, sums: Elements, party: Party) -> Elements:
     """Convert shares of products into shares of the cells that the plan reveals.
 
     Parameters
@@ -27,8 +28,9 @@ def table_shares(plan: Plan, products: Elements, sums: Elements, ones: int) -> E
         Shares of each left term's inner products with each column.
     sums : ndarray of shape (plan.height + columns of the study,)
         Shares of the sums of each left term's columns, then of the study's columns.
-    ones : int
-        The share of the number of records.
+    party : Party
+        Whose shares these are. The number of records, the sum of each table, is the share of one
+        holder of the table.
 
     Returns
     -------
@@ -36,7 +38,10 @@ def table_shares(plan: Plan, products: Elements, sums: Elements, ones: int) -> E
         Group after group; in a group the cells of the prefix, and in each of these the states of
         the last operands.
     """
-    return np.concatenate([_group(plan, g, products, sums, ones).ravel() for g in plan.groups])
+    holders = [plan.commitments.operands[group.prefix[0]].holders for group in plan.groups]
+    ones = [plan.selection.records if held[0] == party else 0 for held in holders]
+    groups = zip(plan.groups, ones, strict=True)
+    return np.concatenate([_group(plan, g, products, sums, own).ravel() for g, own in groups])
 
 
 def _group(plan: Plan, group: Group, products: Elements, sums: Elements, ones: int) -> Elements:

@@ -1,4 +1,4 @@
-"""A site's program for a query, block after block; and the analyst's, who adds up the shares."""
+"""A site's programs for a query, block after block; and the analyst's, who adds up the shares."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ from mpc.rounds import Expect, Party, Program, exchange
 from mpc.sharing import open_sum, send_share, zero_share
 
 
-def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
-    """Count the tables of a plan with the other sites and the dealer; reveal them to the analyst.
+def share_tables(site: Holder, plan: Plan) -> Program[Elements]:
+    """Count the tables of a plan with the other sites and the dealer; reveal them to nobody.
+
+    Only the holders of a table's columns have shares of it that are not zero. The shares of one
+    site say nothing of the cells; those of all holders of a table do: whoever sends its share adds
+    a zero share first.
 
     Parameters
     ----------
@@ -26,8 +30,11 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
         The columns and keys of this site.
     plan : Plan
         The plan of the query.
-    analyst : Party
-        Who runs `open_tables`.
+
+    Returns
+    -------
+    shares : ndarray of shape (plan.cells,)
+        This site's shares of the cells in the order of `tables_of`, in the ring of the commitments.
 
     Raises
     ------
@@ -48,8 +55,21 @@ def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
         block.add_products(products)
         block.add_sums(sums)
     yield from _correct(site, plan, products)
-    ones = plan.selection.records if site.party == plan.parties[0] else 0
-    shares = table_shares(plan, products, sums, ones)
+    return table_shares(plan, products, sums, site.party)
+
+
+def count_tables(site: Holder, plan: Plan, analyst: Party) -> Program[None]:
+    """Count the tables of a plan with the other sites and the dealer; reveal them to the analyst.
+
+    Parameters
+    ----------
+    site, plan
+        As of `share_tables`, which raises the same errors.
+    analyst : Party
+        Who runs `open_tables`.
+    """
+    shares = yield from share_tables(site, plan)
+    ring = site.commitments.ring
     peers = {peer: site.peer_keys[peer] for peer in plan.parties if peer != site.party}
     zeros = zero_share(site.party, peers, ring, plan.label, plan.cells)
     yield from send_share(ring.reduce(shares + zeros), analyst)

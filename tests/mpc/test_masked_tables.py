@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from mpc.commitments import Commitments, Operand, Selection, commit
 from mpc.commitments.commit import Columns
 from mpc.errors import DealReusedError, MalformedMessageError, ProtocolError, UnexpectedMessageError
-from mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
+from mpc.masked_tables import (
+    Group,
+    Plan,
+    count_tables,
+    deal_tables,
+    open_tables,
+    share_tables,
+)
+from mpc.masked_tables.basis import tables_of
 from mpc.masked_tables.messages import Correction, Masked, Part
 from mpc.ring import Ring
 from mpc.rounds import Round
@@ -65,6 +73,29 @@ def test_opened_tables_equal_pooled_counts(split, bits, missing):
     assert all(type(s.message) is Share for s in to_analyst)
     assert max(s.depth for s in transcript) <= plan.rounds
     assert not [s for s in transcript if s.receiver == "dealer"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(splits(), st.booleans())
+def test_the_holders_of_a_table_alone_share_its_cells(split, missing):
+    columns, records, groups, chosen = split
+    w = world(columns, records)
+    w.commit()
+    name = b"" if chosen is None else b"sample"
+    plan = w.plan(groups, missing, chosen, name)
+    programs = {site: share_tables(w.holders[site], plan) for site in plan.parties}
+    programs["dealer"] = deal_tables(w.dealer_keys, plan)
+    shares, transcript = run_all(programs)
+    total = sum(shares[site] for site in plan.parties)
+    expected = plain_tables(columns, records, groups, missing, chosen)
+    by_site = {site: tables_of(plan, shares[site]) for site in plan.parties}
+    for table, cells in zip(expected, tables_of(plan, total), strict=True):
+        assert np.array_equal(table, cells)
+    members = [m for g in groups for m in ([(*g.prefix, z) for z in g.lasts] or [g.prefix])]
+    for site, tables in by_site.items():
+        for places, table in zip(members, tables, strict=True):
+            assert not table.any() or any(site in columns[i][2] for i in places)
+    assert max((s.depth for s in transcript), default=0) <= plan.rounds - 1
 
 
 def three_sites(records=20):
