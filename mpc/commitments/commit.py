@@ -56,6 +56,7 @@ class Holder:
     sites_key: Stream = field(repr=False)
     masked: MutableMapping[Hashable, Elements] = field(default_factory=dict, repr=False)
     _last: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _used: set[bytes] = field(default_factory=set, init=False, repr=False)
 
     @property
     def last(self) -> int:
@@ -71,6 +72,15 @@ class Holder:
         if number <= last:
             raise DealReusedError(f"numbers must increase: query {number} comes after {last}")
         self._last[way] = number
+
+    def use(self, label: bytes) -> None:
+        """Begin a protocol whose masks have a label; raise a DealReusedError if it has begun before.
+
+        The label names the query, whose number `begin` has checked.
+        """
+        if label in self._used:
+            raise DealReusedError(f"a label serves one run, got {label.hex()} again")
+        self._used.add(label)
 
     def clear(self, form: Form, place: int, block: int) -> Elements:
         """Return this site's own column in a committed block: shape (width of the form, rows).

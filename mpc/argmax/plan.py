@@ -1,0 +1,267 @@
+"""What all parties know of an argmax: the sets, their pairs, the parts, and the sizes of messages.
+
+The values of all sets lie one after the other, and so do the pairs (i, j), i < j, of each set: those
+of the first value, of the second, and so on. Pairs, and then values, are treated in parts, so that
+memory stays bounded. Arrays have one column for each pair or value; bits are packed along rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.randomness import label
+from mpc.ring import Ring
+from mpc.rounds import Party
+
+MOST_VALUES = 1 << 12  # in one set: a rank then has 12 bits, a one-hot rank 512 bytes
+MOST_DIGIT_BITS = 6  # a one-hot digit is an element of a ring of at most 64 bits
+WORD_BITS = 64
+
+
+class Part(NamedTuple):
+    """Pairs, or values, that are treated together: their places, and the number of the part."""
+
+    number: int
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """The number of pairs or values."""
+        return self.stop - self.start
+
+    @property
+    def packed(self) -> int:
+        """The number of bytes that hold one bit for each."""
+        return packed_bytes(self.size)
+
+
+def packed_bytes(bits: int) -> int:
+    """Return the number of bytes that hold some bits.
+
+    >>> packed_bytes(9)
+    2
+    """
+    return -(-bits // 8)
+
+
+@dataclass(frozen=True)
+class ArgmaxPlan:
+    """All that the parties do to find the highest value of each set.
+
+    Parameters
+    ----------
+    label : bytes
+        Names this argmax, and nothing else, in all labels: the digest of the query, for example.
+    sites : tuple of Party
+        The sites that have shares of the values. The first receives what the dealer sends.
+    sizes : tuple of int
+        The number of values of each set: from 2 to 4096.
+    ring : Ring, default=Ring(64)
+        The ring of the shares. As signed numbers, two scores of one set must differ by less than
+        2^(ring.bits - 1 - tie_bits); scores of less than `most_score` in size do.
+    digit_bits : int, default=4
+        The number of bits that one one-hot digit compares: from 1 to 6.
+    most_pairs : int, default=2**17
+        The most pairs in a part.
+
+    Raises
+    ------
+    ValueError
+        If the sites are not distinct, a size is out of its range, or the ring has no bit left for
+        scores beside the bits that break ties.
+    """
+
+    label: bytes
+    sites: tuple[Party, ...]
+    sizes: tuple[int, ...]
+    ring: Ring = Ring(64)
+    digit_bits: int = 4
+    most_pairs: int = 1 << 17
+
+    def __post_init__(self) -> None:
+        if not self.sites or len(set(self.sites)) < len(self.sites):
+            raise ValueError(f"the sites must be one or more, each once, got {self.sites}")
+        if not all(2 <= size <= MOST_VALUES for size in self.sizes):
+            least, most = min(self.sizes), max(self.sizes)
+            raise ValueError(
+                f"sets must have from 2 to {MOST_VALUES} values, got from {least} to {most}"
+            )
+        if not 1 <= self.digit_bits <= MOST_DIGIT_BITS:
+            raise ValueError(
+                f"digit_bits must be from 1 to {MOST_DIGIT_BITS}, got {self.digit_bits}"
+            )
+        if self.most_pairs < 1:
+            raise ValueError(f"most_pairs must be at least 1, got {self.most_pairs}")
+        if self.ring.bits < self.tie_bits + 1:
+            raise ValueError(
+                f"a ring of {self.ring.bits} bits cannot compare {max(self.sizes)} values; it must "
+                f"have at least {self.tie_bits + 1} bits"
+            )
+
+    # ---- sets and values -------------------------------------------------------------------------
+
+    @property
+    def values(self) -> int:
+        """The number of values of all sets."""
+        return sum(self.sizes)
+
+    @cached_property
+    def tie_bits(self) -> int:
+        """The number of bits that hold a rank in the largest set: scores are shifted by as many."""
+        return max((size - 1).bit_length() for size in (2, *self.sizes))
+
+    @property
+    def most_score(self) -> int:
+        """The size below which scores, as signed numbers, are safe: their differences fit."""
+        return 1 << max(self.ring.bits - 2 - self.tie_bits, 0)
+
+    @cached_property
+    def starts(self) -> NDArray[np.intp]:
+        """The place of each set's first value: shape (sets,)."""
+        return np.cumsum([0, *self.sizes], dtype=np.intp)[:-1]
+
+    @cached_property
+    def places(self) -> NDArray[np.intp]:
+        """The place of each value in its set: shape (values,)."""
+        return np.arange(self.values) - np.repeat(self.starts, self.sizes)
+
+    @cached_property
+    def lasts(self) -> NDArray[np.intp]:
+        """The last place of each value's set, which is also the winner's rank: shape (values,)."""
+        return np.repeat(np.array(self.sizes, np.intp) - 1, self.sizes)
+
+    # ---- pairs -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _ends(self) -> NDArray[np.intp]:
+        """The number of pairs up to those whose first is each value: shape (values,)."""
+        return np.cumsum(self.lasts - self.places)
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of all sets."""
+        return sum(size * (size - 1) // 2 for size in self.sizes)
+
+    def pairs_of(self, part: Part) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the places i < j of the values of each pair of a part."""
+        pairs = np.arange(part.start, part.stop)
+        i = np.searchsorted(self._ends, pairs, side="right")
+        first_of_i = self._ends[i] - (self.lasts - self.places)[i]
+        return i, i + 1 + pairs - first_of_i
+
+    # ---- parts -----------------------------------------------------------------------------------
+
+    @property
+    def pair_parts(self) -> Iterator[Part]:
+        """The parts of pairs; one site has none."""
+        return _parts(self.pairs * self.is_shared, self.most_pairs)
+
+    @property
+    def value_parts(self) -> Iterator[Part]:
+        """The parts of values; one site has none."""
+        return _parts(self.values * self.is_shared, self.most_values)
+
+    @property
+    def most_values(self) -> int:
+        """The most values in a part: their one-hot ranks take as much as the pairs of a part."""
+        return max(self.most_pairs // self.rank_words, 1)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several sites have shares; one site finds the highest values in the clear."""
+        return len(self.sites) > 1
+
+    def name(self, purpose: str, *parts: int) -> bytes:
+        """Return the label of a stream or message of one purpose, in one part."""
+        return label(f"argmax {purpose}", self.label, *parts)
+
+    # ---- digits, ranks, and the bits that are joined ---------------------------------------------
+
+    @property
+    def digits(self) -> int:
+        """The number of digits of an element of the ring."""
+        return -(-self.ring.bits // self.digit_bits)
+
+    @property
+    def digit_ring(self) -> Ring:
+        """The ring whose elements hold one-hot digits."""
+        return Ring(1 << self.digit_bits)
+
+    @cached_property
+    def levels(self) -> tuple[int, ...]:
+        """How many pairs of digits are joined in each round: half of those that are left.
+
+        >>> ArgmaxPlan(b"", ("a", "b"), (2,)).levels
+        (8, 4, 2, 1)
+        """
+        left, levels = self.digits, []
+        while left > 1:
+            levels.append(left // 2)
+            left -= left // 2
+        return tuple(levels)
+
+    @property
+    def rank_ring(self) -> Ring:
+        """The ring of ranks."""
+        return Ring(self.tie_bits)
+
+    @property
+    def one_hot_ring(self) -> Ring:
+        """The ring whose elements hold a one-hot rank, or 64 bits of one."""
+        return Ring(min(1 << self.tie_bits, WORD_BITS))
+
+    @property
+    def rank_words(self) -> int:
+        """How many elements of `one_hot_ring` hold a one-hot rank."""
+        return max((1 << self.tie_bits) // WORD_BITS, 1)
+
+    # ---- costs -----------------------------------------------------------------------------------
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds: the scores; each part's comparisons; ranks; winners."""
+        if not self.is_shared:
+            return 1
+        pair_parts, value_parts = (sum(1 for _ in p) for p in (self.pair_parts, self.value_parts))
+        return 1 + pair_parts * (len(self.levels) + 1) + value_parts + 1
+
+    @property
+    def dealt_bytes(self) -> int:
+        """The number of bytes that the dealer sends, to the first site."""
+        one_hots = self.digits * self.digit_ring.dtype.itemsize
+        ranks = self.rank_words * self.one_hot_ring.dtype.itemsize
+        numbers = one_hots + self.rank_ring.dtype.itemsize
+        products = sum(2 * pairs - 1 for pairs in self.levels)
+        return self.values * ranks * self.is_shared + sum(
+            part.size * numbers + part.packed * products for part in self.pair_parts
+        )
+
+    @property
+    def sent_bytes(self) -> int:
+        """The number of bytes that each site sends to each other site; winners go to the analyst."""
+        winners = packed_bytes(len(self.sizes) * self.tie_bits)
+        if not self.is_shared:
+            return winners
+        bits = sum(3 * pairs - 1 for pairs in self.levels) + 1
+        numbers = self.ring.dtype.itemsize + self.rank_ring.dtype.itemsize
+        return self.values * numbers + sum(part.packed * bits for part in self.pair_parts) + winners
+
+    @property
+    def memory(self) -> int:
+        """The most bytes that a party takes for the arrays of an argmax: the dealer's, in a part."""
+        part = min(self.pairs, self.most_pairs)
+        per_pair = self.digits * (3 * self.digit_ring.dtype.itemsize + 12) + 64
+        words = min(self.values, self.most_values) * self.rank_words
+        return self.values * 64 + max(part * per_pair, 4 * words * self.one_hot_ring.dtype.itemsize)
+
+
+def _parts(count: int, most: int) -> Iterator[Part]:
+    for number, start in enumerate(range(0, count, most)):
+        yield Part(number, start, min(start + most, count))

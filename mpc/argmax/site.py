@@ -1,0 +1,226 @@
+"""A site's program: mask the scores, compare all pairs, rank the values, and send the winners."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.argmax.analyst import add_up, expected_winners
+from mpc.argmax.digits import both_factors, compare, differences, top_bit
+from mpc.argmax.masks import Bits, Masks, packed
+from mpc.argmax.messages import (
+    BitNumbers,
+    BitProducts,
+    MaskedBits,
+    MaskedRanks,
+    MaskedScores,
+    OneHots,
+    Winners,
+)
+from mpc.argmax.plan import ArgmaxPlan, Part
+from mpc.commitments import Holder
+from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from mpc.ring import Elements, Ring
+from mpc.rounds import Expect, Party, Program, exchange
+from mpc.sharing import zero_share
+
+
+def argmax(
+    site: Holder, plan: ArgmaxPlan, scores: Elements, analyst: Party
+) -> Program[NDArray[np.intp]]:
+    """Find the highest value of each set with the other sites and the dealer.
+
+    Parameters
+    ----------
+    site : Holder
+        The keys of this site.
+    plan : ArgmaxPlan
+        The plan of the argmax. A label serves one argmax.
+    scores : ndarray of shape (values,), dtype `plan.ring.dtype`
+        This site's additive shares of the scores of all sets, one set after the other. The scores of
+        one set, as signed numbers, must differ by less than 2^(ring.bits - 1 - tie_bits); otherwise
+        the winner is wrong.
+    analyst : Party
+        Who runs `open_argmax`.
+
+    Returns
+    -------
+    winners : ndarray of shape (sets,), dtype intp
+        The place of each set's highest value in its set; of equal values, the first wins.
+
+    Raises
+    ------
+    DealReusedError
+        If an argmax of this label was begun before.
+    MalformedMessageError
+        If a message of a site or of the dealer has a wrong shape.
+    UnknownFaultyPartyError
+        If a winner is outside its set.
+    """
+    if scores.shape != (plan.values,) or scores.dtype != plan.ring.dtype:
+        given = f"shape {scores.shape} and type {scores.dtype}"
+        raise ValueError(f"scores must be {plan.values} of type {plan.ring.dtype}, got {given}")
+    site.use(plan.label)
+    values = _without_ties(plan, scores, first=site.party == plan.sites[0])
+    if plan.is_shared:
+        contest = _Contest(site, plan)
+        share = yield from contest.winners((yield from contest.ranks(values)))
+    else:
+        share = _winners_in_the_clear(plan, values)
+    return (yield from _show(site, plan, share, analyst))
+
+
+def _without_ties(plan: ArgmaxPlan, scores: Elements, *, first: bool) -> Elements:
+    """Make room below the scores, where the first site puts higher numbers for earlier values."""
+    values = scores << scores.dtype.type(plan.tie_bits)
+    if first:
+        values = values + (plan.lasts - plan.places).astype(scores.dtype)
+    return plan.ring.reduce(values)
+
+
+def _winners_in_the_clear(plan: ArgmaxPlan, values: Elements) -> NDArray[np.intp]:
+    """Return the winners of values that one site knows: signed numbers, all different in a set."""
+    if not plan.sizes:
+        return np.zeros(0, np.intp)
+    half = values.dtype.type(1 << (plan.ring.bits - 1))
+    ordered = plan.ring.reduce(values + half)  # in the order of the signed numbers
+    highest = np.repeat(np.maximum.reduceat(ordered, plan.starts), plan.sizes)
+    return plan.places[ordered == highest]
+
+
+class _Contest:
+    """One site's part in comparing the values that several sites share."""
+
+    def __init__(self, site: Holder, plan: ArgmaxPlan) -> None:
+        self.site, self.plan = site, plan
+        self.masks = Masks(site.dealer_key, plan)
+        self.first = site.party == plan.sites[0]
+        self.others = [peer for peer in plan.sites if peer != site.party]
+
+    # ---- ranks -----------------------------------------------------------------------------------
+
+    def ranks(self, values: Elements) -> Program[Elements]:
+        """Return this site's shares of how many values of its set each value exceeds."""
+        plan, ring = self.plan, self.plan.ring
+        ours = ring.reduce(values + self.masks.scores())
+        shares = yield from self._all(MaskedScores, ours, ring, plan.name("scores"))
+        masked = ring.reduce(reduce(np.add, shares))
+        ranks = np.zeros(plan.values, np.int64)
+        for part in plan.pair_parts:
+            i, j = plan.pairs_of(part)
+            won = yield from self._second_wins(part, differences(plan, masked, part))
+            ranks += _sums(j, won, plan.values) - _sums(i, won, plan.values)
+        if self.first:
+            ranks += plan.lasts - plan.places  # in each pair, the first wins if the second does not
+        return plan.rank_ring.reduce(ranks.astype(plan.rank_ring.dtype))
+
+    def _second_wins(self, part: Part, d: Elements) -> Program[Elements]:
+        """Return additive shares, in the ring of ranks, of the bits that say x_i < x_j."""
+        plan, name = self.plan, self.plan.name("pairs", part.number)
+        rows = sum(2 * pairs - 1 for pairs in plan.levels)
+        if self.first:
+            digits = yield from self._dealt(
+                OneHots, plan.digit_ring, (plan.digits, part.size), name
+            )
+            dealt = yield from self._dealt(BitProducts, Ring(8), (rows, part.packed), name)
+            numbers = yield from self._dealt(BitNumbers, plan.rank_ring, (part.size,), name)
+            products = list(np.split(dealt, np.cumsum([2 * p - 1 for p in plan.levels])))
+        else:
+            digits, numbers = self.masks.digits(part), self.masks.numbers(part)
+            products = [self.masks.products(part, level) for level in range(len(plan.levels))]
+        bits, sign = compare(plan, digits, d)
+        for level, pairs in enumerate(plan.levels):
+            left, right = bits.factors(pairs)
+            joined = yield from self._and(part, level, left, right, products[level])
+            bits = bits.joined(joined, pairs)
+        if self.first:
+            sign = sign ^ top_bit(plan, d)
+        flipped = yield from self._open(bits.less ^ sign ^ self.masks.flip(part), name)
+        flips = np.unpackbits(flipped[0], count=part.size).astype(numbers.dtype)
+        numbers = numbers - 2 * flips * numbers  # beta becomes 1 - beta where the bit is flipped
+        return plan.rank_ring.reduce(numbers + flips if self.first else numbers)
+
+    def _and(
+        self, part: Part, level: int, left: Bits, right: Bits, products: Bits
+    ) -> Program[Bits]:
+        """Return shares of the products of left and right factors; a left one has one or two."""
+        a, b = self.masks.left(part, level), self.masks.right(part, level)
+        name = self.plan.name("level", part.number, level)
+        opened = yield from self._open(np.concatenate([left ^ a, right ^ b]), name)
+        u, v = both_factors(opened[: len(left)]), opened[len(left) :]
+        share = (u & b) ^ (v & both_factors(a)) ^ products
+        return share ^ (u & v) if self.first else share
+
+    # ---- winners ---------------------------------------------------------------------------------
+
+    def winners(self, ranks: Elements) -> Program[NDArray[np.intp]]:
+        """Return this site's XOR shares of each set's winner, the value of the highest rank."""
+        wins = np.zeros(self.plan.values, np.bool_)
+        for part in self.plan.value_parts:
+            at = slice(part.start, part.stop)
+            wins[at] = yield from self._is_highest(part, ranks[at])
+        return np.bitwise_xor.reduceat(wins * self.plan.places, self.plan.starts)
+
+    def _is_highest(self, part: Part, ranks: Elements) -> Program[NDArray[np.bool_]]:
+        """Return shares of the bits that say whether a value has the highest rank of its set."""
+        plan, ring = self.plan, self.plan.rank_ring
+        name = plan.name("values", part.number)
+        ours = ring.reduce(ranks + self.masks.ranks(part))
+        shares = yield from self._all(MaskedRanks, ours, ring, name)
+        lasts = plan.lasts[part.start : part.stop].astype(ring.dtype)
+        place = ring.reduce(reduce(np.add, shares) - lasts).astype(np.intp)
+        shape = plan.rank_words, part.size
+        one_hots = (
+            (yield from self._dealt(OneHots, plan.one_hot_ring, shape, name))
+            if self.first
+            else self.masks.one_hots(part)
+        )
+        word, bit = np.divmod(place, plan.one_hot_ring.bits)
+        words = one_hots[word, np.arange(part.size)]
+        return (words >> bit.astype(words.dtype) & words.dtype.type(1)).astype(np.bool_)
+
+    # ---- messages --------------------------------------------------------------------------------
+
+    def _dealt(
+        self, kind: type[Labelled], ring: Ring, shape: tuple[int, ...], name: bytes
+    ) -> Program[Elements]:
+        """Receive elements from the dealer."""
+        dealer = self.site.commitments.dealer
+        expect = {dealer: Expect(kind, int(np.prod(shape)) + LABEL_BYTES)}
+        message = (yield from exchange({}, expect))[dealer]
+        return labelled_elements(message, dealer, ring, shape, name)
+
+    def _open(self, bits: Bits, name: bytes) -> Program[Bits]:
+        """Return the XOR of all sites' bits."""
+        shares = yield from self._all(MaskedBits, bits, Ring(8), name)
+        return reduce(np.bitwise_xor, shares).astype(np.uint8, copy=False)
+
+    def _all(
+        self, kind: type[Labelled], ours: Elements, ring: Ring, name: bytes
+    ) -> Program[list[Elements]]:
+        """Send elements to all other sites; return theirs and ours."""
+        outbox = dict.fromkeys(self.others, kind(ours, name))
+        expect = dict.fromkeys(self.others, Expect(kind, ours.size + LABEL_BYTES))
+        received = yield from exchange(outbox, expect)
+        theirs = (labelled_elements(m, s, ring, ours.shape, name) for s, m in received.items())
+        return [ours, *theirs]
+
+
+def _sums(places: NDArray[np.intp], numbers: Elements, count: int) -> NDArray[np.int64]:
+    """Add up the numbers of each value: exactly, since their sums stay below 2^53."""
+    return np.bincount(places, numbers, count).astype(np.int64)
+
+
+def _show(
+    site: Holder, plan: ArgmaxPlan, share: NDArray[np.intp], analyst: Party
+) -> Program[NDArray[np.intp]]:
+    """Send this site's share of the winners to the analyst and all sites; add up all shares."""
+    bits = (share[:, None] >> np.arange(plan.tie_bits) & 1).astype(np.uint8).ravel()
+    peers = {peer: site.peer_keys[peer] for peer in plan.sites if peer != site.party}
+    bits ^= zero_share(site.party, peers, Ring(1), plan.name("zero"), len(bits))
+    ours = Winners(packed(bits), plan.name("winners"))
+    outbox = dict.fromkeys((analyst, *peers), ours)
+    received = yield from exchange(outbox, expected_winners(plan, peers))
+    return add_up(plan, {site.party: ours, **received})
