@@ -44,7 +44,7 @@ def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.in
     shares = [labelled_bytes(m, s, _size(plan), name) for s, m in messages.items()]
     bits = np.unpackbits(reduce(np.bitwise_xor, shares), count=len(plan.sizes) * plan.tie_bits)
     weights = np.left_shift(1, np.arange(plan.tie_bits), dtype=np.intp)
-    winners = (bits.reshape(-1, plan.tie_bits) * weights).sum(axis=1)
+    winners: NDArray[np.intp] = (bits.reshape(-1, plan.tie_bits) * weights).sum(axis=1)
     if (winners >= np.array(plan.sizes, np.intp)).any():
         reason = "a winner outside its set: one of them or the dealer lies, or a score is too large"
         raise UnknownFaultyPartyError(plan.sites, reason)

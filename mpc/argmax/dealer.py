@@ -6,7 +6,7 @@ shares with the sites, under labels that follow from the public plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import reduce
 
 import numpy as np
@@ -31,12 +31,10 @@ def deal_argmax(keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> Program[None]
         The plan of the argmax.
     """
     dealer, first = _Dealer(keys, plan), plan.sites[0]
-    rho = dealer.sum(Masks.scores)
+    rho = dealer.scores()
     for part in plan.pair_parts:
-        one_hots = unit_digits(plan, differences(plan, rho, part))
         name = plan.name("pairs", part.number)
-        digits = dealer.rest(lambda masks, at=part: masks.digits(at), one_hots)
-        yield from send({first: OneHots(digits, name)})
+        yield from send({first: OneHots(dealer.digits(part, rho), name)})
         yield from send({first: BitProducts(dealer.products(part), name)})
         yield from send({first: BitNumbers(dealer.numbers(part), name)})
     for part in plan.value_parts:
@@ -48,45 +46,41 @@ class _Dealer:
 
     def __init__(self, keys: Mapping[Party, Stream], plan: ArgmaxPlan) -> None:
         self.plan, self.masks = plan, [Masks(keys[site], plan) for site in plan.sites]
+        self.others = self.masks[1:]
 
-    def sum(self, drawn: Callable[[Masks], Elements]) -> Elements:
-        """Add up what all sites draw; the caller reduces the sum."""
-        return reduce(np.add, map(drawn, self.masks))
+    def scores(self) -> Elements:
+        """Return rho, the sum of all sites' masks of the values."""
+        return self.plan.ring.reduce(reduce(np.add, [m.scores() for m in self.masks]))
 
-    def xor(self, drawn: Callable[[Masks], Bits]) -> Bits:
-        """Return the XOR of what all sites draw."""
-        return reduce(np.bitwise_xor, map(drawn, self.masks))
-
-    def rest(self, drawn: Callable[[Masks], Elements], whole: Elements) -> Elements:
-        """Return the first site's XOR share: the whole without the shares of the other sites."""
-        return reduce(np.bitwise_xor, map(drawn, self.masks[1:]), whole)
+    def digits(self, part: Part, rho: Elements) -> Elements:
+        """Return the first site's shares of the one-hot digits of rho_i - rho_j."""
+        one_hots = unit_digits(self.plan, differences(self.plan, rho, part))
+        return reduce(np.bitwise_xor, (m.digits(part) for m in self.others), one_hots)
 
     def products(self, part: Part) -> Bits:
         """Return the first site's shares of the products of masks, level after level."""
-        return np.concatenate(
-            [np.zeros((0, part.packed), np.uint8)]
-            + [self._products(part, level) for level in range(len(self.plan.levels))]
-        )
+        levels = range(len(self.plan.levels))
+        none = np.zeros((0, part.packed), np.uint8)  # one digit is joined with no other
+        return np.concatenate([none, *(self._products(part, level) for level in levels)])
 
     def _products(self, part: Part, level: int) -> Bits:
-        left = self.xor(lambda masks: masks.left(part, level))
-        right = self.xor(lambda masks: masks.right(part, level))
-        return self.rest(lambda masks: masks.products(part, level), both_factors(left) & right)
+        left = reduce(np.bitwise_xor, [m.left(part, level) for m in self.masks])
+        right = reduce(np.bitwise_xor, [m.right(part, level) for m in self.masks])
+        whole = both_factors(left) & right
+        return reduce(np.bitwise_xor, [m.products(part, level) for m in self.others], whole)
 
     def numbers(self, part: Part) -> Elements:
         """Return the first site's additive shares of the bits beta."""
-        beta = np.unpackbits(self.xor(lambda masks: masks.flip(part))[0], count=part.size)
-        ring = self.plan.rank_ring
-        others = (masks.numbers(part) for masks in self.masks[1:])
-        return ring.reduce(reduce(np.subtract, others, beta.astype(ring.dtype)))
+        flips = reduce(np.bitwise_xor, [m.flip(part) for m in self.masks])
+        beta = np.unpackbits(flips[0], count=part.size).astype(self.plan.rank_ring.dtype)
+        numbers = reduce(np.subtract, [m.numbers(part) for m in self.others], beta)
+        return self.plan.rank_ring.reduce(numbers)
 
     def one_hots(self, part: Part) -> Elements:
         """Return the first site's shares of the one-hot masks of ranks."""
-        plan = self.plan
-        q = plan.rank_ring.reduce(self.sum(lambda masks: masks.ranks(part))).astype(np.intp)
-        one_hots = np.zeros((plan.rank_words, part.size), plan.one_hot_ring.dtype)
-        word, bit = np.divmod(q, plan.one_hot_ring.bits)
-        one_hots[word, np.arange(part.size)] = np.left_shift(
-            plan.one_hot_ring.dtype.type(1), bit.astype(plan.one_hot_ring.dtype)
-        )
-        return self.rest(lambda masks: masks.one_hots(part), one_hots)
+        ring = self.plan.one_hot_ring
+        q = self.plan.rank_ring.reduce(reduce(np.add, [m.ranks(part) for m in self.masks]))
+        word, bit = np.divmod(q.astype(np.intp), ring.bits)
+        one_hots = np.zeros((self.plan.rank_words, part.size), ring.dtype)
+        one_hots[word, np.arange(part.size)] = ring.dtype.type(1) << bit.astype(ring.dtype)
+        return reduce(np.bitwise_xor, [m.one_hots(part) for m in self.others], one_hots)

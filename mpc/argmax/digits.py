@@ -35,7 +35,8 @@ def digits_of(plan: ArgmaxPlan, values: Elements) -> NDArray[np.intp]:
 def unit_digits(plan: ArgmaxPlan, values: Elements) -> Elements:
     """Return the one-hot digits of elements: shape (digits, values)."""
     one = plan.digit_ring.dtype.type(1)
-    return one << digits_of(plan, values).astype(plan.digit_ring.dtype)
+    one_hots: Elements = one << digits_of(plan, values).astype(one.dtype)
+    return one_hots
 
 
 class Comparison(NamedTuple):

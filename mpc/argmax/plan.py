@@ -245,7 +245,7 @@ class ArgmaxPlan:
 
     @property
     def sent_bytes(self) -> int:
-        """The number of bytes that each site sends to each other site; winners go to the analyst."""
+        """The number of bytes that each site sends to each other site."""
         winners = packed_bytes(len(self.sizes) * self.tie_bits)
         if not self.is_shared:
             return winners
@@ -255,7 +255,7 @@ class ArgmaxPlan:
 
     @property
     def memory(self) -> int:
-        """The most bytes that a party takes for the arrays of an argmax: the dealer's, in a part."""
+        """The most bytes that a party takes for the arrays of an argmax, about."""
         part = min(self.pairs, self.most_pairs)
         per_pair = self.digits * (3 * self.digit_ring.dtype.itemsize + 12) + 64
         words = min(self.values, self.most_values) * self.rank_words

@@ -39,9 +39,9 @@ def argmax(
     plan : ArgmaxPlan
         The plan of the argmax. A label serves one argmax.
     scores : ndarray of shape (values,), dtype `plan.ring.dtype`
-        This site's additive shares of the scores of all sets, one set after the other. The scores of
-        one set, as signed numbers, must differ by less than 2^(ring.bits - 1 - tie_bits); otherwise
-        the winner is wrong.
+        This site's additive shares of the scores of all sets, one set after the other. As signed
+        numbers, the scores of one set must differ by less than 2^(ring.bits - 1 - tie_bits), as
+        scores below `plan.most_score` in size do; otherwise the winner is wrong.
     analyst : Party
         Who runs `open_argmax`.
 
@@ -161,7 +161,8 @@ class _Contest:
         for part in self.plan.value_parts:
             at = slice(part.start, part.stop)
             wins[at] = yield from self._is_highest(part, ranks[at])
-        return np.bitwise_xor.reduceat(wins * self.plan.places, self.plan.starts)
+        share: NDArray[np.intp] = wins * self.plan.places
+        return np.bitwise_xor.reduceat(share, self.plan.starts)
 
     def _is_highest(self, part: Part, ranks: Elements) -> Program[NDArray[np.bool_]]:
         """Return shares of the bits that say whether a value has the highest rank of its set."""

@@ -1,0 +1,327 @@
+"""Argmax of shared values: equal to numpy's, at the stated cost; wrong messages name their sender."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpc.argmax import ArgmaxPlan, argmax, deal_argmax, open_argmax
+from mpc.argmax.digits import compare, digits_of, unit_digits
+from mpc.argmax.messages import (
+    BitNumbers,
+    BitProducts,
+    MaskedBits,
+    MaskedRanks,
+    MaskedScores,
+    OneHots,
+    Winners,
+)
+from mpc.argmax.plan import Part
+from mpc.errors import (
+    DealReusedError,
+    MalformedMessageError,
+    UnexpectedMessageError,
+    UnknownFaultyPartyError,
+)
+from mpc.ring import Ring
+from mpc.scheduler import run_all
+from tests.mpc.test_shuffled_tables import tampered
+from tests.worlds import world
+
+SITES = "abcde"
+
+
+def sites_of(number, stream=None):
+    """Sites that hold a column each: what an argmax needs of them is their keys."""
+    return world([(1, False, {s: [0]}) for s in SITES[:number]], 1, stream=stream)
+
+
+def shares_of(scores, ring, number, seed=0):
+    """Additive shares of signed scores."""
+    whole = np.asarray(scores, np.int64).view(np.uint64).astype(ring.dtype)
+    generator = np.random.default_rng(seed)
+    shares = [
+        ring.reduce(generator.integers(0, 2**64, len(whole), np.uint64).astype(ring.dtype))
+        for _ in range(number - 1)
+    ]
+    return [ring.reduce(whole - sum(shares, np.zeros_like(whole))), *shares]
+
+
+def programs_of(w, plan, scores):
+    """The programs of all parties, for scores that the sites share."""
+    shares = shares_of(scores, plan.ring, len(plan.sites))
+    programs = {
+        site: argmax(w.holders[site], plan, share, "analyst")
+        for site, share in zip(plan.sites, shares, strict=True)
+    }
+    programs["dealer"] = deal_argmax(w.dealer_keys, plan)
+    programs["analyst"] = open_argmax(plan)
+    return programs
+
+
+def run(scores, number=3, **options):
+    """Find the winners of sets of scores; return the plan, the outputs and the messages."""
+    w = sites_of(number)
+    sizes = tuple(len(values) for values in scores)
+    plan = ArgmaxPlan(b"query", tuple(w.holders), sizes, **options)
+    flat = np.concatenate([np.zeros(0, np.int64), *scores])
+    outputs, transcript = run_all(programs_of(w, plan, flat))
+    return plan, outputs, transcript
+
+
+def check(scores, plan, outputs, transcript):
+    """Compare with numpy, and with what the plan says of the cost."""
+    expected = [int(np.argmax(values)) for values in scores]
+    for party in (*plan.sites, "analyst"):
+        assert outputs[party].dtype == np.intp and outputs[party].tolist() == expected
+    sent = Counter()
+    for s in transcript:
+        sent[s.sender, s.receiver] += s.message.values.nbytes
+    others = [(a, b) for a in plan.sites for b in plan.sites if a != b]
+    assert all(sent[link] == plan.sent_bytes for link in others)
+    assert sum(n for (sender, _), n in sent.items() if sender == "dealer") == plan.dealt_bytes
+    assert max(s.depth for s in transcript) == plan.rounds
+    assert not [s for s in transcript if s.receiver == "dealer"]
+
+
+@st.composite
+def sets_of_scores(draw):
+    """Sets of some sizes, rings and digits; scores up to the bound, many of them equal."""
+    sizes = draw(st.lists(st.sampled_from([2, 2, 3, 4, 5, 17, 63, 64, 65]), max_size=4))
+    ties = max((size - 1).bit_length() for size in (2, *sizes))
+    ring = Ring(draw(st.integers(ties + 3, 64)))
+    most = draw(st.sampled_from([2, 3, (1 << ring.bits - 2 - ties)]))
+    most = min(most, 1 << ring.bits - 2 - ties)
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return ring, [generator.integers(1 - most, most, size) for size in sizes]
+
+
+@settings(max_examples=60, deadline=None)
+@given(sets_of_scores(), st.integers(1, 5), st.integers(1, 6), st.sampled_from([5, 300, 1 << 17]))
+def test_the_winners_are_the_first_of_the_highest_scores(drawn, number, digit_bits, most_pairs):
+    ring, scores = drawn
+    if most_pairs == 5 and sum(map(len, scores)) > 30:
+        most_pairs = 700  # each part takes a round of messages
+    plan, outputs, transcript = run(
+        scores, number, ring=ring, digit_bits=digit_bits, most_pairs=most_pairs
+    )
+    check(scores, plan, outputs, transcript)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_sets_of_very_different_sizes(number):
+    generator = np.random.default_rng(number)
+    scores = [generator.integers(-3, 4, size) for size in (2, 300, 63, 2, 64, 65)]
+    plan, outputs, transcript = run(scores, number)
+    assert plan.tie_bits == 9 and plan.rank_words == 8
+    check(scores, plan, outputs, transcript)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_scores_at_the_bound(number):
+    for ring in (Ring(64), Ring(24), Ring(8)):
+        size = 4
+        far = 1 << ring.bits - 1 - 2  # what two scores must not differ by
+        half = ring.bits - 4 and (1 << ring.bits - 2 - 2)
+        scores = [
+            np.array([-half + 1, half - 1, half - 1, -half + 1]),
+            np.array([0, far - 1, 1, far - 1]),
+            np.array([0, 1 - far, 0, -1]),
+            np.zeros(size, np.int64),
+        ]
+        plan, outputs, transcript = run(scores, number, ring=ring)
+        assert plan.most_score == half
+        check(scores, plan, outputs, transcript)
+
+
+def test_scores_beyond_the_bound_compare_wrongly():
+    """The bound is not generous: at a difference of 2^(bits - 1 - tie_bits) the winner is wrong."""
+    scores = [np.array([0, 1 << 64 - 1 - 1])]
+    _, outputs, _ = run(scores, 2)
+    assert outputs["analyst"].tolist() == [0]
+
+
+def test_the_bytes_of_a_pair():
+    """The figures that the package's docstring states, for sets of at most 64 values."""
+    plan = ArgmaxPlan(b"", ("a", "b"), (64,) * 8)
+    per_pair = plan.digits * 2 + 1 + 26 / 8
+    assert plan.dealt_bytes == plan.pairs * per_pair + plan.values * 8
+    assert plan.sent_bytes == plan.pairs * 42 / 8 + plan.values * 9 + len(plan.sizes) * 6 / 8
+    assert plan.rounds == 8
+
+
+def test_one_site_sends_the_winners_and_the_dealer_nothing():
+    plan, _, transcript = run([np.array([1, 3, 3])], 1)
+    assert [(s.sender, s.receiver) for s in transcript] == [("a", "analyst")]
+    assert (plan.dealt_bytes, plan.rounds) == (0, 1)
+
+
+def test_no_sets_have_no_winners():
+    for number in (1, 3):
+        _, outputs, _ = run([], number)
+        assert outputs["analyst"].tolist() == outputs["a"].tolist() == []
+
+
+def test_a_part_has_the_pairs_in_order():
+    plan = ArgmaxPlan(b"", ("a", "b"), (2, 4, 3), most_pairs=4)
+    pairs = [plan.pairs_of(part) for part in plan.pair_parts]
+    i, j = (np.concatenate(places).tolist() for places in zip(*pairs, strict=True))
+    assert list(zip(i, j, strict=True)) == [
+        (0, 1),
+        *((2 + a, 2 + b) for a in range(4) for b in range(a + 1, 4)),
+        *((6, 7), (6, 8), (7, 8)),
+    ]
+    assert [len(first) for first, _ in pairs] == [4, 4, 2]
+
+
+@pytest.mark.parametrize(("bits", "digit_bits"), [(3, 1), (4, 2), (5, 2), (6, 3), (5, 4)])
+def test_the_comparison_of_all_elements_of_a_small_ring(bits, digit_bits):
+    """Joined without shares, the bits say whether d - r is negative."""
+    plan = ArgmaxPlan(b"", ("a", "b"), (2,), Ring(bits), digit_bits)
+    d, r = (v.ravel().astype(np.uint8) for v in np.indices((1 << bits, 1 << bits)))
+    bits_left, sign = compare(plan, unit_digits(plan, r), d)
+    for pairs in plan.levels:
+        left, right = bits_left.factors(pairs)
+        bits_left = bits_left.joined(np.concatenate([left, left[1:]]) & right, pairs)
+    assert len(bits_left.less) == 1 and not len(bits_left.same)
+    negative = np.unpackbits(bits_left.less[0] ^ sign[0], count=len(d)) ^ (d >> (bits - 1))
+    assert np.array_equal(negative, plan.ring.reduce(d - r) >> (bits - 1))
+    assert np.array_equal(
+        sum(row << k * digit_bits for k, row in enumerate(digits_of(plan, d))), d.astype(np.intp)
+    )
+
+
+# ---- wrong plans and messages --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"sites": ()}, "one or more"),
+        ({"sites": ("a", "a")}, "each once"),
+        ({"sizes": (2, 1)}, "from 2 to 4096 values, got from 1 to 2"),
+        ({"sizes": (4097,)}, "got from 4097"),
+        ({"ring": Ring(6), "sizes": (65,)}, "at least 8 bits"),
+        ({"digit_bits": 7}, "from 1 to 6, got 7"),
+        ({"most_pairs": 0}, "at least 1"),
+    ],
+)
+def test_impossible_plans(options, reason):
+    with pytest.raises(ValueError, match=reason):
+        ArgmaxPlan(**{"label": b"", "sites": ("a", "b"), "sizes": (2,), **options})
+
+
+@pytest.mark.parametrize("scores", [np.zeros(3, np.uint64), np.zeros(2, np.int64)])
+def test_scores_of_a_wrong_shape_or_type_are_refused(scores):
+    plan = ArgmaxPlan(b"query", ("a", "b"), (2,))
+    with pytest.raises(ValueError, match="scores must be 2 of type uint64"):
+        next(argmax(sites_of(2).holders["a"], plan, scores, "analyst"))
+
+
+SENDERS = [
+    (OneHots, "dealer"),
+    (BitProducts, "dealer"),
+    (BitNumbers, "dealer"),
+    (MaskedScores, "b"),
+    (MaskedBits, "b"),
+    (MaskedRanks, "b"),
+    (Winners, "b"),
+]
+CHANGES = {
+    "longer": lambda m: replace(m, values=np.append(m.values, m.values[..., :1])),
+    "shorter": lambda m: replace(m, values=m.values.ravel()[:-1]),
+    "of another type": lambda m: replace(m, values=m.values.astype(np.int64)),
+}
+
+
+def run_with(sender, kind, change, w=None):
+    """Find winners, where one message is changed on its way."""
+    w = w or sites_of(3)
+    plan = ArgmaxPlan(b"query", ("a", "b", "c"), (3, 2))
+    programs, changed = programs_of(w, plan, np.arange(5)), []
+    programs[sender] = tampered(programs[sender], kind, change, changed)
+    try:
+        return run_all(programs)[0]
+    finally:
+        assert changed
+
+
+@pytest.mark.parametrize(("kind", "sender"), SENDERS)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_message_of_a_wrong_size_or_type_names_its_sender(kind, sender, change):
+    with pytest.raises(MalformedMessageError, match=f"{kind.__name__} of shape") as caught:
+        run_with(sender, kind, change)
+    assert caught.value.party == sender
+
+
+@pytest.mark.parametrize(("kind", "sender"), SENDERS)
+def test_a_message_of_another_argmax_names_its_sender(kind, sender):
+    with pytest.raises(UnexpectedMessageError, match=f"{kind.__name__} of another") as caught:
+        run_with(sender, kind, lambda message: replace(message, label=bytes(32)))
+    assert caught.value.party == sender
+
+
+def test_a_winner_outside_its_set_names_the_sites():
+    """The winner of the first set is value 2; a changed bit makes it 3, of three values."""
+
+    def changed(message):
+        return replace(message, values=message.values ^ np.uint8(0b10000000))
+
+    with pytest.raises(UnknownFaultyPartyError, match="outside its set") as caught:
+        run_with("b", Winners, changed)
+    assert caught.value.parties == ("a", "b", "c")
+
+
+# ---- labels --------------------------------------------------------------------------------------
+
+
+def test_a_label_serves_one_argmax():
+    w, plan = sites_of(2), ArgmaxPlan(b"query", ("a", "b"), (2, 3))
+    run_all(programs_of(w, plan, np.arange(5)))
+    for site, program in programs_of(w, plan, np.arange(5)).items():
+        if site in plan.sites:
+            with pytest.raises(DealReusedError, match="a label serves one run"):
+                next(program)
+
+
+def test_no_stream_is_drawn_twice_and_each_part_has_its_own():
+    """Each party asks for each label of each key once, whatever the number of parts."""
+    drawn = {}
+
+    class Noted:
+        def __init__(self, pair, party):
+            self.pair, self.labels = pair, drawn.setdefault((pair, party), [])
+
+        def elements(self, ring, name, shape, start=0):
+            assert not start
+            self.labels.append(name)
+            return np.zeros(shape, ring.dtype)
+
+    w = sites_of(3)
+    for site, holder in w.holders.items():
+        holder.dealer_key = Noted((site, "dealer"), site)
+        holder.peer_keys = {p: Noted((site, p), site) for p in holder.peer_keys}
+    w.dealer_keys = {site: Noted((site, "dealer"), "dealer") for site in w.holders}
+    plan = ArgmaxPlan(b"query", ("a", "b", "c"), (5, 3), most_pairs=4)
+    outputs, _ = run_all(programs_of(w, plan, [0, 3, 9, 2, 1, 5, 7, 6]))
+    assert outputs["analyst"].tolist() == [2, 1]
+    assert all(len(set(labels)) == len(labels) > 0 for labels in drawn.values())
+    pair_parts, value_parts = len(list(plan.pair_parts)), len(list(plan.value_parts))
+    assert (pair_parts, value_parts) == (4, 2)
+    masks = pair_parts * (2 * len(plan.levels) + 1) + value_parts + 1
+    shares = pair_parts * (len(plan.levels) + 2) + value_parts
+    assert len(drawn[("a", "dealer"), "a"]) == masks
+    assert len(drawn[("b", "dealer"), "b"]) == masks + shares
+    assert all(
+        sorted(drawn[(site, "dealer"), site]) == sorted(drawn[(site, "dealer"), "dealer"])
+        for site in plan.sites
+    )
+
+
+def test_a_part_names_its_size():
+    assert Part(0, 3, 12).size == 9 and Part(0, 3, 12).packed == 2
