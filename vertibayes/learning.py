@@ -162,7 +162,7 @@ def families_of(counter: Counter, options: Options) -> list[Family]:
         return list(options.structure.families)
     order = list(counter.variables) if options.ordering is None else options.ordering
     as_state = how_missing(counter, options) == "state"
-    return widest_families(counter, order, options.max_parents, missing=as_state)
+    return widest_families(counter.variables, order, options.max_parents, missing=as_state)
 
 
 def _silent(stage: str, done: int, steps: int) -> None:
@@ -228,7 +228,7 @@ def checks(counter: Counter, options: Options) -> dict[str, Callable[[], object]
     if options.structure is not None:
         return {"structure": partial(_check_structure, counter, options.structure)}
     return {
-        "ordering": partial(check_ordering, counter, options.ordering),
+        "ordering": partial(check_ordering, counter.variables, options.ordering),
         "max_parents": partial(check_max_parents, counter, options.max_parents),
         "structure_records": partial(sample_rows, counter, options.structure_records),
     }

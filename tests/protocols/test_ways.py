@@ -146,7 +146,7 @@ def test_a_candidate_whose_table_nobody_could_hold_is_none():
     """300 x 300 x 300 cells are more than ten million: third variables are not considered."""
     data = drawn([300, 300, 300], 500)
     plain = PlainCounter(data)
-    families = widest_families(plain, list(data.variables), 2)
+    families = widest_families(plain.variables, list(data.variables), 2)
     assert Family("v2", ("v0", "v1")) not in families
     with federate(split_columns(data, 3)) as federation:
         counter = SecureCounter.of(federation, order=list(data.variables))

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from protocols.variables import Family, Rows
-from vertibayes.counting.counter import (
-    MOST_CELLS,
-    Counter,
-    Table,
-    axis_lengths,
-    cells_of,
-    portions,
-)
+from protocols.approval import Step, Steps, Winners
+from protocols.choices import Candidate, Choices, Score
+from protocols.variables import Family, Rows, Variable
+from vertibayes.choosing import Chooser, chooser_of, follow
+from vertibayes.counting.counter import MOST_CELLS, Counter, axis_lengths, cells_of
 from vertibayes.network import Edge, Structure
-from vertibayes.structure.scores import k2_scores
 
 MOST_PARENTS = 20
 
@@ -29,23 +24,31 @@ class _Search:
     candidates: list[str]
     done: bool = field(default=False)
 
-    def families(self, lengths: Mapping[str, int]) -> list[Family]:
-        """Return the families of the parents and each candidate whose table can be counted."""
+    def families(self, lengths: Mapping[str, int], most_cells: int) -> list[Family]:
+        """Return the families of the parents and each candidate whose table is small enough."""
         cells = cells_of(lengths, Family(self.child, tuple(self.parents)))
-        self.candidates = [c for c in self.candidates if cells * lengths[c] <= MOST_CELLS]
+        self.candidates = [c for c in self.candidates if cells * lengths[c] <= most_cells]
         return [Family(self.child, (*self.parents, candidate)) for candidate in self.candidates]
 
-    def choose(self, gains: Sequence[float]) -> None:
-        """Add the candidate with the highest gain (the first of equals) if it is positive."""
-        best = max(range(len(gains)), key=gains.__getitem__)  # max takes the first
-        if gains[best] > 0:
-            self.parents.append(self.candidates.pop(best))
+    def candidates_of(self, families: Sequence[Family]) -> tuple[Candidate, ...]:
+        """Return the gain of each family's last parent; before them no gain, for no parent."""
+        before = Family(self.child, tuple(self.parents))
+        gains = (
+            (Score(family), Score(before, within=family.parents[-1:], sign=-1))
+            for family in families
+        )
+        return ((), *gains)
+
+    def add(self, winner: int) -> None:
+        """Add the candidate that has won; 0 stands for no further parent."""
+        if winner:
+            self.parents.append(self.candidates.pop(winner - 1))
         else:
             self.done = True
 
 
 def k2(
-    counter: Counter,
+    source: Counter | Chooser,
     *,
     ordering: Sequence[str] | None = None,
     max_parents: int = 3,
@@ -63,13 +66,13 @@ def k2(
     of the table of child, parents and candidate minus the score of the same table summed over the
     candidate: on complete data the difference of K2 scores, and with missing values a comparison
     over the same records. Given an ordering the nodes are independent: each step asks for the
-    tables of all candidates of all nodes in one call. A predecessor whose table would have more
-    than `counting.counter.MOST_CELLS` cells is not a candidate.
+    choices of all nodes in one call. A predecessor whose table would have more cells than the
+    chooser permits (`Chooser.most_cells`) is not a candidate.
 
     Parameters
     ----------
-    counter : Counter
-        The source of all counts.
+    source : Counter or Chooser
+        The source of all choices; the tables of a counter are scored here (`TableChooser`).
     ordering : sequence of str, optional
         All variables, each before those of which it may be a parent; the study's order if None.
     max_parents : int, default=3
@@ -109,31 +112,104 @@ def k2(
     >>> k2(PlainCounter(data), required=[("x", "y")]).edges
     (('x', 'y'), ('z', 'y'))
     """
-    order = check_ordering(counter, ordering)
-    check_max_parents(counter, max_parents)
-    searches = _searches(order, max_parents, required, forbidden, start)
-    counter.check(widest_families(counter, order, max_parents, missing=missing), missing=missing)
-    lengths = axis_lengths(counter.variables, missing)
-    for step in range(max_parents):
+    chooser = chooser_of(source)
+    order = check_ordering(chooser.variables, ordering)
+    check_max_parents(chooser, max_parents)
+    widest = widest_families(
+        chooser.variables, order, max_parents, missing=missing, most_cells=chooser.most_cells
+    )
+    chooser.check(widest, missing=missing)
+    done = 0
+
+    def answer(step: Step) -> Winners:
+        nonlocal done
+        assert isinstance(step, Choices)  # the search has no other steps
         if progress is not None:
-            progress(step, max_parents)
-        open_ = [s for s in searches if s.candidates and len(s.parents) < max_parents]
-        families = [f for s in open_ if not s.done for f in s.families(lengths)]
-        if not families:
-            break
-        gains: list[float] = []
-        for portion in portions(lengths, families):
-            gains += _gains(counter.tables(portion, missing=missing, rows=rows))
-        remaining = iter(gains)
-        for search in (s for s in open_ if not s.done and s.candidates):
-            search.choose([next(remaining) for _ in search.candidates])
+            progress(done, max_parents)
+        done += 1
+        return chooser.choose(step)
+
+    search = k2_steps(
+        chooser.variables,
+        ordering=order,
+        max_parents=max_parents,
+        required=required,
+        forbidden=forbidden,
+        start=start,
+        missing=missing,
+        rows=rows,
+        most_cells=chooser.most_cells,
+    )
+    structure = follow(search, answer)
     if progress is not None:
         progress(max_parents, max_parents)
+    return structure
+
+
+def k2_steps(
+    variables: Mapping[str, Variable],
+    *,
+    ordering: Sequence[str] | None = None,
+    max_parents: int = 3,
+    required: Collection[Edge] = (),
+    forbidden: Collection[Edge] = (),
+    start: Structure | None = None,
+    missing: bool = False,
+    rows: Rows = Rows(),
+    most_cells: int = MOST_CELLS,
+) -> Steps[Structure]:
+    """Search as `k2`, by asking for choices; whoever drives the search sends the winners.
+
+    The steps follow from the parameters and the winners: all who know these know the next step.
+
+    Parameters
+    ----------
+    variables : mapping of str to Variable
+        The variables, in the study's order.
+    ordering, max_parents, required, forbidden, start, missing, rows
+        As `k2`.
+    most_cells : int
+        How many cells the table of a candidate may have.
+
+    Yields
+    ------
+    choices : Choices
+        One set for each node that may get a further parent: first no further parent, then the gain
+        of each predecessor.
+
+    Returns
+    -------
+    structure : Structure
+        As `k2`.
+
+    Raises
+    ------
+    ValueError
+        As `k2`.
+    """
+    order = check_ordering(variables, ordering)
+    searches = _searches(order, max_parents, required, forbidden, start)
+    lengths = axis_lengths(variables, missing)
+    for _ in range(max_parents):
+        open_ = [s for s in searches if not s.done and len(s.parents) < max_parents]
+        sets = [(s, s.families(lengths, most_cells)) for s in open_]
+        sets = [(search, families) for search, families in sets if families]
+        if not sets:
+            break
+        candidates = tuple(search.candidates_of(families) for search, families in sets)
+        winners = yield Choices(candidates, missing, rows)
+        for (search, _families), winner in zip(sets, winners, strict=True):
+            search.add(winner)
     return Structure({search.child: tuple(search.parents) for search in searches})
 
 
 def widest_families(
-    counter: Counter, order: Sequence[str], max_parents: int, *, missing: bool = False
+    variables: Mapping[str, Variable],
+    order: Sequence[str],
+    max_parents: int,
+    *,
+    missing: bool = False,
+    most_cells: int = MOST_CELLS,
 ) -> list[Family]:
     """Return the widest families that a search may ask for, for each step, node and candidate.
 
@@ -141,27 +217,21 @@ def widest_families(
 
     Parameters
     ----------
-    counter, max_parents, missing
-        As `k2`.
+    variables, max_parents, missing, most_cells
+        As `k2_steps`.
     order : sequence of str
         The ordering.
     """
-    lengths, families = axis_lengths(counter.variables, missing), []
+    lengths, families = axis_lengths(variables, missing), []
     for place, child in enumerate(order):
         widest = sorted(order[:place], key=lambda name: -lengths[name])
         for parents in range(min(max_parents, place)):
             search = _Search(child, widest[:parents], widest[parents:])
-            families += search.families(lengths)
+            families += search.families(lengths, most_cells)
     return families
 
 
-def _gains(tables: Sequence[Table]) -> list[float]:
-    """Return the gain of the last parent of each table, over the table's records."""
-    scores = k2_scores([*tables, *(table.sum(axis=-1) for table in tables)])
-    return [a - b for a, b in zip(scores, scores[len(tables) :], strict=False)]
-
-
-def check_ordering(counter: Counter, ordering: Sequence[str] | None) -> list[str]:
+def check_ordering(variables: Collection[str], ordering: Sequence[str] | None) -> list[str]:
     """Return an ordering of all variables.
 
     Raises
@@ -170,9 +240,9 @@ def check_ordering(counter: Counter, ordering: Sequence[str] | None) -> list[str
         If a variable is unknown, missing or named twice.
     """
     if ordering is None:
-        return list(counter.variables)
-    unknown = [name for name in ordering if name not in counter.variables]
-    absent = [name for name in counter.variables if name not in ordering]
+        return list(variables)
+    unknown = [name for name in ordering if name not in variables]
+    absent = [name for name in variables if name not in ordering]
     twice = sorted({name for name in ordering if list(ordering).count(name) > 1})
     faults = (
         ("has unknown variables", unknown),
@@ -187,7 +257,7 @@ def check_ordering(counter: Counter, ordering: Sequence[str] | None) -> list[str
     return list(ordering)
 
 
-def check_max_parents(counter: Counter, max_parents: int) -> None:
+def check_max_parents(source: Counter | Chooser, max_parents: int) -> None:
     """Refuse a number of parents that is out of range, or too large for the sites' policies.
 
     Raises
@@ -195,7 +265,7 @@ def check_max_parents(counter: Counter, max_parents: int) -> None:
     ValueError
         If the number is out of range; the message has the range.
     """
-    most, why, widest = MOST_PARENTS, "", counter.most_variables
+    most, why, widest = MOST_PARENTS, "", source.most_variables
     if widest is not None and widest <= MOST_PARENTS:
         most, why = widest - 1, f" (the sites allow tables of {widest} variables)"
     if not 0 <= max_parents <= most:
