@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import TypeAlias
 
 from protocols.site.data import SiteData
-from protocols.variables import Family, Rows
+from protocols.variables import Family, Rows, Variable
+from vertibayes.choosing import Chooser
 from vertibayes.counting import Counter
+from vertibayes.counting.counter import MOST_CELLS
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import PSEUDO_COUNT, Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
@@ -126,8 +128,6 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     """
     for check in checks(counter, options).values():
         check()
-    missing = how_missing(counter, options)
-    tell = progress or _silent
     start = perf_counter()
     structure = options.structure
     if structure is None:
@@ -135,11 +135,38 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
             counter,
             ordering=options.ordering,
             max_parents=options.max_parents,
-            missing=missing == "state",
+            missing=how_missing(counter.variables, options) == "state",
             rows=sample_rows(counter, options.structure_records),
-            progress=partial(tell, "K2"),
+            progress=partial(progress or _silent, "K2"),
         )
-    learned = perf_counter()
+    return learn_cpts(counter, structure, options, perf_counter() - start, progress)
+
+
+def learn_cpts(
+    counter: Counter,
+    structure: Structure,
+    options: Options,
+    structure_seconds: float,
+    progress: Progress | None = None,
+) -> Learned:
+    """Learn the CPTs and the scores of a structure.
+
+    Parameters
+    ----------
+    counter, options, progress
+        As `learn`.
+    structure : Structure
+        The structure, over the counter's variables.
+    structure_seconds : float
+        Time that the structure took, in seconds.
+
+    Raises
+    ------
+    ValueError
+        If the options do not fit the variables or the records.
+    """
+    start = perf_counter()
+    missing = how_missing(counter.variables, options)
     fitted = fit(counter, structure, options, progress)
     synthetic = fitted.synthetic
     if options.write_synthetic and synthetic is None:
@@ -150,30 +177,34 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
         widenings=fitted.widenings,
         synthetic=synthetic if options.write_synthetic else None,
         scores=measured,
-        structure_seconds=learned - start,
-        parameters_seconds=perf_counter() - learned,
+        structure_seconds=structure_seconds,
+        parameters_seconds=perf_counter() - start,
         pseudo_count=options.pseudo_count,
     )
 
 
-def families_of(counter: Counter, options: Options) -> list[Family]:
+def families_of(
+    counter: Counter | Chooser, options: Options, most_cells: int = MOST_CELLS
+) -> list[Family]:
     """Return the widest families whose tables a run may ask for, wider tables for EM excepted."""
     if options.structure is not None:
         return list(options.structure.families)
     order = list(counter.variables) if options.ordering is None else options.ordering
-    as_state = how_missing(counter, options) == "state"
-    return widest_families(counter.variables, order, options.max_parents, missing=as_state)
+    as_state = how_missing(counter.variables, options) == "state"
+    return widest_families(
+        counter.variables, order, options.max_parents, missing=as_state, most_cells=most_cells
+    )
 
 
 def _silent(stage: str, done: int, steps: int) -> None:
     del stage, done, steps
 
 
-def how_missing(counter: Counter, options: Options) -> Missing:
+def how_missing(variables: Mapping[str, Variable], options: Options) -> Missing:
     """Return how missing values are treated."""
     if options.missing is not None:
         return options.missing
-    missing = any(variable.missing for variable in counter.variables.values())
+    missing = any(variable.missing for variable in variables.values())
     return "em" if missing else "available"
 
 
@@ -198,7 +229,7 @@ def fit(
     ValueError
         If the options do not fit the variables or the records.
     """
-    missing, pseudo_count = how_missing(counter, options), options.pseudo_count
+    missing, pseudo_count = how_missing(counter.variables, options), options.pseudo_count
     tell = partial(progress or _silent, "EM")
     if missing == "em":
         fitted = fit_em_from_tables(
@@ -223,7 +254,7 @@ def fit(
     return Fitted(fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=as_state))
 
 
-def checks(counter: Counter, options: Options) -> dict[str, Callable[[], object]]:
+def checks(counter: Counter | Chooser, options: Options) -> dict[str, Callable[[], object]]:
     """Return, by option, the checks that it fits variables and records; they reveal no table."""
     if options.structure is not None:
         return {"structure": partial(_check_structure, counter, options.structure)}
@@ -234,7 +265,7 @@ def checks(counter: Counter, options: Options) -> dict[str, Callable[[], object]
     }
 
 
-def _check_structure(counter: Counter, structure: Structure) -> None:
+def _check_structure(counter: Counter | Chooser, structure: Structure) -> None:
     """Refuse a structure whose nodes are not the variables, or with wider tables than allowed."""
     unknown = [node for node in structure.nodes if node not in counter.variables]
     missing = [name for name in counter.variables if name not in structure.nodes]
@@ -250,7 +281,7 @@ def _check_structure(counter: Counter, structure: Structure) -> None:
         )
 
 
-def sample_rows(counter: Counter, records: int | None) -> Rows:
+def sample_rows(counter: Counter | Chooser, records: int | None) -> Rows:
     """Return the rows of a random sample of records; all rows if `records` is None.
 
     Raises

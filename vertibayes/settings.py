@@ -6,6 +6,7 @@ heavy is imported here: the command line needs these for its help.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 from protocols.calibration.choices import Mixing, Start
@@ -114,6 +115,7 @@ RELEASE = (
             "analyst.", 0.0, least=0, below=1),
     Setting("runs", "whole", "How often the study may be run.", 1, least=1),
 )  # fmt: skip
+RELEASE_OPTIONS = (replace(RULE, name="release"), *RELEASE[1:-1])  # of one run, by command line
 
 # ---- naive Bayes ---------------------------------------------------------------------------------
 

@@ -63,6 +63,10 @@ class Chooser(Protocol):
         """
         ...
 
+    def score_error(self, choices: Choices) -> float:
+        """Return the largest error of a candidate's score, in nats."""
+        ...
+
     def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
         """Refuse families that could not be scored, before any of them is.
 
@@ -129,6 +133,11 @@ class TableChooser:
             }
             scores |= zip(needed, self._scores(list(needed.values())), strict=True)
         return tuple(_winner(candidates, scores) for candidates in choices.sets)
+
+    def score_error(self, choices: Choices) -> float:
+        """Return 0: scores are exact except for their rounding."""
+        del choices
+        return 0.0
 
     def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
         """Refuse families that could not be counted; see `Chooser.check`."""

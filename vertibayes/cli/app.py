@@ -25,6 +25,7 @@ from vertibayes.settings import (
     PARTIES,
     QUIET,
     READING,
+    RELEASE_OPTIONS,
     SIMULATION,
     SPLIT,
     TEST,
@@ -72,7 +73,7 @@ def _callback(
 @takes(
     *(OUT, *SPLIT, *READING, MEMORY, *LEARNING),
     *(setting for setting in VALIDATION if setting is not MISSING_CODES),
-    QUIET,
+    *(*RELEASE_OPTIONS, QUIET),
 )
 def _learn(
     context: typer.Context,
@@ -91,6 +92,8 @@ def _learn(
 
     or, with sites on other machines: vertibayes learn study.toml --out results
 
+    or, without revealing a table before the structure is chosen: add --release cut
+
     OUT has model.json, model.bif, model.bifxml, structure.json, structure.svg, summary.json and
     ledger.json. Validations add validation.json and a picture each; --write-synthetic adds
     synthetic.csv. An option with several values takes them separated by commas, or is repeated.
@@ -107,11 +110,13 @@ def _learn(
     from vertibayes.cli.inputs import Source
     from vertibayes.cli.learn import Task, options_from, run_learn
     from vertibayes.cli.validations import Validations
+    from vertibayes.released import rule_of
 
     source = Source(**values_of([*SPLIT, *READING, MEMORY], given))
     options = options_from(values_of(LEARNING, given))
     validations = Validations(**values_of(VALIDATION, given))
-    return run_learn(source, Task(options, given["out"], given["quiet"], validations))
+    rule = rule_of(values_of(RELEASE_OPTIONS, given), "release")
+    return run_learn(source, Task(options, given["out"], given["quiet"], validations, rule))
 
 
 @app.command("nb", context_settings=EXTRA)
@@ -235,7 +240,9 @@ def _main(arguments: Sequence[str] | None) -> None:
     try:
         app(None if arguments is None else list(arguments), standalone_mode=True)
     except (ValueError, OSError, ProtocolError, QueryRefusedError, TransportError) as error:
-        sys.stderr.write(f"vertibayes: {as_options(words(error), (*LEARNING, *VALIDATION))}\n")
+        sys.stderr.write(
+            f"vertibayes: {as_options(words(error), (*LEARNING, *VALIDATION, *RELEASE_OPTIONS))}\n"
+        )
         sys.exit(2)
     except MemoryError:
         sys.stderr.write(

@@ -1,0 +1,274 @@
+"""Learn from what a rule releases: the structure by choices, then the learned families' tables.
+
+    analyst -> sites    Choices         of each set of candidates, which one has the highest score
+    sites -> analyst    winners         no score and no table
+                        ...             until no node gets a further parent
+    analyst -> sites    FamilyTables    of the learned structure
+    sites -> analyst    tables          by the rule: exact, cut or with noise
+
+CPTs, scores and validations follow from the released tables alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, TypeAlias
+
+from protocols.approval import Step, Steps, Winners
+from protocols.choices import Choices
+from protocols.release import FamilyTables, Rule
+from protocols.variables import Rows, Variable
+from vertibayes.choosing import Chooser, follow
+from vertibayes.counting.counter import MOST_CELLS, Table
+from vertibayes.counting.released import ReleasedCounter
+from vertibayes.learning import (
+    Learned,
+    Options,
+    Progress,
+    checks,
+    families_of,
+    how_missing,
+    learn_cpts,
+)
+from vertibayes.network import Structure
+from vertibayes.parameters.em_steps import NoValueError
+from vertibayes.structure.k2 import k2_steps
+
+ReleaseTables: TypeAlias = Callable[[FamilyTables], list[Table]]
+
+USED_BY = {  # which rules use a setting of a rule
+    "fewest": ("cut",),
+    "epsilon": ("laplace", "gaussian"),
+    "delta": ("gaussian",),
+    "dishonest": ("laplace",),
+}
+
+
+@dataclass(frozen=True)
+class Released:
+    """What was learned by choices and a release.
+
+    Attributes
+    ----------
+    learned : Learned
+        The network and its scores, from the released tables.
+    counter : ReleasedCounter
+        The released tables.
+    calls : int
+        How often choices and tables were asked for.
+    decisions : int
+        The number of sets of which the winner was revealed.
+    candidates : int
+        The number of candidates in all sets.
+    resolution : float
+        In nats: where two candidates differ by less, the one with the lower score may have won.
+    """
+
+    learned: Learned
+    counter: ReleasedCounter = field(repr=False)
+    calls: int
+    decisions: int
+    candidates: int
+    resolution: float
+
+
+def rule_of(values: Mapping[str, Any], name: str = "rule") -> Rule | None:
+    """Return the rule of the values of `vertibayes.settings.RELEASE`; None without a rule.
+
+    Parameters
+    ----------
+    values : mapping
+        The values by setting; the kind of the rule is that of `name`.
+    name : str, default="rule"
+        The name of the setting with the kind of the rule.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of its range, or the rule does not use a setting that is not the default.
+    """
+    kind, own = values[name], Rule("exact")
+    given = {key: values[key] for key in USED_BY}
+    for key, kinds in USED_BY.items():
+        if given[key] != getattr(own, key) and kind not in kinds:
+            raise ValueError(
+                f"`{key}` needs `{name}` {' or '.join(kinds)}, got {kind or 'no rule'}"
+            )
+    return None if kind is None else Rule(kind, **given)
+
+
+def steps_of(
+    variables: Mapping[str, Variable],
+    options: Options,
+    rule: Rule,
+    *,
+    most_cells: int = MOST_CELLS,
+) -> Steps[Structure]:
+    """Learn a structure and release the tables of its families.
+
+    The steps follow from the parameters and the winners: all who know these know the next step.
+
+    Parameters
+    ----------
+    variables : mapping of str to Variable
+        The variables, in the study's order.
+    options : Options
+        What to learn.
+    rule : Rule
+        By which rule the tables are released.
+    most_cells : int
+        How many cells the table of a candidate may have.
+
+    Yields
+    ------
+    step : Choices or FamilyTables
+        The choices of K2, unless the structure is given; then the tables.
+
+    Returns
+    -------
+    structure : Structure
+        The learned structure, or the given one.
+
+    Raises
+    ------
+    ValueError
+        If the options need tables that are not released, or do not fit the variables.
+    """
+    check_options(options)
+    structure = options.structure
+    if structure is None:
+        structure = yield from k2_steps(
+            variables,
+            ordering=options.ordering,
+            max_parents=options.max_parents,
+            missing=how_missing(variables, options) == "state",
+            rows=Rows(last=options.structure_records),
+            most_cells=most_cells,
+        )
+    yield FamilyTables(structure.families, _has_missing_state(variables, options), rule)
+    return structure
+
+
+def _has_missing_state(variables: Mapping[str, Variable], options: Options) -> bool:
+    """Whether the released tables need missing values as a state."""
+    available = how_missing(variables, options) == "available" and not options.write_synthetic
+    return not available and any(variable.missing for variable in variables.values())
+
+
+def check_options(options: Options, validate: Iterable[str] = ()) -> None:
+    """Refuse options and validations that need tables which are not released.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message names it.
+    """
+    if options.wider_cells:
+        raise ValueError(
+            "`wider_cells` needs tables that are not released: remove it, or learn without a "
+            "release"
+        )
+    if "svdg" in validate:
+        raise ValueError(
+            "`validate` svdg needs the tables of each fold, and only tables of all records are "
+            "released: use scv or public, or learn without a release"
+        )
+
+
+def check_validations(
+    variables: Mapping[str, Variable], options: Options, validate: Iterable[str]
+) -> None:
+    """Refuse a validation that needs missing values as a state where they are left out.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message names it.
+    """
+    missing = any(variable.missing for variable in variables.values())
+    if missing and "scv" in validate and not _has_missing_state(variables, options):
+        raise ValueError(
+            "`validate` scv needs tables with missing values as a state, and `missing` available "
+            "releases tables without them: use another value of `missing`, or `write_synthetic`"
+        )
+
+
+def learn_released(
+    chooser: Chooser,
+    release: ReleaseTables,
+    options: Options,
+    rule: Rule,
+    progress: Progress | None = None,
+) -> Released:
+    """Learn a network by choices and one release of tables.
+
+    Parameters
+    ----------
+    chooser : Chooser
+        The source of all choices.
+    release : callable
+        Takes `FamilyTables`; returns the released tables.
+    options : Options
+        What to learn.
+    rule : Rule
+        By which rule the tables are released.
+    progress : callable, optional
+        Called with (stage, steps done, steps at most).
+
+    Raises
+    ------
+    ValueError
+        If the options need tables that are not released, or do not fit the variables or the
+        records; nothing is then revealed. Also if the rule leaves no count of a variable, after
+        the release.
+    """
+    check_options(options)
+    for check in checks(chooser, options).values():
+        check()
+    as_state = how_missing(chooser.variables, options) == "state"
+    chooser.check(families_of(chooser, options, chooser.most_cells), missing=as_state)
+    start, asked = perf_counter(), _Asked(chooser, release, options.max_parents, progress)
+    steps = steps_of(chooser.variables, options, rule, most_cells=chooser.most_cells)
+    structure = follow(steps, asked.answer)
+    seconds = perf_counter() - start
+    request, tables = asked.released[-1]
+    counter = ReleasedCounter(chooser.variables, chooser.records, request, tables)
+    try:
+        learned = learn_cpts(counter, structure, options, seconds, progress)
+    except NoValueError as error:
+        raise ValueError(
+            f"the rule {rule.kind} leaves too little: {error}, or use fewer parents or another rule"
+        ) from None
+    return Released(
+        learned,
+        counter,
+        calls=len(asked.choices) + 1,
+        decisions=sum(len(choices.sets) for choices in asked.choices),
+        candidates=sum(len(one) for choices in asked.choices for one in choices.sets),
+        resolution=2 * max(map(chooser.score_error, asked.choices), default=0.0),
+    )
+
+
+class _Asked:
+    """Answers the steps of a learner, and keeps what was asked."""
+
+    def __init__(
+        self, chooser: Chooser, release: ReleaseTables, most_steps: int, progress: Progress | None
+    ) -> None:
+        self._chooser, self._release = chooser, release
+        self._progress = progress
+        self._most_steps = most_steps
+        self.choices: list[Choices] = []
+        self.released: list[tuple[FamilyTables, list[Table]]] = []
+
+    def answer(self, step: Step) -> Winners:
+        """Answer a step."""
+        if isinstance(step, FamilyTables):
+            self.released.append((step, self._release(step)))
+            return ()
+        if self._progress is not None:
+            self._progress("K2", len(self.choices), self._most_steps)
+        self.choices.append(step)
+        return self._chooser.choose(step)
