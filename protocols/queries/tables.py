@@ -26,10 +26,18 @@ from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import Ledger, RevealedTable
 from protocols.policy import Policy
 from protocols.queries.counting import TablePlan, count, deal, open_, plan_tables
+from protocols.queries.study_checks import (
+    check_at_site,
+    check_places,
+    check_plan,
+    check_variables,
+    joined_study,
+    planned,
+    remember_records,
+)
 from protocols.queries.ways import Group, grouped
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
 from protocols.session import Conversation, Query
-from protocols.site.memory import Digests
 from protocols.variables import Family, Rows
 
 COMPLETE = "how many records are complete in the columns of tables that miss values"
@@ -126,12 +134,7 @@ def ask_tables(
 
 
 def _plan(joined: Joined, query: Tables) -> TablePlan:
-    """Return the plan of a query: the one made when the party considered it, or a new one."""
-    if joined.planned is None or joined.planned[0] is not query:
-        joined.planned = query, _make_plan(joined, query)
-    plan = joined.planned[1]
-    assert isinstance(plan, TablePlan)  # of a query for tables
-    return plan
+    return planned(joined, query, TablePlan, lambda: _make_plan(joined, query))
 
 
 def _make_plan(joined: Joined, query: Tables) -> TablePlan:
@@ -143,14 +146,11 @@ def _make_plan(joined: Joined, query: Tables) -> TablePlan:
 
 def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
     """Return (variables, cells, those of missing values included) of each group's tables."""
-    for name in query.variables:
-        if name not in study.variables:
-            raise ValueError(f"the study has no variable {name!r}")
+    check_variables(study, query.variables)
     if len(query.prefixes) != len(query.lasts):
         raise ValueError("the numbers of prefixes and of last parents must be equal")
     for places in (*query.prefixes, *query.lasts):
-        if places.ndim != 1 or places.dtype != np.uint32 or (places >= len(query.variables)).any():
-            raise ValueError("a group has places beyond the query's variables")
+        check_places(places, query.variables)
         if len(np.unique(places)) < len(places):  # a product has no more factors than variables
             raise ValueError("a variable appears twice in a group")
     for prefix, lasts in query.groups:
@@ -166,57 +166,20 @@ def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables)
 
     Sizes are checked first: the time to plan doubles with each variable of a table.
     """
-    if joined is None or joined.study.id != query.study:
-        raise QueryRefusedError(party, "it has not committed to this study")
+    joined = joined_study(party, joined, query)
     policy.check_records(party, query.rows, joined.study.records)
     with refusing(party):
         policy.check_tables(party, _sizes(joined.study, query))
         plan = _plan(joined, query)
-    if plan.memory > policy.most_memory:
-        reason = (
-            f"tables that take {plan.memory:,} bytes, at most {policy.most_memory:,} are allowed"
-        )
-        raise QueryRefusedError(party, reason)
-    if query.parties != (*plan.parties, joined.study.dealer):
-        raise QueryRefusedError(
-            party, "the query asks other parties than the holders and the dealer"
-        )
+    check_plan(party, policy, query, (*plan.parties, joined.study.dealer), plan.memory)
     return plan
 
 
 def _consider_at_site(site: SiteRole, query: Tables) -> None:
     plan = _checked(site.party, site.policy, site.joined, query)
-    assert site.joined is not None and site.holder is not None  # checked
     if site.party not in plan.parties:
         raise QueryRefusedError(site.party, "it holds no variable of the tables")
-    if query.number <= site.holder.last:
-        reason = f"query {query.number} comes after query {site.holder.last}: masks are used once"
-        raise QueryRefusedError(site.party, reason)
-    if query.rows not in site.joined.answered:
-        _check_records(site, _records(site, plan))
-
-
-def _check_records(site: SiteRole, records: Digests) -> None:
-    """Refuse one record set too many, or one that singles out records with the earlier sets."""
-    if site.memory.knows(records):
-        return
-    if site.memory.count_sets() >= site.policy.most_row_sets:
-        reason = f"it has answered for {site.policy.most_row_sets} record sets, no more are allowed"
-        raise QueryRefusedError(site.party, reason)
-    if site.memory.smallest_atom(records) < site.policy.fewest_records:
-        reason = (
-            "together with the earlier record sets, these records would single out fewer than "
-            f"{site.policy.fewest_records}"
-        )
-        raise QueryRefusedError(site.party, reason)
-
-
-def _records(site: SiteRole, plan: TablePlan) -> Digests:
-    """Return the digests of the chosen records."""
-    with refusing(site.party):
-        everything = site.record_digests
-    chosen = plan.selection.indices
-    return everything if chosen is None else everything[chosen]
+    check_at_site(site, query)
 
 
 def _note(ledger: Ledger, study: Study, query: Tables, analyst: Party) -> None:
@@ -237,9 +200,7 @@ def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedT
 def _site(site: SiteRole, query: Tables) -> Program[None]:
     assert site.joined is not None and site.holder is not None  # considered
     plan = _plan(site.joined, query)
-    if query.rows not in site.joined.answered:
-        site.memory.answer(site.data, _records(site, plan))
-        site.joined.answered.add(query.rows)
+    remember_records(site, query.rows)
     _note(site.ledger, site.joined.study, query, site.analyst)
     for table in plan.shuffles.dropping:
         others = tuple(sorted(set(table.chain) - {site.party}))

@@ -1,0 +1,149 @@
+"""What all queries that count the records of a joined study check, plan and remember alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.commitments import Selection
+from mpc.rounds import Party
+from protocols.errors import QueryRefusedError, refusing
+from protocols.policy import Policy
+from protocols.roles import Joined, SiteRole, Study
+from protocols.site.memory import Digests
+from protocols.variables import Rows
+
+P = TypeVar("P")
+
+
+class StudyQuery(Protocol):
+    """A query that counts records of a study."""
+
+    @property
+    def parties(self) -> tuple[Party, ...]:
+        """Whom the query asks."""
+        ...
+
+    @property
+    def study(self) -> bytes:
+        """The id of the study."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """The number of the query, above all earlier ones in the study: masks are used once."""
+        ...
+
+    @property
+    def rows(self) -> Rows:
+        """The records that are counted."""
+        ...
+
+
+def joined_study(party: Party, joined: Joined | None, query: StudyQuery) -> Joined:
+    """Return the study that a party has joined, or refuse a query about another study."""
+    if joined is None or joined.study.id != query.study:
+        raise QueryRefusedError(party, "it has not committed to this study")
+    return joined
+
+
+def check_variables(study: Study, names: Iterable[str]) -> None:
+    """Refuse a variable that the study does not have, with a ValueError."""
+    for name in names:
+        if name not in study.variables:
+            raise ValueError(f"the study has no variable {name!r}")
+
+
+def check_places(places: NDArray[np.generic], variables: Sequence[str]) -> None:
+    """Refuse an array that does not hold places of variables, with a ValueError."""
+    if places.ndim != 1 or places.dtype != np.uint32 or (places >= len(variables)).any():
+        raise ValueError("a group has places beyond the query's variables")
+
+
+def check_plan(
+    party: Party, policy: Policy, query: StudyQuery, parties: tuple[Party, ...], memory: int
+) -> None:
+    """Refuse a plan that takes too much memory, or a query that asks other parties than the plan's.
+
+    Parameters
+    ----------
+    party, policy, query
+        Who may refuse, by which policy, and the query.
+    parties : tuple of Party
+        Whom the query must ask.
+    memory : int
+        The bytes that the plan takes at one party.
+    """
+    if memory > policy.most_memory:
+        reason = f"tables that take {memory:,} bytes, at most {policy.most_memory:,} are allowed"
+        raise QueryRefusedError(party, reason)
+    if query.parties != parties:
+        raise QueryRefusedError(
+            party, "the query asks other parties than the holders and the dealer"
+        )
+
+
+def check_at_site(site: SiteRole, query: StudyQuery) -> None:
+    """Refuse a number that is not new, and a record set that singles out records.
+
+    The site has joined the study.
+    """
+    assert site.joined is not None and site.holder is not None  # checked
+    if query.number <= site.holder.last:
+        reason = f"query {query.number} comes after query {site.holder.last}: masks are used once"
+        raise QueryRefusedError(site.party, reason)
+    if query.rows not in site.joined.answered:
+        _check_records(site, _records(site, site.joined.selection(query.rows)))
+
+
+def _check_records(site: SiteRole, records: Digests) -> None:
+    """Refuse one record set too many, or one that singles out records with the earlier sets."""
+    if site.memory.knows(records):
+        return
+    if site.memory.count_sets() >= site.policy.most_row_sets:
+        reason = f"it has answered for {site.policy.most_row_sets} record sets, no more are allowed"
+        raise QueryRefusedError(site.party, reason)
+    if site.memory.smallest_atom(records) < site.policy.fewest_records:
+        reason = (
+            "together with the earlier record sets, these records would single out fewer than "
+            f"{site.policy.fewest_records}"
+        )
+        raise QueryRefusedError(site.party, reason)
+
+
+def remember_records(site: SiteRole, rows: Rows) -> None:
+    """Remember a record set before the site answers for it."""
+    assert site.joined is not None  # considered
+    if rows not in site.joined.answered:
+        site.memory.answer(site.data, _records(site, site.joined.selection(rows)))
+        site.joined.answered.add(rows)
+
+
+def _records(site: SiteRole, selection: Selection) -> Digests:
+    """Return the digests of the chosen records."""
+    with refusing(site.party):
+        everything = site.record_digests
+    chosen = selection.indices
+    return everything if chosen is None else everything[chosen]
+
+
+def planned(joined: Joined, query: StudyQuery, kind: type[P], make: Callable[[], P]) -> P:
+    """Return the plan of a query: the one made when the party considered it, or a new one.
+
+    Parameters
+    ----------
+    joined, query
+        The study, and the query.
+    kind : type
+        The class of the plan.
+    make : callable
+        Makes the plan.
+    """
+    if joined.planned is None or joined.planned[0] is not query:
+        joined.planned = query, make()
+    plan = joined.planned[1]
+    assert isinstance(plan, kind)  # of a query of this kind
+    return plan
