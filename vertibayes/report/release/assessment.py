@@ -1,28 +1,202 @@
-"""What a release tells: a verdict for each table, differences, and the tracing bound."""
+"""What a release tells: a verdict for each table, differences of tables, and the tracing bound."""
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
+from protocols.release import FamilyTables, Rule
+from protocols.variables import Family, Variable
+from vertibayes.counting import Table
+from vertibayes.counting.counter import axis_lengths
+from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
-from vertibayes.report.release.released import Released
+from vertibayes.report.release.differences import (
+    Difference,
+    SmallCell,
+    differences,
+    small_cells,
+)
+from vertibayes.report.release.tracing import Tracing, tracing
+from vertibayes.report.words import counted
+
+Status: TypeAlias = Literal["pass", "review", "fail"]
+
+NO_DOMINANCE = "dominance does not apply to counts: each record adds 1"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an output checker has to know about one table.
+
+    Attributes
+    ----------
+    family : Family
+        The axes of the table.
+    table : ndarray, dtype int64
+        The table as it was released.
+    status : {"pass", "review", "fail"}
+        fail: a count that the threshold forbids is shown. review: a person has to judge. pass: no
+        check objects.
+    smallest : int or None
+        The smallest released count that is not 0; None with noise, or if all counts are 0.
+    below : int
+        The number of cells from 1 to below the threshold; 0 with noise.
+    zeros : int
+        The number of cells that are 0; 0 with noise.
+    differences : int
+        The number of listed differences in which the table takes part.
+    reasons : tuple of str
+        What each check says: threshold, dominance, differencing.
+    """
+
+    family: Family
+    table: Table
+    status: Status
+    smallest: int | None
+    below: int
+    zeros: int
+    differences: int
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a release tells."""
+    """What a release tells.
+
+    Attributes
+    ----------
+    request : FamilyTables
+        What was released, and the rule.
+    variables : mapping of str to Variable
+        The variables of the tables.
+    verdicts : tuple of Verdict
+        One for each table, in the order of the request.
+    differences : tuple of Difference
+        The small differences of margins; empty with noise.
+    small : tuple of SmallCell
+        The small counts of tables and margins; empty with noise.
+    tracing : Tracing
+        The bound of tracing attacks.
+    """
+
+    request: FamilyTables
+    variables: Mapping[str, Variable]
+    verdicts: tuple[Verdict, ...]
+    differences: tuple[Difference, ...]
+    small: tuple[SmallCell, ...]
+    tracing: Tracing
+
+    @property
+    def rule(self) -> Rule:
+        """The rule of the release."""
+        return self.request.rule
+
+    def states(self, name: str) -> tuple[str, ...]:
+        """Return the names of the states on the axis of a variable."""
+        variable = self.variables[name]
+        with_missing = self.request.missing and variable.missing
+        return (*variable.states, "(missing)") if with_missing else variable.states
 
     def as_json(self) -> Mapping[str, Any]:
         """Return the entry `release` of summary.json."""
-        return {}
+        return {
+            "rule": rule_as_json(self.rule),
+            "tables": len(self.verdicts),
+            "cells": sum(verdict.table.size for verdict in self.verdicts),
+            "verdicts": dict(Tally(verdict.status for verdict in self.verdicts)),
+            "small_cells": len(self.small),
+            "differences": len(self.differences),
+            "tracing": self.tracing._asdict(),
+        }
 
     def sentences(self) -> list[str]:
         """Return what the command prints about the release."""
-        return []
+        statuses = Tally(verdict.status for verdict in self.verdicts)
+        counts = ", ".join(f"{statuses[s]} {s}" for s in ("pass", "review", "fail"))
+        listed = (
+            f"{counted(len(self.small), 'small count')} and "
+            f"{counted(len(self.differences), 'small difference')} are listed"
+        )
+        tables = counted(len(self.verdicts), "table")
+        return [f"Release of {tables}: {counts}; {listed}.", self.tracing.sentence()]
 
 
-def assess(counter: Released, network: Network) -> Assessment:
-    """Assess released tables and the network learned from them."""
-    return Assessment()
+def assess(counter: ReleasedCounter, network: Network) -> Assessment:
+    """Assess released tables and the network that was learned from them.
+
+    Parameters
+    ----------
+    counter : ReleasedCounter
+        The released tables.
+    network : Network
+        The network learned from them.
+    """
+    request, fewest = counter.request, counter.request.rule.fewest
+    tables = list(zip(request.families, counter.released, strict=True))
+    listed: list[Difference] = []
+    small: list[SmallCell] = []
+    if not request.rule.is_noisy:
+        listed = differences(tables, counter.records, fewest)
+        small = small_cells(tables, fewest)
+    involved = Tally(p for d in listed for p in (d.larger, d.smaller) if p is not None)
+    verdicts = [
+        _noisy(request.rule, *table) if request.rule.is_noisy else _verdict(request.rule, *table, n)
+        for table, n in zip(tables, map(involved.__getitem__, range(len(tables))), strict=True)
+    ]
+    lengths = axis_lengths(counter.variables, request.missing)
+    bound = tracing(network, request.families, lengths, counter.records)
+    return Assessment(
+        request, counter.variables, tuple(verdicts), tuple(listed), tuple(small), bound
+    )
+
+
+def rule_as_json(rule: Rule) -> Mapping[str, Any]:
+    """Return the fields of a rule that have a meaning for its kind."""
+    if rule.kind == "laplace":
+        return {"kind": rule.kind, "epsilon": rule.epsilon, "dishonest": rule.dishonest}
+    if rule.kind == "gaussian":
+        return {"kind": rule.kind, "epsilon": rule.epsilon, "delta": rule.delta}
+    return {"kind": rule.kind, "fewest": rule.fewest}
+
+
+def _verdict(rule: Rule, family: Family, table: Table, involved: int) -> Verdict:
+    """Judge a table of counts."""
+    seen = table[table > 0]
+    smallest = int(seen.min()) if seen.size else None
+    below, zeros = int((seen < rule.fewest).sum()), int((table == 0).sum())
+    exact_zeros = zeros if rule.kind == "exact" else 0
+    status: Status = "fail" if below else "review" if involved or exact_zeros else "pass"
+    reasons = [_threshold(rule, smallest, below), NO_DOMINANCE, _differencing(rule, involved)]
+    if exact_zeros:
+        reasons.append(f"zeros: {counted(exact_zeros, 'cell')} without any record")
+    return Verdict(family, table, status, smallest, below, zeros, involved, tuple(reasons))
+
+
+def _threshold(rule: Rule, smallest: int | None, below: int) -> str:
+    if smallest is None:
+        return "threshold: all counts are 0"
+    if below:
+        return f"threshold: {counted(below, 'cell')} from 1 to {rule.fewest - 1}"
+    return f"threshold: the smallest count that is not 0 is {smallest}, at least {rule.fewest}"
+
+
+def _differencing(rule: Rule, involved: int) -> str:
+    if not involved:
+        return f"differencing: no difference from 1 to {rule.fewest - 1}"
+    return f"differencing: {counted(involved, 'difference')} from 1 to {rule.fewest - 1}"
+
+
+def _noisy(rule: Rule, family: Family, table: Table) -> Verdict:
+    """Leave a table with noise to a person: whether epsilon suffices is no matter of counts."""
+    delta = f", delta {rule.delta:g}" if rule.kind == "gaussian" else ""
+    reasons = (
+        "threshold and differencing do not apply: each cell has noise",
+        NO_DOMINANCE,
+        f"promise: epsilon {rule.epsilon:g}{delta} for all tables together, not for the structure",
+    )
+    return Verdict(family, np.asarray(table), "review", None, 0, 0, 0, reasons)
