@@ -49,7 +49,8 @@ class Verdict:
     zeros : int
         The number of cells that are 0; 0 with noise.
     differences : int
-        The number of listed differences in which the table takes part.
+        The number of listed differences in which the table has the smaller margin: they tell of
+        counts that the table hides.
     reasons : tuple of str
         What each check says: threshold, dominance, differencing.
     """
@@ -143,10 +144,10 @@ def assess(counter: ReleasedCounter, network: Network) -> Assessment:
     if not request.rule.is_noisy:
         listed = differences(tables, counter.records, fewest)
         small = small_cells(tables, fewest)
-    involved = Tally(p for d in listed for p in (d.larger, d.smaller) if p is not None)
+    hiding = Tally(difference.smaller for difference in listed)
     verdicts = [
         _noisy(request.rule, *table) if request.rule.is_noisy else _verdict(request.rule, *table, n)
-        for table, n in zip(tables, map(involved.__getitem__, range(len(tables))), strict=True)
+        for table, n in zip(tables, map(hiding.__getitem__, range(len(tables))), strict=True)
     ]
     lengths = axis_lengths(counter.variables, request.missing)
     bound = tracing(network, request.families, lengths, counter.records)
@@ -164,17 +165,17 @@ def rule_as_json(rule: Rule) -> Mapping[str, Any]:
     return {"kind": rule.kind, "fewest": rule.fewest}
 
 
-def _verdict(rule: Rule, family: Family, table: Table, involved: int) -> Verdict:
+def _verdict(rule: Rule, family: Family, table: Table, hidden: int) -> Verdict:
     """Judge a table of counts."""
     seen = table[table > 0]
     smallest = int(seen.min()) if seen.size else None
     below, zeros = int((seen < rule.fewest).sum()), int((table == 0).sum())
     exact_zeros = zeros if rule.kind == "exact" else 0
-    status: Status = "fail" if below else "review" if involved or exact_zeros else "pass"
-    reasons = [_threshold(rule, smallest, below), NO_DOMINANCE, _differencing(rule, involved)]
+    status: Status = "fail" if below else "review" if hidden or exact_zeros else "pass"
+    reasons = [_threshold(rule, smallest, below), NO_DOMINANCE, _differencing(rule, hidden)]
     if exact_zeros:
         reasons.append(f"zeros: {counted(exact_zeros, 'cell')} without any record")
-    return Verdict(family, table, status, smallest, below, zeros, involved, tuple(reasons))
+    return Verdict(family, table, status, smallest, below, zeros, hidden, tuple(reasons))
 
 
 def _threshold(rule: Rule, smallest: int | None, below: int) -> str:
@@ -185,10 +186,10 @@ def _threshold(rule: Rule, smallest: int | None, below: int) -> str:
     return f"threshold: the smallest count that is not 0 is {smallest}, at least {rule.fewest}"
 
 
-def _differencing(rule: Rule, involved: int) -> str:
-    if not involved:
+def _differencing(rule: Rule, hidden: int) -> str:
+    if not hidden:
         return f"differencing: no difference from 1 to {rule.fewest - 1}"
-    return f"differencing: {counted(involved, 'difference')} from 1 to {rule.fewest - 1}"
+    return f"differencing: {counted(hidden, 'difference')} from 1 to {rule.fewest - 1}"
 
 
 def _noisy(rule: Rule, family: Family, table: Table) -> Verdict:

@@ -76,7 +76,7 @@ def readme(assessment: Assessment) -> str:
         ("Files", [f"{name}\n{_indented(what)}" for name, what in FILES]),
         (f"The rule: {assessment.rule.kind}", [rule_in_words(assessment.rule), STRUCTURE]),
         ("Verdicts", [*assessment.sentences()[:1], *VERDICTS]),
-        ("Tracing", [assessment.tracing.sentence(), TRACING]),
+        ("Who can be recognized", [assessment.tracing.sentence(), TRACING]),
     ]
     return "\n".join(_part(title, texts) for title, texts in parts)
 
