@@ -1,7 +1,7 @@
-"""The labelled streams that one site shares with the dealer: masks, and its shares of what is dealt.
+"""The labelled streams that one site shares with the dealer: its masks and its dealt shares.
 
-Both the site and the dealer expand them from the key and the public plan; nothing is sent. The first
-site draws masks only: its shares come from the dealer.
+The site and the dealer expand them from the key and the public plan; nothing is sent. The first
+site draws masks only, because the dealer sends it its shares.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What all parties know of an argmax: the sets, their pairs, the parts, and the sizes of messages.
+"""What all parties know of an argmax: the sets, their pairs, the parts, the sizes of messages.
 
-The values of all sets lie one after the other, and so do the pairs (i, j), i < j, of each set: those
-of the first value, of the second, and so on. Pairs, and then values, are treated in parts, so that
-memory stays bounded. Arrays have one column for each pair or value; bits are packed along rows.
+The values of all sets lie one after the other. So do the pairs (i, j), i < j, of each set: those
+of its first value, then those of its second, and so on. The parties treat the pairs, and then the
+values, in parts, so that memory stays bounded. Arrays have one column for each pair or value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mpc.rounds import Party
 
 MOST_VALUES = 1 << 12  # in one set: a rank then has 12 bits, a one-hot rank 512 bytes
 MOST_DIGIT_BITS = 6  # a one-hot digit is an element of a ring of at most 64 bits
-WORD_BITS = 64
+WORDS = Ring(64)
 
 
 class Part(NamedTuple):
@@ -81,7 +81,7 @@ class ArgmaxPlan:
     label: bytes
     sites: tuple[Party, ...]
     sizes: tuple[int, ...]
-    ring: Ring = Ring(64)
+    ring: Ring = WORDS
     digit_bits: int = 4
     most_pairs: int = 1 << 17
 
@@ -215,12 +215,12 @@ class ArgmaxPlan:
     @property
     def one_hot_ring(self) -> Ring:
         """The ring whose elements hold a one-hot rank, or 64 bits of one."""
-        return Ring(min(1 << self.tie_bits, WORD_BITS))
+        return Ring(min(1 << self.tie_bits, WORDS.bits))
 
     @property
     def rank_words(self) -> int:
         """How many elements of `one_hot_ring` hold a one-hot rank."""
-        return max((1 << self.tie_bits) // WORD_BITS, 1)
+        return max((1 << self.tie_bits) // WORDS.bits, 1)
 
     # ---- costs -----------------------------------------------------------------------------------
 

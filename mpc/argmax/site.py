@@ -87,7 +87,8 @@ def _winners_in_the_clear(plan: ArgmaxPlan, values: Elements) -> NDArray[np.intp
     half = values.dtype.type(1 << (plan.ring.bits - 1))
     ordered = plan.ring.reduce(values + half)  # in the order of the signed numbers
     highest = np.repeat(np.maximum.reduceat(ordered, plan.starts), plan.sizes)
-    return plan.places[ordered == highest]
+    winners: NDArray[np.intp] = plan.places[ordered == highest]
+    return winners
 
 
 class _Contest:
@@ -161,8 +162,9 @@ class _Contest:
         for part in self.plan.value_parts:
             at = slice(part.start, part.stop)
             wins[at] = yield from self._is_highest(part, ranks[at])
-        share: NDArray[np.intp] = wins * self.plan.places
-        return np.bitwise_xor.reduceat(share, self.plan.starts)
+        places = wins * self.plan.places
+        share: NDArray[np.intp] = np.bitwise_xor.reduceat(places, self.plan.starts)
+        return share
 
     def _is_highest(self, part: Part, ranks: Elements) -> Program[NDArray[np.bool_]]:
         """Return shares of the bits that say whether a value has the highest rank of its set."""
