@@ -30,6 +30,17 @@ ROUNDING = 1e-9  # relative rounding error of sums of costs
 SLACK = 0.1  # the share of delta that is kept for slack under zCDP
 
 
+class Released(NamedTuple):
+    """How many tables were released, and how many cells they had together."""
+
+    tables: int = 0
+    cells: int = 0
+
+    def plus(self, tables: int, cells: int) -> Released:
+        """Return the numbers with those of further tables."""
+        return Released(self.tables + tables, self.cells + cells)
+
+
 class Cost(NamedTuple):
     """What releases cost: by basic composition, and by zCDP.
 

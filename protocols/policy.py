@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from protocols.budget import Cost
+from protocols.budget import Cost, Released
 from protocols.errors import QueryRefusedError
 from protocols.variables import Rows
 
@@ -36,6 +36,9 @@ class Policy:
     most_failed_meets : int, default=100
         The largest number of comparisons with another site's list of people since the lists were
         last equal, in all sessions together: each comparison may have been a guess.
+    most_released_tables, most_released_cells : int, default=1,000 and 100,000
+        The largest numbers of tables, and of their cells together, that approved studies release,
+        in all studies together.
     exact_sums : bool, default=False
         Whether the party takes part in sums without noise over sites that hold other records. Two
         such sums that differ in one member reveal the counts of this member to the analyst; those
@@ -79,6 +82,8 @@ class Policy:
     most_cells: int = 20_000_000
     most_memory: int = GIBIBYTE
     most_failed_meets: int = 100
+    most_released_tables: int = 1_000
+    most_released_cells: int = 100_000
     exact_sums: bool = False
     exact_neighbours: bool = False
     most_epsilon: float = 1.0
@@ -99,6 +104,8 @@ class Policy:
             self.most_cells,
             self.most_memory,
             self.most_failed_meets,
+            self.most_released_tables,
+            self.most_released_cells,
         )
         if min(numbers) < 1:
             raise ValueError(f"a policy's numbers must be at least 1, got {min(numbers)}")
@@ -128,6 +135,31 @@ class Policy:
         if total > self.most_cells:
             reason = f"tables of {total} cells, at most {self.most_cells} are allowed in a query"
             raise QueryRefusedError(site, reason)
+
+    def check_released(self, site: str, released: Released, tables: int, cells: int) -> None:
+        """Refuse a release that exceeds the number of tables or cells of all approved studies.
+
+        Parameters
+        ----------
+        site : str
+            The party that refuses.
+        released : Released
+            What approved studies have released so far.
+        tables, cells : int
+            The number of tables of the release, and of their cells together.
+        """
+        after = released.plus(tables, cells)
+        limits = (
+            (after.tables, self.most_released_tables, "tables"),
+            (after.cells, self.most_released_cells, "cells"),
+        )
+        for total, most, what in limits:
+            if total > most:
+                reason = (
+                    f"with this release, approved studies would have released {total:,} {what}: "
+                    f"its policy allows most_released_{what} = {most:,}"
+                )
+                raise QueryRefusedError(site, reason)
 
     def check_exact(self, site: str) -> None:
         """Refuse a sum without noise, unless exact sums are allowed."""
@@ -215,6 +247,8 @@ ALLOW_ALL = Policy(
     fewest_records=1,
     most_cells=1 << 40,
     most_variables=1 << 20,
+    most_released_tables=1 << 62,
+    most_released_cells=1 << 62,
     exact_sums=True,
     exact_neighbours=True,
     most_epsilon=math.inf,

@@ -21,6 +21,7 @@ from protocols.calibration.factors import Floats
 from protocols.calibration.nodes import Checkpoints
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy
+from protocols.site.changes import Snapshot
 from protocols.site.data import SiteData
 from protocols.site.memory import Digests, SiteMemory
 from protocols.site.statistics import LocalData
@@ -230,6 +231,11 @@ class SiteRole:
         if self._digests is None:
             self._digests = self.memory.digests(self.data)
         return self._digests
+
+    def values_of(self, study: Study) -> Snapshot:
+        """Return the values of its columns of a study."""
+        names = [name for name, sites in study.holders.items() if self.party in sites]
+        return self.memory.snapshot(self.data, names, self.record_digests)
 
     @property
     def shown(self) -> dict[str, Variable]:

@@ -32,6 +32,10 @@ POLICY = (
     Setting("most_failed_meets", "whole", "Maximum number of lists of people from another site "
             "that differ from this site's, since the last equal list.",
             Policy.most_failed_meets, least=1),
+    Setting("most_released_tables", "whole", "Maximum number of tables that approved studies "
+            "release, in all studies.", Policy.most_released_tables, least=1),
+    Setting("most_released_cells", "whole", "Maximum number of cells of these tables together.",
+            Policy.most_released_cells, least=1),
     Setting("most_memory", "size", "Memory that one query may take at this party.",
             Policy.most_memory, least=1),
     Setting("exact_sums", "flag", "Take part in sums without noise over sites with other records.",

@@ -87,7 +87,7 @@ def check_plan(
 
 
 def check_at_site(site: SiteRole, query: StudyQuery) -> None:
-    """Refuse a number that is not new, and a record set that singles out records.
+    """Refuse a number that is not new, and records or changed values that would be singled out.
 
     The site has joined the study.
     """
@@ -96,7 +96,16 @@ def check_at_site(site: SiteRole, query: StudyQuery) -> None:
         reason = f"query {query.number} comes after query {site.holder.last}: masks are used once"
         raise QueryRefusedError(site.party, reason)
     if query.rows not in site.joined.answered:
+        _check_values(site, site.joined)
         _check_records(site, _records(site, site.joined.selection(query.rows)))
+
+
+def _check_values(site: SiteRole, joined: Joined) -> None:
+    """Refuse values of which a few have changed since an earlier study."""
+    if not joined.answered:  # otherwise they were checked: a study's values do not change
+        with refusing(site.party):
+            values = site.values_of(joined.study)
+            site.memory.changes.check(values, site.policy.fewest_records)
 
 
 def _check_records(site: SiteRole, records: Digests) -> None:
@@ -115,9 +124,10 @@ def _check_records(site: SiteRole, records: Digests) -> None:
 
 
 def remember_records(site: SiteRole, rows: Rows) -> None:
-    """Remember a record set before the site answers for it."""
+    """Remember a record set, and the study's values, before the site answers for them."""
     assert site.joined is not None  # considered
     if rows not in site.joined.answered:
+        site.memory.keep_values(site.values_of(site.joined.study))
         site.memory.answer(site.data, _records(site, site.joined.selection(rows)))
         site.joined.answered.add(rows)
 

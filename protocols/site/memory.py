@@ -1,4 +1,4 @@
-"""What a site remembers across sessions: committed columns, and answered record sets.
+"""What a site remembers across sessions: committed columns, answered record sets, and releases.
 
 Tables over two record sets, or sums and differences of several, that differ by one person reveal
 this person's whole row. Tables of one study from before and after a change of a column belong to
@@ -12,25 +12,26 @@ import hashlib
 import hmac
 import io
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time_ns
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from mpc.rounds import Party
-from protocols.budget import Cost
+from protocols.budget import Cost, Released
 from protocols.errors import DataError
+from protocols.site.changes import Changes, Snapshot
+from protocols.site.changes import Digests as Digests
 from protocols.site.data import SiteData
 from protocols.site.whole_file import WholeFile
 
 MOST_STUDIES = 1000  # that can be resumed
 
-Digests: TypeAlias = NDArray[np.unsignedinteger]
 T = TypeVar("T")
 
 
@@ -69,6 +70,10 @@ class SiteMemory:
         self._records: Digests = np.zeros(0, np.uint32)  # all records in these sets, ascending
         self._atoms = np.zeros(0, np.uint32)  # of each record, the number of its atom
         self._unsaved = False
+        self.changes = Changes(None, b"")  # until the key is read
+        self._has_values = False  # a file of changes was written
+        self.released = Released()  # of approved studies
+        self.released_freely = Released()  # exact tables outside approved studies
         self._file = None if self.path is None else WholeFile(self.path)
         if self.path is not None and self.path.exists():
             try:
@@ -76,6 +81,7 @@ class SiteMemory:
             except Exception as error:  # a damaged file can raise any error
                 self.close()
                 raise ValueError(f"{self.path} is not a valid memory of a site: {error}") from None
+        self._open_changes()
 
     # ---- commitments -----------------------------------------------------------------------------
 
@@ -176,6 +182,22 @@ class SiteMemory:
         self.scored += records
         self._keep(True)
 
+    def release(self, tables: int, cells: int, *, freely: bool = False) -> None:
+        """Remember tables before they are released.
+
+        Parameters
+        ----------
+        tables, cells : int
+            The number of tables, and of their cells together.
+        freely : bool, default=False
+            Whether they are exact tables outside approved studies, which are counted apart.
+        """
+        if freely:
+            self.released_freely = self.released_freely.plus(tables, cells)
+        else:
+            self.released = self.released.plus(tables, cells)
+        self._keep(True)
+
     # ---- record sets -------------------------------------------------------------------------
 
     def digests(self, data: SiteData) -> Digests:
@@ -246,10 +268,34 @@ class SiteMemory:
         numbers = np.cumsum(np.bincount(atoms) > 0) - 1
         return records, numbers.astype(np.uint32)[atoms]
 
+    # ---- changed values ----------------------------------------------------------------------
+
+    def snapshot(self, data: SiteData, names: Iterable[str], records: Digests) -> Snapshot:
+        """Return the values of some columns; `records` are the digests of all records of `data`."""
+        return Snapshot.of(self._key, data, names, records)
+
+    def keep_values(self, snapshot: Snapshot) -> None:
+        """Remember the values of a study before the site answers for them."""
+        self.changes.keep(snapshot)
+        new, self._has_values = not self._has_values, True
+        self._keep(new)
+
+    def _open_changes(self) -> None:
+        beside = None if self.path is None else self.path.with_name(self.path.name + ".values")
+        tag = hmac.new(self._key, b"changes", hashlib.sha256).digest()
+        try:
+            self.changes = Changes(beside, tag)
+            if self._has_values and not self.changes.snapshots:
+                raise ValueError(f"{beside} is missing: restore it beside {self.path}")
+        except BaseException:
+            self.close()
+            raise
+
     # ---- the file ----------------------------------------------------------------------------
 
     def close(self) -> None:
         """Unlock the file for other processes."""
+        self.changes.close()
         if self._file is not None:
             self._file.close()
             self._unsaved = False
@@ -272,6 +318,8 @@ class SiteMemory:
             "failed": self._failed,
             "sums": [self.last_sum, self.spent.eps, self.spent.delta, self.scored],
             "zcdp": [self.spent.rho, self.spent.slack],
+            "released": [*self.released, *self.released_freely],
+            "values": self._has_values,
         }
         buffer = io.BytesIO()
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
@@ -292,12 +340,15 @@ class SiteMemory:
         # An older memory has no rho: that of all releases as one is an upper bound.
         rho, slack = notes.get("zcdp", Cost.of(eps, delta)[2:])
         self.spent = Cost(float(eps), float(delta), float(rho), float(slack))
+        numbers = list(map(int, notes.get("released", [0, 0, 0, 0])))
+        self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
+        self._has_values = bool(notes.get("values", False))
         arrays = self._records, self._atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
             raise ValueError("its key or an array has a wrong size")
         if len(self._records) != len(self._atoms):
             raise ValueError("the numbers of records and of their atoms differ")
-        if not all(spent >= 0 for spent in (*self.spent, self.scored)):  # a nan is not
+        if not all(spent >= 0 for spent in (*self.spent, self.scored, *numbers)):  # a nan is not
             raise ValueError("what was spent is negative or not a number")
 
 
