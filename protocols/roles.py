@@ -194,6 +194,7 @@ class SiteRole:
     checkpoints: Checkpoints = field(default_factory=Checkpoints, init=False, repr=False)
     calibrated: Calibrated | None = field(default=None, init=False, repr=False)
     _digests: Digests | None = field(default=None, init=False, repr=False)
+    _values: tuple[Study, Snapshot] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         others = set(self.public_keys) - {self.dealer}
@@ -233,9 +234,11 @@ class SiteRole:
         return self._digests
 
     def values_of(self, study: Study) -> Snapshot:
-        """Return the values of its columns of a study."""
-        names = [name for name, sites in study.holders.items() if self.party in sites]
-        return self.memory.snapshot(self.data, names, self.record_digests)
+        """Return the values of its columns of a study, which are computed once."""
+        if self._values is None or self._values[0] is not study:
+            names = [name for name, sites in study.holders.items() if self.party in sites]
+            self._values = study, self.memory.snapshot(self.data, names, self.record_digests)
+        return self._values[1]
 
     @property
     def shown(self) -> dict[str, Variable]:

@@ -91,9 +91,7 @@ class Snapshot:
     columns: Mapping[str, Column] = field(repr=False)
 
     @classmethod
-    def of(
-        cls, key: bytes, data: SiteData, names: Iterable[str], identifiers: Digests
-    ) -> Snapshot:
+    def of(cls, key: bytes, data: SiteData, names: Iterable[str], identifiers: Digests) -> Snapshot:
         """Return the snapshot of some columns of a site's data.
 
         Parameters
@@ -326,9 +324,7 @@ def _in_both(one: Digests, other: Digests) -> tuple[NDArray[np.intp], NDArray[np
     return mine, theirs
 
 
-def _unequal(
-    one: Column, other: Column, mine: NDArray[np.intp], theirs: NDArray[np.intp]
-) -> int:
+def _unequal(one: Column, other: Column, mine: NDArray[np.intp], theirs: NDArray[np.intp]) -> int:
     """Return for how many people two columns have different values."""
     return 0 if one is other else int((one.values[mine] != other.values[theirs]).sum())
 

@@ -28,6 +28,7 @@ from protocols.errors import DataError
 from protocols.site.changes import Changes, Snapshot
 from protocols.site.changes import Digests as Digests
 from protocols.site.data import SiteData
+from protocols.site.record_sets import distinct, refined, set_digest
 from protocols.site.whole_file import WholeFile
 
 MOST_STUDIES = 1000  # that can be resumed
@@ -235,7 +236,7 @@ class SiteMemory:
 
     def knows(self, records: Digests) -> bool:
         """Whether the site has answered for a record set."""
-        return _set_digest(_distinct(records)) in self._sets
+        return set_digest(distinct(records)) in self._sets
 
     def smallest_atom(self, records: Digests) -> int:
         """Return the size of the smallest atom of a record set and the earlier sets.
@@ -243,30 +244,19 @@ class SiteMemory:
         Records that are in the same sets form an atom. Sums and differences of tables over several
         sets are sums over atoms, and therefore reveal no fewer records than the smallest atom has.
         """
-        _, atoms = self._refined(_distinct(records))
+        _, atoms = refined(self._records, self._atoms, distinct(records))
         return int(np.bincount(atoms).min()) if len(atoms) else 0
 
     def answer(self, data: SiteData, records: Digests) -> None:
         """Remember a set of the records of `data` before the site answers for it."""
-        chosen = _distinct(records)
-        digest, frame = _set_digest(chosen), self._frame | self._frame_of(data)
+        chosen = distinct(records)
+        digest, frame = set_digest(chosen), self._frame | self._frame_of(data)
         new = digest not in self._sets or frame != self._frame
         self._frame = frame
         if digest not in self._sets:
-            self._records, self._atoms = self._refined(chosen)
+            self._records, self._atoms = refined(self._records, self._atoms, chosen)
             self._sets.append(digest)
         self._keep(new)
-
-    def _refined(self, chosen: Digests) -> tuple[Digests, NDArray[np.uint32]]:
-        """Return the records of all answered sets and one more set, and the atom of each record."""
-        if not len(self._records):
-            return chosen, np.zeros(len(chosen), np.uint32)
-        records: Digests = np.union1d(self._records, chosen)
-        atoms = np.zeros(len(records), np.uint32)  # 0: in no earlier set
-        atoms[np.searchsorted(records, self._records)] = self._atoms + np.uint32(1)
-        atoms = np.uint32(2) * atoms + np.isin(records, chosen, assume_unique=True)
-        numbers = np.cumsum(np.bincount(atoms) > 0) - 1
-        return records, numbers.astype(np.uint32)[atoms]
 
     # ---- changed values ----------------------------------------------------------------------
 
@@ -368,14 +358,3 @@ def _latest(studies: dict[str, T], study: bytes, new: T) -> T:
     if len(studies) > MOST_STUDIES:
         del studies[next(iter(studies))]
     return kept
-
-
-def _distinct(records: Digests) -> Digests:
-    """Return digests ascending, each once: a person with two records counts once."""
-    ascending = np.sort(records)
-    new = np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]
-    return np.asarray(ascending[new])
-
-
-def _set_digest(chosen: Digests) -> str:
-    return hashlib.sha256(np.ascontiguousarray(chosen, "<u8").tobytes()).hexdigest()

@@ -1,0 +1,49 @@
+"""Sets of records, by digests, and the atoms into which several sets cut all their records."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocols.site.changes import Digests
+
+
+def refined(
+    records: Digests, atoms: NDArray[np.uint32], chosen: Digests
+) -> tuple[Digests, NDArray[np.uint32]]:
+    """Return the records of some sets and of one more set, and the atom of each record.
+
+    Parameters
+    ----------
+    records, atoms : ndarray of shape (n,)
+        The records of the earlier sets, ascending, and the number of each record's atom.
+    chosen : ndarray of shape (m,)
+        The further set, ascending.
+
+    Returns
+    -------
+    records, atoms : ndarray
+        Records that are in the same sets have the same atom.
+    """
+    if not len(records):
+        return chosen, np.zeros(len(chosen), np.uint32)
+    everyone: Digests = np.union1d(records, chosen)
+    cut = np.zeros(len(everyone), np.uint32)  # 0: in no earlier set
+    cut[np.searchsorted(everyone, records)] = atoms + np.uint32(1)
+    cut = np.uint32(2) * cut + np.isin(everyone, chosen, assume_unique=True)
+    numbers = np.cumsum(np.bincount(cut) > 0) - 1
+    return everyone, numbers.astype(np.uint32)[cut]
+
+
+def distinct(records: Digests) -> Digests:
+    """Return digests ascending, each once: a person with two records counts once."""
+    ascending = np.sort(records)
+    new = np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]
+    return np.asarray(ascending[new])
+
+
+def set_digest(chosen: Digests) -> str:
+    """Return the digest of a set, whose records are in ascending order."""
+    return hashlib.sha256(np.ascontiguousarray(chosen, "<u8").tobytes()).hexdigest()
