@@ -83,10 +83,25 @@ class PartyGoneError(ProtocolError):
 
 
 class ImpossibleTablesError(UnknownFaultyPartyError):
-    """Revealed tables that no records have: one of the sites or the dealer is at fault."""
+    """Revealed tables that no records have: one of the sites or the dealer is at fault.
 
-    def __init__(self, sites: Iterable[str], dealer: str) -> None:
+    A site that changes what it sends learns from such an error a fact about other sites' records.
+    The text is therefore the same whichever check failed.
+
+    Parameters
+    ----------
+    sites : iterable of str
+        The sites, one of which or the dealer is at fault.
+    dealer : str
+        The dealer.
+    check : str, default=""
+        Which check failed, and of which table. It is no part of the text: it must reach nobody
+        except the party that checked.
+    """
+
+    def __init__(self, sites: Iterable[str], dealer: str, check: str = "") -> None:
         super().__init__((*sites, dealer), "a table that no records have: one of them lies")
+        self.check = check
 
     @property
     def names(self) -> str:

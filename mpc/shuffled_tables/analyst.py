@@ -86,11 +86,13 @@ def _count(
         return counted.astype(np.int64).reshape(table.shape)
     counts = {readers[s].complete.get(table.index, plan.selection.records) for s in table.chain}
     if len(counts) > 1 or max(counts) > plan.selection.records:
-        raise ImpossibleTablesError(table.chain, plan.commitments.dealer)
+        check = f"shuffled table {table.index}: {sorted(counts)} complete records by its sites"
+        raise ImpossibleTablesError(table.chain, plan.commitments.dealer, check)
     codes = np.zeros(max(counts), table.ring.dtype)
     for site in table.chain:
         codes += readers[site].take(table.ring, plan.selection.records)[: len(codes)]
     codes = table.ring.reduce(codes)
     if (codes > table.cells - 1).any():
-        raise ImpossibleTablesError(table.chain, plan.commitments.dealer)
+        check = f"shuffled table {table.index}: a record has a code beyond its cells"
+        raise ImpossibleTablesError(table.chain, plan.commitments.dealer, check)
     return np.bincount(codes.astype(np.intp), minlength=table.cells).reshape(table.shape)

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from mpc.errors import ImpossibleTablesError
 from mpc.rounds import Party, Program
 from protocols.errors import QueryRefusedError, refusing
-from protocols.ledger import Ledger, RevealedTable
+from protocols.ledger import RevealedTable
 from protocols.policy import Policy
 from protocols.queries.counting import TablePlan, count, deal, open_, plan_tables
+from protocols.queries.impossible import uniform_errors
 from protocols.queries.study_checks import (
     check_at_site,
     check_places,
@@ -182,10 +183,6 @@ def _consider_at_site(site: SiteRole, query: Tables) -> None:
     check_at_site(site, query)
 
 
-def _note(ledger: Ledger, study: Study, query: Tables, analyst: Party) -> None:
-    ledger.open(list(_revealed(study, query, analyst)))
-
-
 def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedTable]:
     variables, rows = study.variables.items(), query.rows
     states = {name: v.codes if query.missing else len(v.states) for name, v in variables}
@@ -201,7 +198,9 @@ def _site(site: SiteRole, query: Tables) -> Program[None]:
     assert site.joined is not None and site.holder is not None  # considered
     plan = _plan(site.joined, query)
     remember_records(site, query.rows)
-    _note(site.ledger, site.joined.study, query, site.analyst)
+    revealed = list(_revealed(site.joined.study, query, site.analyst))
+    site.memory.release(len(revealed), sum(table.cells for table in revealed), freely=True)
+    site.ledger.open(revealed)
     for table in plan.shuffles.dropping:
         others = tuple(sorted(set(table.chain) - {site.party}))
         site.ledger.note(COMPLETE, site.party, others)
@@ -221,9 +220,10 @@ def _analyst(analyst: AnalystRole, query: Tables) -> Program[list[NDArray[np.int
     if analyst.joined is None:
         raise ValueError("the study must be committed before tables are asked for")
     plan = _plan(analyst.joined, query)
-    tables = yield from open_(plan)
-    _check_possible(analyst.joined.study, plan, query, tables)
-    _note(analyst.ledger, analyst.joined.study, query, analyst.party)
+    with uniform_errors(analyst, analyst.joined.study):
+        tables = yield from open_(plan)
+        _check_possible(analyst.joined.study, plan, query, tables)
+    analyst.ledger.open(_revealed(analyst.joined.study, query, analyst.party))
     note_asked(analyst, query.parties)
     return tables
 
@@ -237,7 +237,8 @@ def _check_possible(
         missing = not query.missing and any(study.variables[name].missing for name in names)
         counted, records = int(table.sum()), plan.selection.records
         if counted > records or (counted < records and not missing):
-            raise ImpossibleTablesError(plan.parties, study.dealer)
+            check = f"the table of {', '.join(names)} counts {counted} of {records} records"
+            raise ImpossibleTablesError(plan.parties, study.dealer, check)
 
 
 def note_asked(analyst: AnalystRole, parties: Sequence[Party]) -> None:
