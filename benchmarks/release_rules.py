@@ -1,0 +1,303 @@
+"""What each release rule costs and hides: ALARM, 10,000 records.
+
+    python benchmarks/release_rules.py --data FOLDER [--parts rules cut tracing]
+
+rules: KL(true || learned) in nats, exactly computed. K2's structure in a topological order with at
+most 3 parents, and the true structure; EM from tables with 10 and 30 % of the cells missing, true
+structure. Noise as of three sites, means of several draws; laplace is one copy of the noise in all,
+gaussian one copy of each site. The pseudo-count is that of `fit_cpts`; with noise, the last columns
+have the best of several, which a user does not know.
+
+cut: linear programs over the number of records and all margins that two tables have in common find
+the least and the largest value of each hidden count; where these are the same integer, it is known.
+
+tracing: the power of the likelihood-ratio attack on the CPTs of the true structure, at 5 % false
+alarms, beside the bound of the report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+from side_by_side import on_one_thread, table
+
+on_one_thread()
+
+import numpy as np
+from missing import completely_at_random
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+from mpc.noise.gaussian import DiscreteGaussian
+from mpc.noise.polya import PolyaShare
+from protocols.budget import rho_of
+from protocols.release import FamilyTables, Rule
+from protocols.site.data import SiteData
+from vertibayes.bif import read_bif_file
+from vertibayes.counting import PlainCounter
+from vertibayes.counting.released import ReleasedCounter
+from vertibayes.inference.marginals import Marginals
+from vertibayes.network import Network, Structure
+from vertibayes.parameters.cpt import PSEUDO_COUNT, fit_cpts
+from vertibayes.parameters.em_tables import fit_em_from_tables
+from vertibayes.parameters.synthetic import sample
+from vertibayes.report.release.tracing import tracing_power
+from vertibayes.structure.k2 import k2
+from vertibayes.structure.scores import free_parameters
+
+SITES = 3
+DRAWS = 3
+PSEUDO_COUNTS = 1, 3, 10, 30, 100
+RULES = (
+    Rule("exact"),
+    *(Rule("cut", fewest=fewest) for fewest in (5, 10)),
+    *(Rule("laplace", epsilon=epsilon) for epsilon in (1, 2, 5, 10)),
+    *(Rule("gaussian", epsilon=epsilon) for epsilon in (1, 2, 5, 10)),
+)
+ATTACKED = 500, 2_000, 10_000  # records
+ATTACKS = 8
+
+
+class Case(NamedTuple):
+    """Records, and a structure whose tables are released."""
+
+    data: SiteData
+    structure: Structure
+    missing: bool = False
+
+
+def released(case: Case, rule: Rule) -> ReleasedCounter:
+    """Apply a rule to tables of pooled records, as the sites do to their shares."""
+    request = FamilyTables(case.structure.families, case.missing, rule)
+    tables = PlainCounter(case.data).tables(request.families, missing=case.missing)
+    if rule.kind == "cut":
+        tables = [np.where(counts < rule.fewest, 0, counts) for counts in tables]
+    if rule.is_noisy:
+        tables = [counts + noise(rule, len(tables), counts.shape) for counts in tables]
+    return ReleasedCounter(case.data.variables, case.data.records, request, tables)
+
+
+def noise(rule: Rule, tables: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Draw what all sites add to one table: a record is in one cell of each of the tables."""
+    size = int(np.prod(shape))
+    if rule.kind == "laplace":
+        return PolyaShare(eps=rule.epsilon, Delta=tables, n=1)(size).reshape(shape)
+    copy = DiscreteGaussian(rho=rho_of(rule.epsilon, rule.delta) / tables)
+    return sum((copy(size) for _ in range(SITES)), np.zeros(size, np.int64)).reshape(shape)
+
+
+def divergence(truth: Network, model: Network) -> float:
+    """Return KL(truth || model) in nats; the structures may differ."""
+    marginals = Marginals.of(truth)
+
+    def expected(network: Network) -> float:
+        total = 0.0
+        for family in network.structure.families:
+            joint = marginals.joint(family.members)
+            seen = joint > 0
+            total += float((joint[seen] * np.log(network.cpts[family.child][seen])).sum())
+        return total
+
+    return expected(truth) - expected(model)
+
+
+def distance(truth: Network, case: Case, counter: ReleasedCounter, pseudo_count: float) -> float:
+    """Fit CPTs to released tables, by EM if values are missing, and return the divergence."""
+    if case.missing:
+        fit = fit_em_from_tables(counter, case.structure, pseudo_count=pseudo_count).network
+    else:
+        fit = fit_cpts(counter, case.structure, pseudo_count=pseudo_count)
+    return divergence(truth, fit)
+
+
+def cost(truth: Network, case: Case, rule: Rule) -> list[str]:
+    """Return the divergence, and with noise also that of the best pseudo-count."""
+    draws = DRAWS if rule.is_noisy else 1
+    counters = [released(case, rule) for _ in range(draws)]
+
+    def mean(pseudo_count: float) -> float:
+        return float(np.mean([distance(truth, case, c, pseudo_count) for c in counters]))
+
+    own = f"{mean(PSEUDO_COUNT):.3f}"
+    if not rule.is_noisy:
+        return [own, ""]
+    best, pseudo_count = min((mean(count), count) for count in PSEUDO_COUNTS)
+    return [own, f"{best:.3f} ({pseudo_count})"]
+
+
+def named(rule: Rule) -> str:
+    """Return the rule with its number."""
+    if rule.kind == "exact":
+        return rule.kind
+    return f"cut below {rule.fewest}" if rule.kind == "cut" else f"{rule.kind}, eps {rule.epsilon}"
+
+
+def rules(truth: Network, cases: dict[str, Case]) -> str:
+    """Return the table of all rules and cases."""
+    rows = [
+        [named(rule), *(x for c in cases.values() for x in cost(truth, c, rule))] for rule in RULES
+    ]
+    return table(["rule", *(x for name in cases for x in (name, "best pseudo-count"))], rows)
+
+
+# ---- hidden counts -------------------------------------------------------------------------------
+
+
+class Attack:
+    """What margins tell about the counts that a cut hides: linear programs.
+
+    Parameters
+    ----------
+    counter : ReleasedCounter
+        Tables of complete records, released by the rule cut.
+    """
+
+    def __init__(self, counter: ReleasedCounter) -> None:
+        self.released, self.families = counter.released, counter.request.families
+        self.fewest = counter.request.rule.fewest
+        hidden = [counts == 0 for counts in self.released]
+        starts = np.cumsum([0, *(int(mask.sum()) for mask in hidden)])
+        self.size = int(starts[-1])
+        self.places = [np.full(mask.shape, -1) for mask in hidden]
+        for places, mask, start in zip(self.places, hidden, starts, strict=False):
+            places[mask] = start + np.arange(mask.sum())
+        equations = list(self._equations(counter.records))
+        entries = [(row, *entry) for row, (terms, _) in enumerate(equations) for entry in terms]
+        at, columns, signs = np.array(entries).T
+        shape = len(equations), self.size
+        self.matrix = coo_array((signs.astype(float), (at, columns)), shape).tocsr()
+        self.totals = np.array([total for _, total in equations], float)
+
+    def _equations(self, records: int) -> Iterator[tuple[list[tuple[int, int]], int]]:
+        """Return (hidden count, sign) pairs and their sum: of tables, and of common margins."""
+        for places, counts in zip(self.places, self.released, strict=True):
+            yield [(int(p), 1) for p in places[places >= 0]], records - int(counts.sum())
+        for i, j in combinations(range(len(self.families)), 2):
+            common = sorted({*self.families[i].members} & {*self.families[j].members})
+            if common:
+                ours, theirs = self._cells(i, common), self._cells(j, common)
+                for (mine, shown), (other, shows) in zip(ours, theirs, strict=True):
+                    yield [(p, 1) for p in mine] + [(p, -1) for p in other], shows - shown
+
+    def _cells(self, place: int, common: Sequence[str]) -> Iterator[tuple[list[int], int]]:
+        """Return the hidden counts and the sum of the others, for each cell of a margin."""
+        members = self.families[place].members
+        order = [members.index(n) for n in common]
+        order += [axis for axis, n in enumerate(members) if n not in common]
+        kept = int(np.prod([self.released[place].shape[axis] for axis in order[: len(common)]]))
+        places = self.places[place].transpose(order).reshape(kept, -1)
+        counts = self.released[place].transpose(order).reshape(kept, -1)
+        for of_cell, shown in zip(places, counts, strict=True):
+            yield [int(p) for p in of_cell[of_cell >= 0]], int(shown.sum())
+
+    def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the least and the largest value of each hidden count."""
+        ends = []
+        for sign in (1, -1):
+            values = np.zeros(self.size)
+            for cell in range(self.size):
+                goal = np.zeros(self.size)
+                goal[cell] = sign
+                solved = linprog(
+                    goal,
+                    A_eq=self.matrix,
+                    b_eq=self.totals,
+                    bounds=(0, self.fewest - 1),
+                    method="highs",
+                )
+                assert solved.status == 0, solved.message
+                values[cell] = sign * solved.fun
+            ends.append(values)
+        return np.ceil(ends[0] - 1e-6).astype(int), np.floor(ends[1] + 1e-6).astype(int)
+
+
+def cut(cases: dict[str, Case]) -> str:
+    """Return how many hidden counts the programs find, for cuts of complete records."""
+    rows: list[list[object]] = []
+    for name, case in cases.items():
+        for rule in (rule for rule in RULES if rule.kind == "cut" and not case.missing):
+            start = perf_counter()
+            attack = Attack(released(case, rule))
+            least, most = attack.bounds()
+            exact = released(case, Rule("exact")).released
+            truth = np.concatenate([c[p >= 0] for c, p in zip(exact, attack.places, strict=True)])
+            assert ((least <= truth) & (truth <= most)).all()
+            known = least == most
+            shown = f"{known.sum()} of {known.size}"
+            above = f"{(known & (truth > 0)).sum()} of {(truth > 0).sum()}"
+            ones = f"{(known & (truth == 1)).sum()} of {(truth == 1).sum()}"
+            seconds = f"{perf_counter() - start:.0f}"
+            rows.append([f"{name}, {named(rule)}", shown, above, ones, seconds])
+    return table(["tables", "hidden counts known", "of those above 0", "of those of 1", "s"], rows)
+
+
+# ---- tracing -------------------------------------------------------------------------------------
+
+
+def log_ratio(model: Network, truth: Network, data: SiteData) -> NDArray[np.float64]:
+    """Return the log-likelihood ratio of each record."""
+    total = np.zeros(data.records)
+    with np.errstate(divide="ignore"):
+        for family in truth.structure.families:
+            place = tuple(data.codes[name] for name in family.members)
+            total += np.log(model.cpts[family.child][place] / truth.cpts[family.child][place])
+    return total
+
+
+def attacked(truth: Network, records: int, seed: int) -> float:
+    """Return the share of the records of a fit that exceed 95 % of other records."""
+    inside, outside = (sample(truth, records, seed=2 * seed + part) for part in (0, 1))
+    model = fit_cpts(
+        released(Case(inside, truth.structure), Rule("exact")), truth.structure, pseudo_count=0
+    )
+    limit = np.quantile(log_ratio(model, truth, outside), 0.95)
+    return float((log_ratio(model, truth, inside) > limit).mean())
+
+
+def traced(truth: Network) -> str:
+    """Return the measured power beside the bound."""
+    parameters = sum(free_parameters(cpt.shape) for cpt in truth.cpts.values())
+    rows = []
+    for records in ATTACKED:
+        measured = np.mean([attacked(truth, records, seed) for seed in range(ATTACKS)])
+        rows.append([records, f"{measured:.3f}", f"{tracing_power(parameters, records):.3f}"])
+    return table(["records", "power of the attack", "bound"], rows)
+
+
+def main() -> None:
+    """Run the parts and print their tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
+    parser.add_argument("--parts", nargs="+", default=["rules", "cut", "tracing"])
+    given = parser.parse_args()
+    if not given.data:
+        parser.error("specify --data FOLDER, or set VERTIBAYES_DATA")
+    folder = Path(given.data)
+    truth = read_bif_file(folder / "alarm" / "alarm.bif")
+    data = {share: completely_at_random(folder, "alarm", share, truth) for share in (0, 10, 30)}
+    learned = k2(PlainCounter(data[0]), ordering=truth.structure.order())
+    cases = {
+        "K2's structure": Case(data[0], learned),
+        "true structure": Case(data[0], truth.structure),
+    }
+    if "rules" in given.parts:
+        with_em = {
+            f"EM, {share} % missing": Case(data[share], truth.structure, missing=True)
+            for share in (10, 30)
+        }
+        print(rules(truth, cases | with_em), end="\n\n")
+    if "cut" in given.parts:
+        print(cut(cases), end="\n\n")
+    if "tracing" in given.parts:
+        print(traced(truth))
+
+
+if __name__ == "__main__":
+    main()
