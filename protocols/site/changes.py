@@ -254,7 +254,7 @@ class Changes:
 
     def _load(self, path: Path) -> None:
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 notes = json.loads(file["notes"].tobytes())
                 if not hmac.compare_digest(str(notes["tag"]), self._tag.hex()):
                     return  # of a memory that is lost
