@@ -119,29 +119,30 @@ class _Contest:
 
     def _second_wins(self, part: Part, d: Elements) -> Program[Elements]:
         """Return additive shares, in the ring of ranks, of the bits that say x_i < x_j."""
-        plan, name = self.plan, self.plan.name("pairs", part.number)
-        rows = sum(2 * pairs - 1 for pairs in plan.levels)
+        plan = self.plan
         if self.first:
-            digits = yield from self._dealt(
-                OneHots, plan.digit_ring, (plan.digits, part.size), name
-            )
-            dealt = yield from self._dealt(BitProducts, Ring(8), (rows, part.packed), name)
-            numbers = yield from self._dealt(BitNumbers, plan.rank_ring, (part.size,), name)
-            products = list(np.split(dealt, np.cumsum([2 * p - 1 for p in plan.levels])))
+            shape, name = (plan.digits, part.size), plan.name("pairs", part.number)
+            digits = yield from self._dealt(OneHots, plan.digit_ring, shape, name)
         else:
-            digits, numbers = self.masks.digits(part), self.masks.numbers(part)
-            products = [self.masks.products(part, level) for level in range(len(plan.levels))]
+            digits = self.masks.digits(part)
         bits, sign = compare(plan, digits, d)
-        for level, pairs in enumerate(plan.levels):
-            left, right = bits.factors(pairs)
-            joined = yield from self._and(part, level, left, right, products[level])
-            bits = bits.joined(joined, pairs)
         if self.first:
             sign = sign ^ top_bit(plan, d)
-        flipped = yield from self._open(bits.less ^ sign ^ self.masks.flip(part), name)
-        flips = np.unpackbits(flipped[0], count=part.size).astype(numbers.dtype)
-        numbers = numbers - 2 * flips * numbers  # beta becomes 1 - beta where the bit is flipped
-        return plan.rank_ring.reduce(numbers + flips if self.first else numbers)
+        products = yield from self._products(part)
+        for level, pairs in enumerate(plan.levels):
+            joined = yield from self._and(part, level, *bits.factors(pairs), products[level])
+            bits = bits.joined(joined, pairs)
+        return (yield from self._as_numbers(part, bits.less ^ sign))
+
+    def _products(self, part: Part) -> Program[list[Bits]]:
+        """Return shares of the products of masks, for each level."""
+        plan = self.plan
+        if not self.first:
+            return [self.masks.products(part, level) for level in range(len(plan.levels))]
+        rows = [2 * pairs - 1 for pairs in plan.levels]
+        shape, name = (sum(rows), part.packed), plan.name("pairs", part.number)
+        dealt = yield from self._dealt(BitProducts, Ring(8), shape, name)
+        return np.split(dealt.astype(np.uint8, copy=False), np.cumsum(rows)[:-1])
 
     def _and(
         self, part: Part, level: int, left: Bits, right: Bits, products: Bits
@@ -153,6 +154,18 @@ class _Contest:
         u, v = both_factors(opened[: len(left)]), opened[len(left) :]
         share = (u & b) ^ (v & both_factors(a)) ^ products
         return share ^ (u & v) if self.first else share
+
+    def _as_numbers(self, part: Part, bits: Bits) -> Program[Elements]:
+        """Return additive shares, in the ring of ranks, of bits of which this is a share."""
+        ring, name = self.plan.rank_ring, self.plan.name("pairs", part.number)
+        if self.first:
+            numbers = yield from self._dealt(BitNumbers, ring, (part.size,), name)
+        else:
+            numbers = self.masks.numbers(part)
+        flipped = yield from self._open(bits ^ self.masks.flip(part), name)
+        flips = np.unpackbits(flipped[0], count=part.size).astype(ring.dtype)
+        numbers = numbers - 2 * flips * numbers  # where flips is 1, the bit is 1 - beta
+        return ring.reduce(numbers + flips if self.first else numbers)
 
     # ---- winners ---------------------------------------------------------------------------------
 
@@ -174,12 +187,11 @@ class _Contest:
         shares = yield from self._all(MaskedRanks, ours, ring, name)
         lasts = plan.lasts[part.start : part.stop].astype(ring.dtype)
         place = ring.reduce(reduce(np.add, shares) - lasts).astype(np.intp)
-        shape = plan.rank_words, part.size
-        one_hots = (
-            (yield from self._dealt(OneHots, plan.one_hot_ring, shape, name))
-            if self.first
-            else self.masks.one_hots(part)
-        )
+        if self.first:
+            shape = plan.rank_words, part.size
+            one_hots = yield from self._dealt(OneHots, plan.one_hot_ring, shape, name)
+        else:
+            one_hots = self.masks.one_hots(part)
         word, bit = np.divmod(place, plan.one_hot_ring.bits)
         words = one_hots[word, np.arange(part.size)]
         return (words >> bit.astype(words.dtype) & words.dtype.type(1)).astype(np.bool_)

@@ -4,19 +4,21 @@ Coalitions are the analyst with all sites but one, the honest site, and the deal
 Beside them the unsafe variants, each without one mask, which the same test must reject.
 
 One run has all settings of the secret streams beside each other, each in a set of its own, since
-the program treats sets alike (`tests.privacy.shuffle_simulation` has the streams). A honest site
+the program treats sets alike (`tests.privacy.shuffle_simulation` has the streams). An honest site
 that is not the first draws its shares of what is dealt: sets of two values in Z_4 then have 2^19
-settings. Larger cases are shown in stages. The messages of a stage depend on the honest site's
-shares, on what was revealed, and on masks that no other stage uses; the stages are the masked
-scores with the dealt digits, each level of joined digits, the flipped bits, and the ranks with the
-winners. If the messages of each stage have one distribution for all shares that the honest site may
-have, a simulator draws stage after stage: levels and pairs repeat stages that are enumerated here.
+settings. Sets of more values, and more digits, are shown stage by stage: a level of digits that are
+joined, the comparisons as numbers, the ranks with the winners. Each stage has masks that no other
+stage uses, and its input is additive or XOR shares, of which the coalition knows all but one. The
+test shows that for *every* input of the honest site the messages have one distribution (of the last
+stage: one distribution for each winner). So a simulator draws stage after stage: whatever the
+stages before have shown, it is told nothing by this one, and the honest site's output is again a
+share that is the secret less what the coalition has. Parts, levels and pairs repeat these stages.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import permutations, product
 from typing import NamedTuple
 
@@ -25,38 +27,82 @@ import pytest
 
 import mpc.argmax.site
 from mpc.argmax import ArgmaxPlan, argmax, deal_argmax, open_argmax
-from mpc.argmax.masks import Masks
-from mpc.argmax.messages import BitProducts, MaskedBits, Winners
+from mpc.argmax.dealer import _Dealer
+from mpc.argmax.masks import Masks, packed
+from mpc.argmax.messages import BitNumbers, BitProducts, MaskedBits, OneHots, Winners
+from mpc.argmax.plan import Part
 from mpc.argmax.site import _Contest, _show
 from mpc.ring import Ring
+from mpc.rounds import send
 from mpc.scheduler import run_all
-from tests.mpc.test_argmax import shares_of, sites_of
-from tests.privacy.shuffle_simulation import (
-    MOST_SETTINGS,
-    KnownStream,
-    Secret,
-    SecretStream,
-    counted,
-)
+from tests.mpc.test_argmax import SITES, shares_of, sites_of
+from tests.privacy.shuffle_simulation import MOST_SETTINGS, KnownStream, Secret, SecretStream
 from tests.privacy.simulation import has_choices, is_simulatable
 
 pytestmark = pytest.mark.laws
 
 
+# ---- stages: programs of (site, plan, input, settings), and what the dealer sends ----------------
+
+
+def whole(site, plan, scores, settings):
+    return argmax(site, plan, elements(scores, plan.ring, settings), "analyst")
+
+
+def joining(site, plan, bits, settings):
+    """Multiply shared bits: of the first level, the left factors and then the right ones."""
+    contest, rows = _Contest(site, plan), packed(np.tile(bits[:, None] & 1, settings))
+    (part,), pairs = plan.pair_parts, plan.levels[0]
+    products = yield from contest._products(part)
+    yield from contest._and(part, 0, rows[:pairs], rows[pairs:], products[0])
+
+
+def numbering(site, plan, bits, settings):
+    """Turn shared bits into numbers."""
+    (part,) = plan.pair_parts
+    yield from _Contest(site, plan)._as_numbers(part, packed(np.tile(bits & 1, settings)[None]))
+
+
+def ranking(site, plan, ranks, settings):
+    """Find the winners from shares of ranks."""
+    shares = elements(ranks, plan.rank_ring, settings)
+    share = yield from _Contest(site, plan).winners(shares)
+    return (yield from _show(site, plan, share, "analyst"))
+
+
+def elements(numbers, ring, settings):
+    return ring.reduce(np.tile(numbers, settings).astype(ring.dtype))
+
+
+def dealt(stage, keys, plan):
+    """Send what the dealer sends for a stage."""
+    dealer, part = _Dealer(keys, plan), Part(0, 0, plan.pairs)
+    if stage is joining:
+        message = BitProducts(dealer.products(part), plan.name("pairs", 0))
+    elif stage is numbering:
+        message = BitNumbers(dealer.numbers(part), plan.name("pairs", 0))
+    else:
+        one_hots = dealer.one_hots(Part(0, 0, plan.values))
+        message = OneHots(one_hots, plan.name("values", 0))
+    yield from send({plan.sites[0]: message})
+
+
+# ---- views ---------------------------------------------------------------------------------------
+
+
 class Case(NamedTuple):
     """Who shares sets of how many values, in which ring; without an honest site, the dealer looks.
 
-    levels: the values that each of the honest site's shares takes. tail: only ranks and winners are
-    computed, and the shares are those of ranks.
+    inputs: what is shared, in all its forms.
     """
 
     sites: int
-    honest: str = ""
-    size: int = 2
+    honest: str
+    inputs: list
     bits: int = 2
     digit_bits: int = 1
-    levels: tuple = (0, 1)
-    tail: bool = False
+    size: int = 2
+    stage: object = whole
     salt: str = ""
 
     def is_secret(self, pair):
@@ -69,20 +115,19 @@ class Case(NamedTuple):
             return sent.receiver == "analyst"
         return sent.receiver != self.honest and sent.sender in (self.honest, "dealer")
 
-    def data(self):
-        """Return all shares that the honest site, or the first site, may have."""
-        shares = map(np.array, product(self.levels, repeat=self.size))
-        if not self.tail:
-            return list(shares)
-        known = sum(self.known_ranks(s) for s in range(1, self.sites))
-        return [np.array(ranks) - known for ranks in permutations(range(self.size))]
+    def shares(self, values):
+        """Return the sites' shares: the coalition's are the same for all inputs.
 
-    def known_ranks(self, seed):
-        """Return the shares of ranks of a site that is not honest."""
-        return np.random.default_rng(seed).integers(0, 4, self.size)
+        No message that the dealer or the analyst see has a share of the input: one site's varies.
+        """
+        sites, generator = SITES[: self.sites], np.random.default_rng(self.sites)
+        varied = self.honest or sites[0]
+        shares = {s: generator.integers(0, 2**self.bits, len(values)) for s in sites}
+        others = sum(shares[s] for s in sites if s != varied)
+        return {**shares, varied: np.array(values) - others}  # modulo 2, this is the XOR
 
 
-def run(case, share, secret):
+def run(case, values, secret):
     """Run all settings, each in a set; return the winner and the views: shape (settings, n)."""
     settings = secret.settings
 
@@ -90,31 +135,23 @@ def run(case, share, secret):
         known = KnownStream(secret, pair, case.salt)
         return SecretStream(secret, pair) if case.is_secret(pair) else known
 
-    w = sites_of(case.sites, stream)
+    w, sizes = sites_of(case.sites, stream), (case.size,) * settings
     plan = ArgmaxPlan(
-        b"query", tuple(w.holders), (case.size,) * settings, Ring(case.bits), case.digit_bits
+        b"query", tuple(w.holders), sizes, Ring(case.bits), case.digit_bits, MOST_SETTINGS * 3
     )
-    varied, others = case.honest or plan.sites[0], iter(range(1, case.sites))
-    ring = plan.rank_ring if case.tail else plan.ring
-    programs = {}
-    for site in plan.sites:
-        mine = share if site == varied else case.known_ranks(next(others))
-        shares = ring.reduce(np.tile(mine, settings).astype(np.int64).astype(ring.dtype))
-        program = tail if case.tail else argmax
-        programs[site] = program(w.holders[site], plan, shares, "analyst")
-    programs["dealer"] = deal_argmax(w.dealer_keys, plan)
-    programs["analyst"] = open_argmax(plan)
+    programs = {
+        site: case.stage(w.holders[site], plan, share, settings)
+        for site, share in case.shares(values).items()
+    }
+    part = deal_argmax(w.dealer_keys, plan)
+    programs["dealer"] = part if case.stage is whole else dealt(case.stage, w.dealer_keys, plan)
+    if case.stage in (whole, ranking):
+        programs["analyst"] = open_argmax(plan)
     outputs, transcript = run_all(programs)
-    (winner,) = set(outputs["analyst"].tolist())
+    (winner,) = set(outputs.get("analyst", np.zeros(1)).tolist())
     seen = sorted(filter(case.is_seen, transcript), key=lambda s: (s.sender, s.receiver, s.depth))
     views = [elements_of(plan, s.message, settings) for s in seen]
     return winner, np.concatenate(views, axis=1)
-
-
-def tail(site, plan, ranks, analyst):
-    """Find the winners from shares of ranks: the last stage. The dealer deals no pairs."""
-    share = yield from _Contest(site, plan).winners(ranks)
-    return (yield from _show(site, plan, share, analyst))
 
 
 def elements_of(plan, message, settings):
@@ -129,9 +166,9 @@ def elements_of(plan, message, settings):
 
 
 def distributions(case):
-    """Return {winner: [distribution of the view, one for each data of this winner]}."""
+    """Return {winner: [distribution of the view, one for each input of this winner]}."""
     first = Secret()
-    run(case, case.data()[0], first)
+    run(case, case.inputs[0], first)
     settings = math.prod(first.sizes.values())
     assert 1 < settings <= MOST_SETTINGS
     values, before = {}, 1
@@ -139,33 +176,47 @@ def distributions(case):
         values[key] = (np.arange(settings) // before % size).astype(np.uint8)
         before *= size
     views = defaultdict(list)
-    for share in case.data():
-        winner, view = run(case, share, Secret(settings, values))
+    for shared in case.inputs:
+        winner, view = run(case, shared, Secret(settings, values))
         views[winner].append(counted(view))
     return views
 
 
+def counted(views):
+    """Return {view: how often}; the number of bits of each element is part of a view."""
+    bits = tuple(max(int(column.max()).bit_length(), 1) for column in views.T)
+    assert sum(bits) <= 64
+    words = np.zeros(len(views), np.uint64)
+    for column, width in zip(views.T, bits, strict=True):
+        words = words << np.uint64(width) | column
+    found, counts = np.unique(words, return_counts=True)
+    return Counter({(bits, int(v)): int(c) for v, c in zip(found, counts, strict=True)})
+
+
+def all_of(size, *values):
+    return list(product(values, repeat=size))
+
+
+ORDERS = list(permutations(range(3)))
 CASES = {
-    "two sites, first": Case(2, "a"),
-    "two sites, last": Case(2, "b", digit_bits=2),
-    "three sites, first": Case(3, "a", digit_bits=2),
-    "three sites, second": Case(3, "b", digit_bits=2),
-    "three sites, last": Case(3, "c", digit_bits=2),
-    "two sites, last, joined digits": Case(2, "b"),
-    "a digit left over": Case(2, "a", bits=3, levels=(0, 3)),
-    "two levels of digits": Case(2, "a", bits=4, levels=(0, 5)),
-    "three values, first": Case(2, "a", 3, 3, 3),
-    "three values, last, ranks": Case(2, "b", 3, 3, tail=True),
-    "dealer and analyst": Case(2, bits=4, digit_bits=4, size=3),
-    "dealer and analyst, three sites": Case(3, bits=4, digit_bits=4, size=3),
+    "two sites, first": Case(2, "a", all_of(2, 0, 1)),
+    "two sites, last": Case(2, "b", all_of(2, 0, 1), digit_bits=2),
+    "two sites, last, two digits": Case(2, "b", all_of(2, 0, 1)),
+    "three sites, first": Case(3, "a", all_of(2, 0, 1), digit_bits=2),
+    "three sites, second": Case(3, "b", all_of(2, 0, 1), digit_bits=2),
+    "three sites, last": Case(3, "c", all_of(2, 0, 1), digit_bits=2),
+    "a digit left over": Case(2, "a", all_of(2, 0, 1, 3), 3),
+    "two levels of digits": Case(2, "a", all_of(2, 0, 5), 4),
+    "three values, first": Case(2, "a", [(0, *s) for s in all_of(2, 0, 1)], 3, 3, 3),
+    "digits joined, first": Case(2, "a", all_of(5, 0, 1), 4, stage=joining),
+    "digits joined, last": Case(2, "b", all_of(5, 0, 1), 4, stage=joining),
+    "numbers, first": Case(2, "a", all_of(3, 0, 1), 3, size=3, stage=numbering),
+    "numbers, last": Case(2, "b", all_of(3, 0, 1), 3, size=3, stage=numbering),
+    "ranks, first": Case(2, "a", ORDERS, 3, size=3, stage=ranking),
+    "ranks, last": Case(2, "b", ORDERS, 3, size=3, stage=ranking),
+    "dealer and analyst": Case(2, "", all_of(3, 0, 1, 2), 5, 5, 3),
+    "dealer and analyst, three sites": Case(3, "", all_of(3, 0, 1, 2), 5, 5, 3),
 }
-
-
-@pytest.fixture(autouse=True)
-def no_pairs_where_ranks_are_given(request, monkeypatch):
-    """The dealer deals no pairs for the last stage alone."""
-    if "ranks" in request.node.name:
-        monkeypatch.setattr(ArgmaxPlan, "pair_parts", property(lambda _: iter(())))
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -183,13 +234,13 @@ def is_rejected(case):
     return any(not is_simulatable(distributions(case._replace(salt=s))) for s in "012")
 
 
-def without(monkeypatch, name, row=slice(None)):
-    """Leave out a mask, or a row of it: zeros in its place, for the sites and the dealer."""
+def without(monkeypatch, name, rows=slice(None)):
+    """Leave out a mask, or rows of it: zeros in its place, for the sites and the dealer."""
     drawn = getattr(Masks, name)
 
     def zeros(masks, *parts):
         values = drawn(masks, *parts)
-        values[row] = 0
+        values[rows] = 0
         return values
 
     monkeypatch.setattr(Masks, name, zeros)
@@ -199,14 +250,20 @@ def without(monkeypatch, name, row=slice(None)):
     ("name", "case"),
     [
         ("scores", "two sites, first"),
-        ("left", "two sites, first"),
-        ("right", "two sites, first"),
-        ("flip", "two sites, first"),
-        ("ranks", "two sites, first"),
+        ("scores", "two sites, last"),
         ("digits", "two sites, last"),
-        ("numbers", "two sites, last"),
-        ("one_hots", "two sites, last"),
-        ("products", "two sites, last, joined digits"),
+        ("left", "digits joined, first"),
+        ("left", "digits joined, last"),
+        ("right", "digits joined, first"),
+        ("products", "digits joined, last"),
+        ("left", "two levels of digits"),
+        ("right", "two levels of digits"),
+        ("flip", "numbers, first"),
+        ("flip", "three values, first"),
+        ("numbers", "numbers, last"),
+        ("ranks", "ranks, first"),
+        ("ranks", "three values, first"),
+        ("one_hots", "ranks, last"),
     ],
 )
 def test_an_argmax_without_a_mask_is_rejected(name, case, monkeypatch):
@@ -214,10 +271,11 @@ def test_an_argmax_without_a_mask_is_rejected(name, case, monkeypatch):
     assert is_rejected(CASES[case])
 
 
-def test_equal_digits_joined_without_a_mask_are_rejected(monkeypatch):
-    """The last of three products of the first level joins what says that digits are equal."""
-    without(monkeypatch, "right", 2)
-    assert is_rejected(CASES["two levels of digits"])
+@pytest.mark.parametrize("case", ["digits joined, first", "two levels of digits"])
+def test_equal_digits_joined_without_a_mask_are_rejected(case, monkeypatch):
+    """The last of three right factors of the first level says that digits are equal."""
+    without(monkeypatch, "right", slice(2, 3))
+    assert is_rejected(CASES[case])
 
 
 def test_one_mask_for_two_scores_is_rejected(monkeypatch):
