@@ -121,8 +121,8 @@ class Ring:
         right : ndarray of shape (q, m), dtype `dtype`
             The rows that are multiplied from the right.
         bits : int, optional
-            The most bits that an element of `right` has; 1 for indicators. BLAS multiplies narrow
-            factors in float64, up to three times as fast.
+            The most bits that an element of `right` has, at most 16; 1 for indicators, which may be
+            of any type. BLAS multiplies narrow factors in float64, up to three times as fast.
 
         Returns
         -------
@@ -135,15 +135,23 @@ class Ring:
         >>> Ring(16).dot(column, indicators, bits=1)
         array([[4, 2]], dtype=uint16)
         """
-        if self.bits + (self.bits if bits is None else bits) > EXACT_BITS:
+        if bits is None and 2 * self.bits > EXACT_BITS:
             return self.reduce(np.einsum("im,jm->ij", left, right))  # wraps, at 8 products a ns
+        limb = min(self.bits, EXACT_BITS - (bits or self.bits))
         total = np.zeros((left.shape[0], right.shape[0]), np.uint64)
         tile = max(TILE_ROWS, TILE_CELLS // (len(left) + len(right) + 1))
         for start in range(0, left.shape[1], tile):
-            total += _product(left[:, start : start + tile], right[:, start : start + tile])
+            rows = right[:, start : start + tile].astype(np.float64)
+            for low in range(0, self.bits, limb):
+                digits = (left[:, start : start + tile] >> low) & (2**limb - 1)
+                total += _product(digits, rows) << low
         return self.reduce(total.astype(self.dtype))
 
+    def column_dots(self, left: Elements, right: Elements) -> Elements:
+        """Take the inner product of each column of two arrays of shape (p, m): shape (m,)."""
+        return self.reduce(np.einsum("im,im->m", left, right))
 
-def _product(left: Elements, right: Elements) -> NDArray[np.uint64]:
+
+def _product(left: Elements, right: NDArray[np.float64]) -> NDArray[np.uint64]:
     """Multiply exactly in float64: factors of 33 bits together, a tile of rows."""
-    return (left.astype(np.float64) @ right.astype(np.float64).T).astype(np.uint64)
+    return (left.astype(np.float64) @ right.T).astype(np.uint64)

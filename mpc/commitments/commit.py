@@ -79,7 +79,7 @@ class Holder:
         The label names the query, whose number `begin` has checked.
         """
         if label in self._used:
-            raise DealReusedError(f"a label serves one run, got {label.hex()} again")
+            raise DealReusedError("masks with this label have hidden other values before")
         self._used.add(label)
 
     def clear(self, form: Form, place: int, block: int) -> Elements:
