@@ -88,8 +88,8 @@ class ArgmaxPlan:
     def __post_init__(self) -> None:
         if not self.sites or len(set(self.sites)) < len(self.sites):
             raise ValueError(f"the sites must be one or more, each once, got {self.sites}")
-        if not all(2 <= size <= MOST_VALUES for size in self.sizes):
-            least, most = min(self.sizes), max(self.sizes)
+        least, most = min(self.sizes, default=2), max(self.sizes, default=2)
+        if not 2 <= least <= most <= MOST_VALUES:
             raise ValueError(
                 f"sets must have from 2 to {MOST_VALUES} values, got from {least} to {most}"
             )
@@ -107,7 +107,7 @@ class ArgmaxPlan:
 
     # ---- sets and values -------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def values(self) -> int:
         """The number of values of all sets."""
         return sum(self.sizes)
@@ -115,7 +115,7 @@ class ArgmaxPlan:
     @cached_property
     def tie_bits(self) -> int:
         """The number of bits that hold a rank in the largest set: scores are shifted by as many."""
-        return max((size - 1).bit_length() for size in (2, *self.sizes))
+        return (max(self.sizes, default=2) - 1).bit_length()
 
     @property
     def most_score(self) -> int:
@@ -144,7 +144,7 @@ class ArgmaxPlan:
         """The number of pairs up to those whose first is each value: shape (values,)."""
         return np.cumsum(self.lasts - self.places)
 
-    @property
+    @cached_property
     def pairs(self) -> int:
         """The number of pairs of all sets."""
         return sum(size * (size - 1) // 2 for size in self.sizes)

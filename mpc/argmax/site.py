@@ -104,10 +104,7 @@ class _Contest:
 
     def ranks(self, values: Elements) -> Program[Elements]:
         """Return this site's shares of how many values of its set each value exceeds."""
-        plan, ring = self.plan, self.plan.ring
-        ours = ring.reduce(values + self.masks.scores())
-        shares = yield from self._all(MaskedScores, ours, ring, plan.name("scores"))
-        masked = ring.reduce(reduce(np.add, shares))
+        plan, masked = self.plan, (yield from self._masked(values))
         ranks = np.zeros(plan.values, np.int64)
         for part in plan.pair_parts:
             i, j = plan.pairs_of(part)
@@ -117,15 +114,17 @@ class _Contest:
             ranks += plan.lasts - plan.places  # in each pair, the first wins if the second does not
         return plan.rank_ring.reduce(ranks.astype(plan.rank_ring.dtype))
 
+    def _masked(self, values: Elements) -> Program[Elements]:
+        """Reveal the masked values to the sites."""
+        ring = self.plan.ring
+        ours = ring.reduce(values + self.masks.scores())
+        shares = yield from self._all(MaskedScores, ours, ring, self.plan.name("scores"))
+        return ring.reduce(reduce(np.add, shares))
+
     def _second_wins(self, part: Part, d: Elements) -> Program[Elements]:
         """Return additive shares, in the ring of ranks, of the bits that say x_i < x_j."""
         plan = self.plan
-        if self.first:
-            shape, name = (plan.digits, part.size), plan.name("pairs", part.number)
-            digits = yield from self._dealt(OneHots, plan.digit_ring, shape, name)
-        else:
-            digits = self.masks.digits(part)
-        bits, sign = compare(plan, digits, d)
+        bits, sign = compare(plan, (yield from self._digits(part)), d)
         if self.first:
             sign = sign ^ top_bit(plan, d)
         products = yield from self._products(part)
@@ -133,6 +132,13 @@ class _Contest:
             joined = yield from self._and(part, level, *bits.factors(pairs), products[level])
             bits = bits.joined(joined, pairs)
         return (yield from self._as_numbers(part, bits.less ^ sign))
+
+    def _digits(self, part: Part) -> Program[Elements]:
+        """Return shares of the one-hot digits of the differences of masks."""
+        if not self.first:
+            return self.masks.digits(part)
+        shape, name = (self.plan.digits, part.size), self.plan.name("pairs", part.number)
+        return (yield from self._dealt(OneHots, self.plan.digit_ring, shape, name))
 
     def _products(self, part: Part) -> Program[list[Bits]]:
         """Return shares of the products of masks, for each level."""
@@ -164,7 +170,7 @@ class _Contest:
             numbers = self.masks.numbers(part)
         flipped = yield from self._open(bits ^ self.masks.flip(part), name)
         flips = np.unpackbits(flipped[0], count=part.size).astype(ring.dtype)
-        numbers = numbers - 2 * flips * numbers  # where flips is 1, the bit is 1 - beta
+        numbers = np.where(flips, -numbers, numbers)  # where flips is 1, the bit is 1 - beta
         return ring.reduce(numbers + flips if self.first else numbers)
 
     # ---- winners ---------------------------------------------------------------------------------
