@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import log2
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -62,6 +63,8 @@ class Released:
         The number of sets of which the winner was revealed.
     candidates : int
         The number of candidates in all sets.
+    bits : float
+        How much the winners reveal at most, in bits.
     resolution : float
         In nats: where two candidates differ by less, the one with the lower score may have won.
     """
@@ -71,6 +74,7 @@ class Released:
     calls: int
     decisions: int
     candidates: int
+    bits: float
     resolution: float
 
 
@@ -241,12 +245,14 @@ def learn_released(
         raise ValueError(
             f"the rule {rule.kind} leaves too little: {error}, or use fewer parents or another rule"
         ) from None
+    sizes = [len(candidates) for choices in asked.choices for candidates in choices.sets]
     return Released(
         learned,
         counter,
         calls=len(asked.choices) + 1,
-        decisions=sum(len(choices.sets) for choices in asked.choices),
-        candidates=sum(len(one) for choices in asked.choices for one in choices.sets),
+        decisions=len(sizes),
+        candidates=sum(sizes),
+        bits=sum(map(log2, sizes)),
         resolution=2 * max(map(chooser.score_error, asked.choices), default=0.0),
     )
 

@@ -108,7 +108,8 @@ def _learn(
     if not given["data"]:
         raise ValueError("specify a study.toml or --data FILE: neither was given")
     from vertibayes.cli.inputs import Source
-    from vertibayes.cli.learn import Task, options_from, run_learn
+    from vertibayes.cli.learn import options_from, run_learn
+    from vertibayes.cli.outcome import Task
     from vertibayes.cli.validations import Validations
     from vertibayes.released import rule_of
 

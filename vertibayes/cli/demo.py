@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vertibayes.cli.inputs import Sites
-from vertibayes.cli.learn import Task, learn_from, report_of
+from vertibayes.cli.learn import learn_from, report_of
+from vertibayes.cli.outcome import Task
 from vertibayes.cli.outputs import check_folder
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import Learned, Options, learn

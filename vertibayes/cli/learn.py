@@ -5,40 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from protocols.federation import federate
 from protocols.ledger import Ledger
+from protocols.opening import open_study
 from protocols.policy import Policy
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.json_files import read_ordering, read_structure
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outputs import (
-    Run,
-    UnwrittenError,
-    check_folder,
-    is_free,
-    summarize,
-    write_ledger,
-    write_results,
-)
-from vertibayes.cli.validations import Validations, warnings_of
+from vertibayes.cli.outcome import Outcome, Task, conclude, progress_shown
+from vertibayes.cli.outputs import Run, UnwrittenError, check_folder, is_free, write_ledger
+from vertibayes.cli.release import release_with, report_of_release
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import (
-    Learned,
-    Options,
-    Progress,
-    checks,
-    families_of,
-    learn,
-    sample_rows,
-)
-from vertibayes.report.disclosure import Disclosure, disclosure
+from vertibayes.learning import Learned, Options, checks, families_of, learn, sample_rows
+from vertibayes.released import check_options, check_validations
 from vertibayes.report.words import area_of, counted, size
-from vertibayes.validation.methods import Validation
 
 UNORDERED = (
     "ordering: the order of the data; another order gives another network, so specify an ordering, "
@@ -49,28 +34,6 @@ HINTS = {
     "scv": ", synthetic records, optimistic",
     "svdg": ", synthetic records",
 }
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a run does.
-
-    Parameters
-    ----------
-    options : Options
-        What to learn.
-    out : Path or None
-        The folder for the results; None writes no results.
-    quiet : bool
-        Whether to print errors and warnings only.
-    validations : Validations, default=Validations()
-        Which validations to run; none by default.
-    """
-
-    options: Options
-    out: Path | None
-    quiet: bool
-    validations: Validations = field(default_factory=Validations)
 
 
 def run_learn(source: Source, task: Task) -> None:
@@ -85,6 +48,8 @@ def run_learn(source: Source, task: Task) -> None:
     assert task.out is not None  # the command requires it
     check_folder(task.out)
     task.validations.check()
+    if task.rule is not None:
+        check_options(task.options, task.validations.validate)
     sites = read_sites(source)
     variables = {n: v for data in sites.data.values() for n, v in data.variables.items()}
     in_order = {name: variables[name] for name in sites.order}
@@ -92,6 +57,8 @@ def run_learn(source: Source, task: Task) -> None:
     sites.check_target(task.validations.target)
     options = _of_variables(task.options, sites.left_out)
     validations = task.validations.prepared(in_order, records)
+    if task.rule is not None:
+        check_validations(in_order, options, validations.validate)
     learned, summary = learn_from(sites, replace(task, options=options, validations=validations))
     if not task.quiet:
         sys.stdout.write(report_of(learned, summary, options))
@@ -120,10 +87,15 @@ def learn_from(sites: Sites, task: Task) -> tuple[Learned, dict[str, Any]]:
     with federate(sites.data, memory_budget=sites.memory) as federation:
         ledger = federation.session.role.ledger
         with ledger_kept(ledger, task.out):
-            counter = SecureCounter.of(federation, order=sites.order)
-            _check(counter, task.options)
+            study = open_study(
+                federation.session, federation.sites, federation.dealer, order=sites.order
+            )
             shown = {site: list(role.shown) for site, role in federation.roles.items()}
             run = Run(ledger, federation.traffic, shown)
+            if task.rule is not None:
+                return release_with(study, run, task, perf_counter() - start, sites.warnings)
+            counter = SecureCounter(study)
+            _check(counter, task.options)
             return learn_with(counter, run, task, perf_counter() - start, sites.warnings)
 
 
@@ -173,43 +145,17 @@ def learn_with(
     summary : dict
         The content of summary.json.
     """
-    options, validations = task.options, task.validations
+    options = task.options
     expected = counter.forecast(families_of(counter, options), missing=options.missing == "state")
-    warn([*warnings, *validations.warnings()])
+    warn([*warnings, *task.validations.warnings()])
     if not task.quiet:
         sys.stderr.write(f"expected: {expected.sentence()}\n")
-    with _progress(task.quiet) as progress:
+    with progress_shown(task.quiet) as progress:
         learned = learn(counter, options, progress)
-        before = perf_counter()
-        validated = validations.run(counter, learned, options, progress)
-    seconds = {"commit": commit_seconds, "validation": perf_counter() - before}
-    disclosed = disclosure(counter.opened, counter.records)
-    summary = summarize(learned, counter, run, seconds, disclosed, validated)
-    warn(_warnings(learned, validated, disclosed))
-    if task.out is not None:
-        write_results(task.out, learned, run, summary, validated)
-    return learned, summary
-
-
-def _warnings(
-    learned: Learned, validated: Mapping[str, Validation], disclosed: Disclosure
-) -> Iterator[str]:
-    """Return the warnings about the results."""
-    for method, validation in validated.items():
-        yield from warnings_of(method, validation)
-    if disclosed.cells:
-        yield disclosed.sentence()
-    unseen = sum(learned.network.unseen.values())
-    if unseen:
-        are = (
-            "has no record; its CPT column is"
-            if unseen == 1
-            else ("have no record; their CPT columns are")
+        outcome = Outcome(
+            learned, counter, lambda: {"calls": counter.calls, "queries": counter.queries}
         )
-        yield (
-            f"{counted(unseen, 'parent configuration')} {are} uniform (summary.json: "
-            "unseen_parent_configurations)"
-        )
+        return learned, conclude(outcome, run, task, commit_seconds, progress)
 
 
 @contextmanager
@@ -237,22 +183,10 @@ def keep_ledger(ledger: Ledger, out: Path) -> None:
         warn([f"{what} revealed before the run failed: {out / 'ledger.json'}"])
 
 
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Progress]:
-    """Show the stage and its steps on a terminal; print nothing to a pipe."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda _stage, _done, _steps: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("") as status:
-        yield lambda stage, done, steps: status.update(f"{stage}: step {done} of at most {steps}")
-
-
-def _smoothing(pseudo_count: float) -> str:
+def _smoothing(pseudo_count: float, kind: str) -> str:
     if not pseudo_count:
-        return "the exact counts, divided (maximum likelihood)"
-    return f"the exact counts, {pseudo_count:g} added to each (--pseudo-count), divided"
+        return f"the {kind} counts, divided (maximum likelihood)"
+    return f"the {kind} counts, {pseudo_count:g} added to each (--pseudo-count), divided"
 
 
 def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> str:
@@ -270,6 +204,7 @@ def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> st
     seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
     scores, structure = learned.scores, learned.network.structure
     sender = "" if sent["sent_by"] == "all parties" else f" by {sent['sent_by']}"
+    winners = ", the winners of the choices" if "rule" in summary else ""
     lines = [
         f"{counted(summary['records'], 'record')}, "
         f"{counted(len(summary['variables']), 'variable')} at "
@@ -277,12 +212,13 @@ def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> st
         f"structure: {counted(len(structure.edges), 'edge')}; K2 score {scores.k2:.3f}, "
         f"BIC {scores.bic:.3f}, AIC {scores.aic:.3f} nats",
         *([UNORDERED] if options.ordering is None and options.structure is None else []),
-        f"CPTs: {_smoothing(learned.pseudo_count)}",
+        *(report_of_release(summary) if "rule" in summary else []),
+        f"CPTs: {_smoothing(learned.pseudo_count, 'released' if 'rule' in summary else 'exact')}",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
         f"parameters {seconds['parameters']:.3f}",
         f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",
         f"revealed to the analyst: {counted(opened['tables'], 'table')}, "
-        f"{counted(opened['cells'], 'cell')}, and nothing else of the records",
+        f"{counted(opened['cells'], 'cell')}{winners}, and nothing else of the records",
     ]
     for method, auc in summary["auc"].items():
         area = area_of(auc, summary["auc_interval"][method])

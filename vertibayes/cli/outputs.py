@@ -25,7 +25,7 @@ from protocols.site.whole_file import replacing
 from protocols.variables import Variable
 from vertibayes import __version__
 from vertibayes.cli.validations import as_json
-from vertibayes.counting.secure import SecureCounter
+from vertibayes.counting import Counter
 from vertibayes.learning import Learned
 from vertibayes.model_file import WRITERS
 from vertibayes.naive_bayes.base import NaiveBayes
@@ -290,7 +290,7 @@ def write_text(path: Path, text: str) -> None:
 
 def summarize(
     learned: Learned,
-    counter: SecureCounter,
+    counter: Counter,
     run: Run,
     other_seconds: Mapping[str, float],
     disclosed: Disclosure,
@@ -302,10 +302,10 @@ def summarize(
     ----------
     learned : Learned
         What was learned.
-    counter : SecureCounter
+    counter : Counter
         The source of all counts.
     run : Run
-        The traffic, and the variables of each site.
+        The ledger, the traffic, and the variables of each site.
     other_seconds : mapping of str to float
         The seconds of "commit" and "validation".
     disclosed : Disclosure
@@ -333,15 +333,13 @@ def summarize(
         "unseen_parent_configurations": {n: c for n, c in learned.network.unseen.items() if c},
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
         "rounds": run.traffic.rounds,
-        "calls": counter.calls,
-        "queries": counter.queries,
         "bytes": _bytes(run),
         "auc": {method: validation.overall.auc for method, validation in validated.items()},
         "auc_interval": {method: validation.interval for method, validation in validated.items()},
         "widened": [step._asdict() for step in learned.widenings],
         "opened": {
-            "tables": len(counter.ledger.tables),
-            "cells": counter.ledger.cells,
+            "tables": len(run.ledger.tables),
+            "cells": run.ledger.cells,
             "single_record": disclosed._asdict(),
         },
     }

@@ -22,10 +22,11 @@ from protocols.session import Session
 from protocols.site.data import SiteData
 from vertibayes.cli.calibrate_study import check_site as check_calibrated
 from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
-from vertibayes.cli.learn import Task, learn_with, ledger_kept, options_from, report_of
+from vertibayes.cli.learn import learn_with, ledger_kept, options_from, report_of
 from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
 from vertibayes.cli.notices import waiting
 from vertibayes.cli.options import check_arguments
+from vertibayes.cli.outcome import Task
 from vertibayes.cli.outputs import Run, check_folder
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.secure import SecureCounter

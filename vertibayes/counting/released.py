@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -72,6 +72,11 @@ class ReleasedCounter:
                 raise ValueError(
                     f"the table of {named} has the wrong shape: expected {shape}, got {table.shape}"
                 )
+
+    @property
+    def opened(self) -> Iterator[tuple[Rows, Table]]:
+        """The released tables, each with its records; none if they have noise."""
+        return ((Rows(), table) for table in self.released if not self.request.rule.is_noisy)
 
     def tables(
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()

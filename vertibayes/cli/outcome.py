@@ -1,0 +1,134 @@
+"""What `learn` does, and how it ends: validations, the summary, warnings and the files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from protocols.release import Rule
+from vertibayes.cli.notices import warn
+from vertibayes.cli.outputs import Run, summarize, write_results
+from vertibayes.cli.validations import Validations, warnings_of
+from vertibayes.counting.released import ReleasedCounter
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.learning import Learned, Options, Progress
+from vertibayes.report.disclosure import Disclosure, disclosure
+from vertibayes.report.words import counted
+from vertibayes.validation.methods import Validation
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a run does.
+
+    Parameters
+    ----------
+    options : Options
+        What to learn.
+    out : Path or None
+        The folder for the results; None writes no results.
+    quiet : bool
+        Whether to print errors and warnings only.
+    validations : Validations, default=Validations()
+        Which validations to run; none by default.
+    rule : Rule, optional
+        By which rule the learned families' tables are released; the structure is then learned by
+        choices. None learns from exact tables.
+    """
+
+    options: Options
+    out: Path | None
+    quiet: bool
+    validations: Validations = field(default_factory=Validations)
+    rule: Rule | None = None
+
+
+class Outcome(NamedTuple):
+    """What a run learned, and from what.
+
+    Attributes
+    ----------
+    learned : Learned
+        The network and its scores.
+    counter : SecureCounter or ReleasedCounter
+        The source of the counts, of the validations too.
+    further : callable
+        Returns further entries of summary.json, after the validations.
+    """
+
+    learned: Learned
+    counter: SecureCounter | ReleasedCounter
+    further: Callable[[], Mapping[str, Any]]
+
+
+def conclude(
+    outcome: Outcome, run: Run, task: Task, commit_seconds: float, progress: Progress
+) -> dict[str, Any]:
+    """Validate what was learned, warn about the results, and write them.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What the run learned.
+    run : Run
+        The ledger and the traffic of the run.
+    task : Task
+        What the run does.
+    commit_seconds : float
+        Time that the sites took to commit to their columns, in seconds.
+    progress : callable
+        Called with (stage, steps done, steps at most).
+
+    Returns
+    -------
+    summary : dict
+        The content of summary.json.
+    """
+    learned, counter, before = outcome.learned, outcome.counter, perf_counter()
+    validated = task.validations.run(counter, learned, task.options, progress)
+    seconds = {"commit": commit_seconds, "validation": perf_counter() - before}
+    disclosed = disclosure(counter.opened, counter.records)
+    summary = summarize(learned, counter, run, seconds, disclosed, validated)
+    summary |= outcome.further()
+    warn(_warnings(learned, validated, disclosed))
+    if task.out is not None:
+        write_results(task.out, learned, run, summary, validated)
+    return summary
+
+
+def _warnings(
+    learned: Learned, validated: Mapping[str, Validation], disclosed: Disclosure
+) -> Iterator[str]:
+    """Return the warnings about the results."""
+    for method, validation in validated.items():
+        yield from warnings_of(method, validation)
+    if disclosed.cells:
+        yield disclosed.sentence()
+    unseen = sum(learned.network.unseen.values())
+    if unseen:
+        are = (
+            "has no record; its CPT column is"
+            if unseen == 1
+            else ("have no record; their CPT columns are")
+        )
+        yield (
+            f"{counted(unseen, 'parent configuration')} {are} uniform (summary.json: "
+            "unseen_parent_configurations)"
+        )
+
+
+@contextmanager
+def progress_shown(quiet: bool) -> Iterator[Progress]:
+    """Show the stage and its steps on a terminal; print nothing to a pipe."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _stage, _done, _steps: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield lambda stage, done, steps: status.update(f"{stage}: step {done} of at most {steps}")

@@ -1,0 +1,136 @@
+"""``vertibayes learn --release``: choices, a release of tables, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from protocols.opening import OpenStudy
+from protocols.release import Rule
+from vertibayes.choosing.secret import SecretChooser
+from vertibayes.cli.notices import warn
+from vertibayes.cli.outcome import Outcome, Task, conclude, progress_shown
+from vertibayes.cli.outputs import Run
+from vertibayes.learning import Learned
+from vertibayes.released import USED_BY, Released, learn_released
+from vertibayes.report.rule_cost import cut_cost
+from vertibayes.report.words import counted, percent
+
+
+def release_with(
+    study: OpenStudy,
+    run: Run,
+    task: Task,
+    commit_seconds: float,
+    warnings: Iterable[str] = (),
+) -> tuple[Learned, dict[str, Any]]:
+    """Learn by choices and a release, whether the sites are in this process or elsewhere.
+
+    Parameters
+    ----------
+    study : OpenStudy
+        The study.
+    run, task, commit_seconds, warnings
+        As `vertibayes.cli.learn.learn_with`; the task has a rule.
+
+    Returns
+    -------
+    learned : Learned
+        What was learned, from the released tables.
+    summary : dict
+        The content of summary.json.
+    """
+    assert task.rule is not None  # the caller learns from tables without one
+    warn([*warnings, *task.validations.warnings()])
+    with progress_shown(task.quiet) as progress:
+        chooser = SecretChooser(study)
+        released = learn_released(chooser, study.release, task.options, task.rule, progress)
+        outcome = Outcome(released.learned, released.counter, lambda: summary_of(released))
+        return released.learned, conclude(outcome, run, task, commit_seconds, progress)
+
+
+def summary_of(released: Released) -> dict[str, Any]:
+    """Return what summary.json has of choices and a release beside the results."""
+    return {
+        "calls": released.calls,
+        "rule": rule_as_json(released.counter.request.rule),
+        "choices": {
+            "decisions": released.decisions,
+            "candidates": released.candidates,
+            "bits_at_most": round(released.bits, 1),
+            "resolution_in_nats": released.resolution,
+        },
+        "cost": cost_of(released),
+    }
+
+
+def rule_as_json(rule: Rule) -> dict[str, Any]:
+    """Return a rule with the settings that it uses, as JSON data."""
+    used = {name: getattr(rule, name) for name, kinds in USED_BY.items() if rule.kind in kinds}
+    return {"kind": rule.kind, **used}
+
+
+def cost_of(released: Released) -> dict[str, Any] | None:
+    """Return what the rule costs, as JSON data; None if the released tables do not tell."""
+    counter, pseudo_count = released.counter, released.learned.pseudo_count
+    if counter.request.rule.kind != "cut":
+        return None
+    cost = cut_cost(counter, pseudo_count)
+    return None if cost is None else cost._asdict()
+
+
+def report_of_release(summary: Mapping[str, Any]) -> list[str]:
+    """Return the lines that the command prints about choices and a release.
+
+    Parameters
+    ----------
+    summary : mapping
+        The content of summary.json.
+    """
+    rule, choices, tables = summary["rule"], summary["choices"], summary["opened"]["tables"]
+    resolution = choices["resolution_in_nats"]
+    return [
+        f"choices: {choices['decisions']} between {choices['candidates']} candidates, of which "
+        "analyst and sites learned the winners alone",
+        f"scores of candidates are exact within {resolution / 2:.2g} nats: where two differ by "
+        f"less than {resolution:.2g} nats, plain K2 may choose the other, and nobody learns how "
+        "close they were",
+        f"release: {_sentence(rule, tables)}",
+        f"cost of the rule: {_cost(rule, summary['cost'])}",
+        "CPTs, scores and validations are computed from the released tables alone",
+    ]
+
+
+def _sentence(rule: Mapping[str, Any], tables: int) -> str:
+    """Say what a rule does to the released tables."""
+    if rule["kind"] == "exact":
+        return "exact tables of the learned families"
+    if rule["kind"] == "cut":
+        return f"tables of the learned families, with counts below {rule['fewest']} as 0"
+    delta = f" and delta {rule['delta']:g}" if rule["kind"] == "gaussian" else ""
+    return (
+        f"tables of the learned families, with {rule['kind']} noise: epsilon "
+        f"{rule['epsilon']:g}{delta} for all {counted(tables, 'table')} together; the structure is "
+        "chosen without noise and has no such promise"
+    )
+
+
+def _cost(rule: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
+    """Say what a rule costs."""
+    if rule["kind"] == "exact":
+        return "none"
+    if cost is None:
+        return "the released tables do not tell; docs/results.md has it for known networks"
+    bound = cost["nats_at_most"]
+    limit = (
+        ""
+        if bound is None
+        else (
+            f"; the mean log-likelihood of the records is at most {bound:.3f} nats lower than with "
+            "exact tables"
+        )
+    )
+    return (
+        f"{percent(cost['share'])} of the records are in counts that were cut, in the mean over "
+        f"the tables, and {percent(cost['most'])} at most{limit}"
+    )
