@@ -10,9 +10,8 @@ from typing import TypeAlias
 
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
-from vertibayes.choosing import Chooser
+from vertibayes.choosing import Chooser, chooser_of
 from vertibayes.counting import Counter
-from vertibayes.counting.counter import MOST_CELLS
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import PSEUDO_COUNT, Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
@@ -183,17 +182,14 @@ def learn_cpts(
     )
 
 
-def families_of(
-    counter: Counter | Chooser, options: Options, most_cells: int = MOST_CELLS
-) -> list[Family]:
+def families_of(counter: Counter | Chooser, options: Options) -> list[Family]:
     """Return the widest families whose tables a run may ask for, wider tables for EM excepted."""
     if options.structure is not None:
         return list(options.structure.families)
     order = list(counter.variables) if options.ordering is None else options.ordering
     as_state = how_missing(counter.variables, options) == "state"
-    return widest_families(
-        counter.variables, order, options.max_parents, missing=as_state, most_cells=most_cells
-    )
+    fits = partial(chooser_of(counter).fits, missing=as_state)
+    return widest_families(counter.variables, order, options.max_parents, fits, missing=as_state)
 
 
 def _silent(stage: str, done: int, steps: int) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from math import log2
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -20,9 +21,11 @@ from typing import Any, TypeAlias
 from protocols.approval import Step, Steps, Winners
 from protocols.choices import Choices
 from protocols.release import FamilyTables, Rule
-from protocols.variables import Rows, Variable
+from protocols.roles import Study
+from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser, follow
-from vertibayes.counting.counter import MOST_CELLS, Table
+from vertibayes.choosing.secret import fits_of
+from vertibayes.counting.counter import Table
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.learning import (
     Learned,
@@ -35,7 +38,7 @@ from vertibayes.learning import (
 )
 from vertibayes.network import Structure
 from vertibayes.parameters.em_steps import NoValueError
-from vertibayes.structure.k2 import k2_steps
+from vertibayes.structure.k2 import Fits, k2_steps
 
 ReleaseTables: TypeAlias = Callable[[FamilyTables], list[Table]]
 
@@ -65,6 +68,8 @@ class Released:
         The number of candidates in all sets.
     bits : float
         How much the winners reveal at most, in bits.
+    too_large : int
+        The number of families that were no candidates, as their tables are too large.
     resolution : float
         In nats: where two candidates differ by less, the one with the lower score may have won.
     """
@@ -75,6 +80,7 @@ class Released:
     decisions: int
     candidates: int
     bits: float
+    too_large: int
     resolution: float
 
 
@@ -107,8 +113,7 @@ def steps_of(
     variables: Mapping[str, Variable],
     options: Options,
     rule: Rule,
-    *,
-    most_cells: int = MOST_CELLS,
+    fits: Fits,
 ) -> Steps[Structure]:
     """Learn a structure and release the tables of its families.
 
@@ -122,8 +127,8 @@ def steps_of(
         What to learn.
     rule : Rule
         By which rule the tables are released.
-    most_cells : int
-        How many cells the table of a candidate may have.
+    fits : callable
+        Takes a family; returns whether its table is small enough for a candidate.
 
     Yields
     ------
@@ -145,14 +150,20 @@ def steps_of(
     if structure is None:
         structure = yield from k2_steps(
             variables,
+            fits,
             ordering=options.ordering,
             max_parents=options.max_parents,
             missing=how_missing(variables, options) == "state",
             rows=Rows(last=options.structure_records),
-            most_cells=most_cells,
         )
     yield FamilyTables(structure.families, _has_missing_state(variables, options), rule)
     return structure
+
+
+def steps_of_study(study: Study, options: Options, rule: Rule) -> Steps[Structure]:
+    """Learn as `steps_of`, by choices among which the sites of a study can choose."""
+    as_state = how_missing(study.variables, options) == "state"
+    return steps_of(study.variables, options, rule, fits_of(study, missing=as_state))
 
 
 def _has_missing_state(variables: Mapping[str, Variable], options: Options) -> bool:
@@ -232,10 +243,10 @@ def learn_released(
     for check in checks(chooser, options).values():
         check()
     as_state = how_missing(chooser.variables, options) == "state"
-    chooser.check(families_of(chooser, options, chooser.most_cells), missing=as_state)
+    chooser.check(families_of(chooser, options), missing=as_state)
     start, asked = perf_counter(), _Asked(chooser, release, options.max_parents, progress)
-    steps = steps_of(chooser.variables, options, rule, most_cells=chooser.most_cells)
-    structure = follow(steps, asked.answer)
+    fits = partial(asked.fits, missing=as_state)
+    structure = follow(steps_of(chooser.variables, options, rule, fits), asked.answer)
     seconds = perf_counter() - start
     request, tables = asked.released[-1]
     counter = ReleasedCounter(chooser.variables, chooser.records, request, tables)
@@ -253,6 +264,7 @@ def learn_released(
         decisions=len(sizes),
         candidates=sum(sizes),
         bits=sum(map(log2, sizes)),
+        too_large=len(asked.too_large),
         resolution=2 * max(map(chooser.score_error, asked.choices), default=0.0),
     )
 
@@ -268,6 +280,14 @@ class _Asked:
         self._most_steps = most_steps
         self.choices: list[Choices] = []
         self.released: list[tuple[FamilyTables, list[Table]]] = []
+        self.too_large: set[Family] = set()
+
+    def fits(self, family: Family, *, missing: bool) -> bool:
+        """Whether a family is small enough for a candidate."""
+        is_small = self._chooser.fits(family, missing=missing)
+        if not is_small:
+            self.too_large.add(family)
+        return is_small
 
     def answer(self, step: Step) -> Winners:
         """Answer a step."""

@@ -18,6 +18,7 @@ from protocols.queries.ways import batches, choose_ways, grouped
 from protocols.roles import Study
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
+from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
@@ -146,7 +147,7 @@ def test_a_candidate_whose_table_nobody_could_hold_is_none():
     """300 x 300 x 300 cells are more than ten million: third variables are not considered."""
     data = drawn([300, 300, 300], 500)
     plain = PlainCounter(data)
-    families = widest_families(plain.variables, list(data.variables), 2)
+    families = widest_families(plain.variables, list(data.variables), 2, TableChooser(plain).fits)
     assert Family("v2", ("v0", "v1")) not in families
     with federate(split_columns(data, 3)) as federation:
         counter = SecureCounter.of(federation, order=list(data.variables))

@@ -11,7 +11,7 @@ import numpy as np
 from protocols.approval import Step, Steps, Winners
 from protocols.choices import Candidate, Choices
 from protocols.variables import Family, Variable
-from vertibayes.counting.counter import MOST_CELLS, Counter, Table, axis_lengths, portions
+from vertibayes.counting.counter import MOST_CELLS, Counter, Table, axis_lengths, cells_of, portions
 from vertibayes.structure.scores import k2_scores
 
 R = TypeVar("R")
@@ -38,9 +38,8 @@ class Chooser(Protocol):
         """How many variables a family may have; None if that is not limited."""
         ...
 
-    @property
-    def most_cells(self) -> int:
-        """How many cells the table of a family may have: a larger family is not a candidate."""
+    def fits(self, family: Family, *, missing: bool = False) -> bool:
+        """Whether the table of a family is small enough for a candidate, by public sizes."""
         ...
 
     def choose(self, choices: Choices) -> Winners:
@@ -93,7 +92,7 @@ class TableChooser:
 
     Attributes
     ----------
-    variables, records, most_variables, most_cells
+    variables, records, most_variables
         As `Chooser`; those of the counter.
 
     Examples
@@ -110,12 +109,15 @@ class TableChooser:
     (1, 0)
     """
 
-    most_cells = MOST_CELLS
-
     def __init__(self, counter: Counter, scores: ScoreTables = k2_scores) -> None:
         self._counter, self._scores = counter, scores
         self.variables, self.records = counter.variables, counter.records
         self.most_variables = counter.most_variables
+        self._lengths = {m: axis_lengths(self.variables, m) for m in (False, True)}
+
+    def fits(self, family: Family, *, missing: bool = False) -> bool:
+        """Whether the table of a family has at most `counting.counter.MOST_CELLS` cells."""
+        return cells_of(self._lengths[missing], family) <= MOST_CELLS
 
     def choose(self, choices: Choices) -> Winners:
         """Choose by scores in floating point; see `Chooser.choose`."""
@@ -123,8 +125,7 @@ class TableChooser:
         for scored in _scored(choices):
             by_table.setdefault(_table_of(*scored), []).append(scored)
         scores: dict[_Scored, float] = {}
-        lengths = axis_lengths(self.variables, choices.missing)
-        for portion in portions(lengths, list(by_table)):
+        for portion in portions(self._lengths[choices.missing], list(by_table)):
             tables = self._counter.tables(portion, missing=choices.missing, rows=choices.rows)
             needed = {
                 scored: _margin(table, scored)

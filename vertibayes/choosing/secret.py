@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from protocols.approval import Winners
 from protocols.choices import Choices
 from protocols.opening import OpenStudy
+from protocols.queries.costs import Costs
+from protocols.roles import Study
 from protocols.variables import Family, Variable
+
+CELL_BYTES = 64  # at one party, for each count: its place, share and logarithm
 
 
 class SecretChooser:
@@ -24,7 +28,7 @@ class SecretChooser:
 
     Attributes
     ----------
-    variables, records, most_variables, most_cells
+    variables, records, most_variables
         As `Chooser`; the policies of the sites limit the number of variables.
     """
 
@@ -33,7 +37,7 @@ class SecretChooser:
         self.variables: Mapping[str, Variable] = open_study.study.variables
         self.records: int = open_study.study.records
         self.most_variables: int = open_study.most_variables
-        self.most_cells: int = open_study.most_choice_cells
+        self._fits = {m: fits_of(open_study.study, missing=m) for m in (False, True)}
 
     def choose(self, choices: Choices) -> Winners:
         """Ask which candidates win; see `Chooser.choose`.
@@ -49,6 +53,43 @@ class SecretChooser:
         """Return how far the score of a candidate may be from its K2 score, in nats."""
         return self._open_study.score_error(choices)
 
+    def fits(self, family: Family, *, missing: bool = False) -> bool:
+        """Whether the sites can score a family without revealing its table (`fits_of`)."""
+        return self._fits[missing](family)
+
     def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
         """Refuse families that could not be scored; see `Chooser.check`."""
-        self._open_study.check_choices(families, missing=missing)
+        for family in families:
+            if not self.fits(family, missing=missing):
+                raise ValueError(
+                    f"the table of {', '.join(family.members)} is too large to be scored without "
+                    "revealing it: choose fewer parents, fewer states or more memory"
+                )
+
+
+def fits_of(study: Study, *, missing: bool = False) -> Callable[[Family], bool]:
+    """Return what says whether the sites of a study can score a family without its table.
+
+    All columns of the family must be committed as indicators. A query must have the memory for the
+    products of the family, and for as many tables of its size as there are variables: a set has no
+    more candidates. The answer follows from public sizes, and is the same for all parties.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    missing : bool, default=False
+        Whether a missing value is a state.
+    """
+    costs = Costs(study, study.records, missing)
+
+    def fits(family: Family) -> bool:
+        *prefix, last = family.members
+        (size,) = costs.sizes(prefix, [last])
+        width = costs.width(prefix)
+        rows = width + sum(costs.codes[name] - 1 for name in prefix)
+        memory = costs.products_memory(width, rows)
+        memory += CELL_BYTES * size.cells * len(study.variables)
+        return size.narrow and memory <= study.memory
+
+    return fits

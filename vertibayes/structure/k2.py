@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
 
 from protocols.approval import Step, Steps, Winners
 from protocols.choices import Candidate, Choices, Score
 from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser, chooser_of, follow
-from vertibayes.counting.counter import MOST_CELLS, Counter, axis_lengths, cells_of
+from vertibayes.counting.counter import Counter, axis_lengths
 from vertibayes.network import Edge, Structure
 
 MOST_PARENTS = 20
+
+Fits: TypeAlias = Callable[[Family], bool]
 
 
 @dataclass
@@ -24,11 +28,12 @@ class _Search:
     candidates: list[str]
     done: bool = field(default=False)
 
-    def families(self, lengths: Mapping[str, int], most_cells: int) -> list[Family]:
+    def families(self, fits: Fits) -> list[Family]:
         """Return the families of the parents and each candidate whose table is small enough."""
-        cells = cells_of(lengths, Family(self.child, tuple(self.parents)))
-        self.candidates = [c for c in self.candidates if cells * lengths[c] <= most_cells]
-        return [Family(self.child, (*self.parents, candidate)) for candidate in self.candidates]
+        families = [Family(self.child, (*self.parents, name)) for name in self.candidates]
+        families = [family for family in families if fits(family)]
+        self.candidates = [family.parents[-1] for family in families]
+        return families
 
     def candidates_of(self, families: Sequence[Family]) -> tuple[Candidate, ...]:
         """Return the gain of each family's last parent; before them no gain, for no parent."""
@@ -66,8 +71,8 @@ def k2(
     of the table of child, parents and candidate minus the score of the same table summed over the
     candidate: on complete data the difference of K2 scores, and with missing values a comparison
     over the same records. Given an ordering the nodes are independent: each step asks for the
-    choices of all nodes in one call. A predecessor whose table would have more cells than the
-    chooser permits (`Chooser.most_cells`) is not a candidate.
+    choices of all nodes in one call. A predecessor whose table would be too large (`Chooser.fits`)
+    is not a candidate.
 
     Parameters
     ----------
@@ -115,10 +120,11 @@ def k2(
     chooser = chooser_of(source)
     order = check_ordering(chooser.variables, ordering)
     check_max_parents(chooser, max_parents)
-    widest = widest_families(
-        chooser.variables, order, max_parents, missing=missing, most_cells=chooser.most_cells
+    fits = partial(chooser.fits, missing=missing)
+    chooser.check(
+        widest_families(chooser.variables, order, max_parents, fits, missing=missing),
+        missing=missing,
     )
-    chooser.check(widest, missing=missing)
     done = 0
 
     def answer(step: Step) -> Winners:
@@ -131,6 +137,7 @@ def k2(
 
     search = k2_steps(
         chooser.variables,
+        fits,
         ordering=order,
         max_parents=max_parents,
         required=required,
@@ -138,7 +145,6 @@ def k2(
         start=start,
         missing=missing,
         rows=rows,
-        most_cells=chooser.most_cells,
     )
     structure = follow(search, answer)
     if progress is not None:
@@ -148,6 +154,7 @@ def k2(
 
 def k2_steps(
     variables: Mapping[str, Variable],
+    fits: Fits,
     *,
     ordering: Sequence[str] | None = None,
     max_parents: int = 3,
@@ -156,7 +163,6 @@ def k2_steps(
     start: Structure | None = None,
     missing: bool = False,
     rows: Rows = Rows(),
-    most_cells: int = MOST_CELLS,
 ) -> Steps[Structure]:
     """Search as `k2`, by asking for choices; whoever drives the search sends the winners.
 
@@ -166,10 +172,10 @@ def k2_steps(
     ----------
     variables : mapping of str to Variable
         The variables, in the study's order.
+    fits : callable
+        Takes a family; returns whether its table is small enough for a candidate.
     ordering, max_parents, required, forbidden, start, missing, rows
         As `k2`.
-    most_cells : int
-        How many cells the table of a candidate may have.
 
     Yields
     ------
@@ -189,10 +195,9 @@ def k2_steps(
     """
     order = check_ordering(variables, ordering)
     searches = _searches(order, max_parents, required, forbidden, start)
-    lengths = axis_lengths(variables, missing)
     for _ in range(max_parents):
         open_ = [s for s in searches if not s.done and len(s.parents) < max_parents]
-        sets = [(s, s.families(lengths, most_cells)) for s in open_]
+        sets = [(s, s.families(fits)) for s in open_]
         sets = [(search, families) for search, families in sets if families]
         if not sets:
             break
@@ -207,9 +212,9 @@ def widest_families(
     variables: Mapping[str, Variable],
     order: Sequence[str],
     max_parents: int,
+    fits: Fits,
     *,
     missing: bool = False,
-    most_cells: int = MOST_CELLS,
 ) -> list[Family]:
     """Return the widest families that a search may ask for, for each step, node and candidate.
 
@@ -217,7 +222,7 @@ def widest_families(
 
     Parameters
     ----------
-    variables, max_parents, missing, most_cells
+    variables, max_parents, fits, missing
         As `k2_steps`.
     order : sequence of str
         The ordering.
@@ -227,7 +232,7 @@ def widest_families(
         widest = sorted(order[:place], key=lambda name: -lengths[name])
         for parents in range(min(max_parents, place)):
             search = _Search(child, widest[:parents], widest[parents:])
-            families += search.families(lengths, most_cells)
+            families += search.families(fits)
     return families
 
 
