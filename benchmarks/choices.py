@@ -1,0 +1,221 @@
+"""K2 by choices beside K2 by tables, in one run: structures, seconds, bytes, and how close it was.
+
+    python benchmarks/choices.py [--data FOLDER] [--repeats 5] [--records 1000000]
+
+By choices the analyst learns which candidate wins and sees no table of a candidate. The structures
+are compared with those of plain K2 on pooled records. The margin of a choice is the score of the
+best candidate less that of the second; the bound is how far two scores by choices may be off
+together. Where the margin is below the bound, plain K2 may decide otherwise.
+
+Without a folder of reference data (VERTIBAYES_DATA), ALARM is sampled from the network that pgmpy
+bundles, as CHILD and INSURANCE always are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from side_by_side import on_one_thread, seconds_of, table
+
+on_one_thread()
+
+import numpy as np
+from pgmpy.utils import get_example_model
+
+from protocols.approval import Winners
+from protocols.choices import Choices
+from protocols.federation import federate
+from protocols.opening import open_study
+from protocols.site.data import SiteData
+from protocols.site.text import read_columns
+from protocols.variables import Variable
+from vertibayes.choosing import SecretChooser, TableChooser
+from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.network import Structure, from_pgmpy
+from vertibayes.parameters.synthetic import sample
+from vertibayes.splitting import split_columns
+from vertibayes.structure.k2 import k2
+
+RECORDS = 10_000
+SITES = (2, 3, 5, 8)
+
+
+class Margins:
+    """A chooser over pooled records that notes the margin of each choice."""
+
+    def __init__(self, data: SiteData) -> None:
+        self._counter = PlainCounter(data)
+        self._chooser = TableChooser(self._counter)
+        self.variables, self.records = self._chooser.variables, self._chooser.records
+        self.most_variables, self.most_cells = None, self._chooser.most_cells
+        self.check, self.score_error = self._chooser.check, self._chooser.score_error
+        self.margins: list[float] = []
+
+    def choose(self, choices: Choices) -> Winners:
+        """Choose, and choose again without the winners: their scores differ by the margin."""
+        winners = self._chooser.choose(choices)
+        scores = self._chooser.scores_of(choices)
+        for won, of_set in zip(winners, scores, strict=True):
+            self.margins.append(of_set[won] - max(s for k, s in enumerate(of_set) if k != won))
+        return winners
+
+
+@dataclass
+class ByChoices:
+    """One K2 by choices, with all parties' work in this process."""
+
+    data: SiteData
+    sites: int
+    bytes: int = 0
+    rounds: int = 0
+    bound: float = 0.0
+    structure: Structure | None = None
+
+    def __call__(self) -> None:
+        """Run it, and keep what it learned and sent."""
+        with federate(split_columns(self.data, self.sites)) as federation:
+            session, sites, dealer = federation.session, federation.sites, federation.dealer
+            chooser = Bounds(open_study(session, sites, dealer, order=list(self.data.variables)))
+            self.structure = k2(chooser, max_parents=3)
+            self.bytes, self.rounds = federation.traffic.bytes, federation.traffic.rounds
+            self.bound = 2 * chooser.largest
+
+
+class Bounds(SecretChooser):
+    """Notes the largest error of a score."""
+
+    largest = 0.0
+
+    def choose(self, choices: Choices) -> Winners:
+        """Choose."""
+        self.largest = max(self.largest, self.score_error(choices))
+        return super().choose(choices)
+
+
+@dataclass
+class ByTables:
+    """One K2 by tables, with all parties' work in this process."""
+
+    data: SiteData
+    sites: int
+    bytes: int = 0
+    rounds: int = 0
+    cells: int = 0
+    structure: Structure | None = None
+
+    def __call__(self) -> None:
+        """Run it, and keep what it learned and sent."""
+        with federate(split_columns(self.data, self.sites)) as federation:
+            counter = SecureCounter.of(federation, order=list(self.data.variables))
+            self.structure = k2(counter, max_parents=3)
+            self.bytes, self.rounds = federation.traffic.bytes, federation.traffic.rounds
+            self.cells = counter.ledger.cells
+
+
+def read(folder: Path, name: str, file: str) -> SiteData:
+    """Read a reference file."""
+    columns = read_columns(folder / name / file)
+    columns.pop("record_id", None)
+    return SiteData.from_text(name, columns)
+
+
+def with_missing(data: SiteData, share: float) -> SiteData:
+    """Remove a share of the values, completely at random."""
+    generator = np.random.default_rng(0)
+    variables = {n: Variable(n, v.states, True) for n, v in data.variables.items()}
+    codes = {
+        n: np.where(generator.random(data.records) < share, len(variables[n].states), c).astype(
+            np.uint8
+        )
+        for n, c in data.codes.items()
+    }
+    return SiteData(variables, codes)
+
+
+def cases(folder: Path | None) -> dict[str, SiteData]:
+    """Return the data: four networks and data sets with 0 to 30 % of the values missing."""
+    sampled = {name: sample(from_pgmpy(get_example_model(name)), RECORDS, seed=0)
+               for name in ("alarm", "child", "insurance")}  # fmt: skip
+    complete = dict(sampled)
+    if folder is not None:
+        complete["alarm"] = read(folder, "alarm", "alarm.csv.gz")
+        complete["diabetes"] = read(folder, "diabetes", "diabetes_binned.csv")
+    return {
+        f"{name}, {share:.0%} missing" if share else name: with_missing(data, share)
+        if share
+        else data
+        for name, data in complete.items()
+        for share in (0.0, 0.1, 0.3)
+    }
+
+
+def structures(data: dict[str, SiteData]) -> str:
+    """Compare structures with those of plain K2, for every number of sites."""
+    rows = []
+    for name, whole in data.items():
+        margins = Margins(whole)
+        plain = k2(margins, max_parents=3)
+        closest, equal, bound = min(margins.margins), [], 0.0
+        for sites in SITES:
+            run = ByChoices(whole, sites)
+            run()
+            equal.append(f"{sites}: {'equal' if run.structure == plain else 'DIFFERENT'}")
+            bound = max(bound, run.bound)
+        close = sum(margin < bound for margin in margins.margins)
+        rows.append([name, len(plain.edges), len(margins.margins), f"{closest:.2g}",
+                     f"{bound:.1e}", close, ", ".join(equal)])  # fmt: skip
+    header = ["data", "edges", "choices", "smallest margin, nats", "bound, nats",
+              "margins below the bound", "structure, by sites"]  # fmt: skip
+    return table(header, rows)
+
+
+def prices(data: SiteData, repeats: int) -> str:
+    """Compare time and bytes of K2 by choices and by tables."""
+    rows = []
+    for sites in SITES:
+        choices, tables = ByChoices(data, sites), ByTables(data, sites)
+        ours, theirs = seconds_of(choices, repeats), seconds_of(tables, repeats)
+        same = "equal" if choices.structure == tables.structure else "DIFFERENT"
+        rows.append([
+            sites, f"{theirs:.3f}", f"{ours:.3f}", f"{ours / theirs:.2f}",
+            f"{tables.bytes / 1e6:.1f}", f"{choices.bytes / 1e6:.1f}",
+            f"{choices.bytes / tables.bytes:.2f}", tables.rounds, choices.rounds,
+            tables.cells, same,
+        ])  # fmt: skip
+    header = ["sites", "tables s", "choices s", "ratio", "tables MB", "choices MB", "ratio",
+              "tables rounds", "choices rounds", "cells that tables reveal", "structures"]  # fmt: skip
+    return table(header, rows)
+
+
+def once(data: SiteData) -> str:
+    """Learn once from many records, both ways."""
+    rows = []
+    for way in (ByTables(data, 3), ByChoices(data, 3)):
+        start = perf_counter()
+        way()
+        rows.append([type(way).__name__, f"{perf_counter() - start:.1f}", f"{way.bytes / 1e6:.0f}"])
+    return table(["way", "seconds", "MB"], rows)
+
+
+def main() -> None:
+    """Run everything and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    given = parser.parse_args()
+    data = cases(Path(given.data) if given.data else None)
+    print(f"ALARM, {RECORDS} records, at most 3 parents\n\n{prices(data['alarm'], given.repeats)}")
+    print(f"\n{structures(data)}")
+    if given.records:
+        many = sample(from_pgmpy(get_example_model("alarm")), given.records, seed=1)
+        print(f"\nALARM, {given.records} records, 3 sites, once\n\n{once(many)}")
+
+
+if __name__ == "__main__":
+    main()
