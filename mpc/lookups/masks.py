@@ -50,6 +50,5 @@ class Masks:
 
     def elements(self, purpose: str, piece: Piece) -> Elements:
         """Return the stream of a purpose, in a ring and shape."""
-        batch, start, stop = self.part
-        name = label("lookup", self.plan.name, batch, start, stop, purpose)
+        name = label("lookup", self.plan.name, self.part.batch, self.part.start, purpose)
         return self.key.elements(piece.ring, name, piece.shape)

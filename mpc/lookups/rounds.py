@@ -82,8 +82,8 @@ def _exchange(
     expect = {s: Expect(kinds[s], size + LABEL_BYTES) for s, size in sizes.items()}
     received = yield from exchange(outbox, expect)
     labels = {s: plan.part_label(number, 0) if s == dealer else name for s in sizes}
-    values = {s: labelled_bytes(m, s, sizes[s], labels[s]) for s, m in received.items()}
-    return _taken_apart(steps, values)
+    texts = {s: labelled_bytes(m, s, sizes[s], labels[s]) for s, m in received.items()}
+    return _taken_apart(steps, texts)
 
 
 def _taken_apart(

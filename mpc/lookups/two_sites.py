@@ -121,12 +121,9 @@ def _one_hot(places: NDArray[np.int64], like: Elements) -> NDArray[np.uint8]:
 def _bit_at(bits: Elements, places: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Return one packed bit of each row."""
     chosen = bits[np.arange(len(places)), places >> 3].astype(np.int64)
-    return ((chosen >> (places & 7)) & 1).astype(np.uint8)
+    return np.asarray(chosen >> (places & 7) & 1).astype(np.uint8)
 
 
 def _unpacked_bits(bits: Elements, size: int) -> NDArray[np.uint8]:
     """Return packed bits, one in an element: shape (counts, size)."""
-    unpacked_bits: NDArray[np.uint8] = np.unpackbits(
-        bits.astype(np.uint8), axis=1, count=size, bitorder="little"
-    )
-    return unpacked_bits
+    return np.unpackbits(bits.astype(np.uint8), axis=1, count=size, bitorder="little")
