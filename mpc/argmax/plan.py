@@ -58,7 +58,7 @@ class ArgmaxPlan:
     Parameters
     ----------
     label : bytes
-        Names this argmax, and nothing else, in all labels: the digest of the query, for example.
+        Names this argmax, and nothing else: the digest of the query, for example.
     sites : tuple of Party
         The sites that have shares of the values. The first receives what the dealer sends.
     sizes : tuple of int
@@ -178,9 +178,16 @@ class ArgmaxPlan:
         """Whether several sites have shares; one site finds the highest values in the clear."""
         return len(self.sites) > 1
 
+    @cached_property
+    def digest(self) -> bytes:
+        """A digest of the whole plan: part of every label, so that all parties have one plan."""
+        numbers = self.ring.bits, self.digit_bits, self.most_pairs, len(self.sites)
+        sizes = np.array(self.sizes, "<u4").tobytes()
+        return label("argmax", self.label, *numbers, *self.sites, sizes)
+
     def name(self, purpose: str, *parts: int) -> bytes:
         """Return the label of a stream or message of one purpose, in one part."""
-        return label(f"argmax {purpose}", self.label, *parts)
+        return label(f"argmax {purpose}", self.digest, *parts)
 
     # ---- digits, ranks, and the bits that are joined ---------------------------------------------
 

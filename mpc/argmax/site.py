@@ -62,7 +62,7 @@ def argmax(
     if scores.shape != (plan.values,) or scores.dtype != plan.ring.dtype:
         given = f"shape {scores.shape} and type {scores.dtype}"
         raise ValueError(f"scores must be {plan.values} of type {plan.ring.dtype}, got {given}")
-    site.use(plan.label)
+    site.use(plan.digest)
     values = _without_ties(plan, scores, first=site.party == plan.sites[0])
     if plan.is_shared:
         contest = _Contest(site, plan)

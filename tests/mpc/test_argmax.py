@@ -285,6 +285,19 @@ def test_a_label_serves_one_argmax():
                 next(program)
 
 
+@pytest.mark.parametrize("deviating", ["b", "dealer"])
+def test_parties_that_were_asked_for_different_sets_stop(deviating):
+    """One label, and as many values: a lying analyst could have a site take another's shares."""
+    w = sites_of(2)
+    programs, others = (
+        programs_of(w, ArgmaxPlan(b"query", ("a", "b"), sizes), np.arange(5))
+        for sizes in ((2, 3), (3, 2))
+    )
+    programs[deviating] = others[deviating]
+    with pytest.raises(UnexpectedMessageError, match="of another query"):
+        run_all(programs)
+
+
 def test_no_stream_is_drawn_twice_and_each_part_has_its_own():
     """Each party asks for each label of each key once, whatever the number of parts."""
     drawn = {}
