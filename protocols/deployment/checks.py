@@ -260,6 +260,11 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
             if file.memory.exists():
                 remembered.append(f"{memory.count_sets()} record sets answered for")
             changed = memory.changed({} if data is None else data.codes)
+            few = {} if data is None else _few_changes(memory, data, file.policy.fewest_records)
+        if few:
+            where = ", ".join(f"{where}: {count}" for where, count in few.items())
+            text = f"few records changed since an earlier study ({where}): new studies are refused"
+            findings.say("warning", f"{file.party}: {text}")
         if changed:
             text = f"{', '.join(changed)}: not as in the latest study, which cannot be resumed"
             findings.say("warning", f"{file.party}: {text}")
@@ -269,6 +274,15 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
     findings.say(
         "ok", f"{file.party}: remembers {', '.join(remembered) or 'nothing: it is a new site'}"
     )
+
+
+def _few_changes(memory: SiteMemory, data: SiteData, fewest: int) -> dict[str, int]:
+    """Return in which columns fewer records changed than a study may show."""
+    try:
+        records = memory.digests(data)
+    except ValueError:  # without identifiers, any change is refused
+        return {}
+    return memory.changes.few(memory.snapshot(data, data.codes, records), fewest)
 
 
 # ---- several files -------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from protocols.site.whole_file import WholeFile
 from protocols.variables import Variable
 
 MOST_BYTES = 1 << 30  # of all snapshots together
+ROWS = "rows with new identifiers"
 ORDER = np.uint64(0x9E3779B97F4A7C15)  # odd: its powers weight the records of one person
 
 Digests: TypeAlias = NDArray[np.unsignedinteger]
@@ -115,8 +116,8 @@ class Snapshot:
             columns[name] = Column(digests, codes) if alone else _joined(digests[codes], starts)
         return cls(people[first], columns)
 
-    def fewest_changes(self, later: Snapshot) -> int:
-        """Return the smallest number of records that changed and that tables can separate.
+    def changes(self, later: Snapshot) -> dict[str, int]:
+        """Return how many records changed, in each way that tables can separate.
 
         Parameters
         ----------
@@ -125,18 +126,16 @@ class Snapshot:
 
         Returns
         -------
-        changes : int
-            Of the columns that both snapshots have and in which values changed, the smallest number
-            of changed records; 0 if no value changed.
+        changes : dict of str to int
+            By column that both snapshots have, the number of people whose value changed. If most
+            identifiers are new, also the number of exchanged rows, under `ROWS`.
         """
         names = [name for name in self.columns if name in later.columns]
-        if not names:
-            return 0
         mine, theirs = _in_both(self.people, later.people)
-        counts = [_unequal(self.columns[n], later.columns[n], mine, theirs) for n in names]
-        if 2 * len(mine) < min(len(self.people), len(later.people)):  # new pseudonyms
-            counts.append(_exchanged(self._rows(names), later._rows(names)))
-        return min((count for count in counts if count), default=0)
+        counts = {n: _unequal(self.columns[n], later.columns[n], mine, theirs) for n in names}
+        if names and 2 * len(mine) < min(len(self.people), len(later.people)):  # new pseudonyms
+            counts[ROWS] = _exchanged(self._rows(names), later._rows(names))
+        return counts
 
     def _rows(self, names: Iterable[str]) -> Values:
         """Return a digest of each person's row: sums of keyed digests do not meet by chance."""
@@ -170,6 +169,11 @@ class Changes:
         if path is not None and path.exists():
             self._load(path)
 
+    def few(self, snapshot: Snapshot, fewest: int) -> dict[str, int]:
+        """Return the `Snapshot.changes` since earlier studies of at least 1, but below `fewest`."""
+        counts = (change for e in self.snapshots for change in e.changes(snapshot).items())
+        return {where: count for where, count in counts if 0 < count < fewest}
+
     def check(self, snapshot: Snapshot, fewest: int) -> None:
         """Refuse a snapshot in which few records changed since an earlier one.
 
@@ -185,7 +189,7 @@ class Changes:
         ValueError
             If at least one but fewer than `fewest` records changed, or if the memory is full.
         """
-        if any(0 < e.fewest_changes(snapshot) < fewest for e in self.snapshots):
+        if self.few(snapshot, fewest):
             raise ValueError(
                 f"fewer than {fewest} records have changed since an earlier study, whose tables "
                 f"would differ by these records: wait until at least {fewest} have changed in "

@@ -1,4 +1,5 @@
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -126,6 +127,20 @@ def test_data_that_have_changed_since_the_latest_study_are_doubtful(folder):
     with closing(SiteMemory(file.memory)) as memory:  # a new study, over the new data
         memory.commit(b"another", read_data(file).codes)
     assert not any(told in text for text in found([site], "warning"))
+
+
+def test_a_correction_for_which_a_new_study_is_refused_is_said(folder):
+    site = folder / "north" / "site.toml"
+    file, data = SiteFile.read(site), read_data(SiteFile.read(site))
+    file.folder.mkdir()
+    name, column = next(iter(data.codes.items()))
+    with closing(SiteMemory(file.memory)) as memory:
+        other = column.copy()
+        other[0] = (other[0] + 1) % data.variables[name].codes
+        earlier = replace(data, codes={**data.codes, name: other})
+        memory.keep_values(memory.snapshot(earlier, data.codes, memory.digests(earlier)))
+    told = f"since an earlier study ({name}: 1): new studies are refused"
+    assert any(told in text for text in found([site], "warning"))
 
 
 def test_what_is_said_of_a_file_stands_together(folder):
