@@ -4,9 +4,9 @@
 
 rules: KL(true || learned) in nats, exactly computed. K2's structure in a topological order with at
 most 3 parents, and the true structure; EM from tables with 10 and 30 % of the cells missing, true
-structure. Noise as of three sites, means of three draws, with missing values one draw; laplace is one copy of the noise in all,
-gaussian one copy of each site. The pseudo-count is that of `fit_cpts`; with noise, the last columns
-have the best of several, which a user does not know.
+structure. Noise as of three sites, means of three draws, with missing values one draw; laplace is
+one copy of the noise in all, gaussian one copy of each site. The pseudo-count is that of
+`fit_cpts`; with noise, the last columns have the best of several, which a user does not know.
 
 cut: linear programs over the number of records and all margins that two tables have in common find
 the least and the largest value of each hidden count; where these are the same integer, it is known.

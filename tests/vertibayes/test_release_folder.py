@@ -22,6 +22,8 @@ VARIABLES = {
 STRUCTURE = Structure({"a": (), "b": ("a",)})
 COUNTS = [np.array([60, 40]), np.array([[30, 0], [27, 12], [3, 28]])]
 LEDGER = Ledger(tables=[RevealedTable(("b", "a"), 6, "analyst", Rows())])
+APPROVALS = [{"site": "clinic", "by": "A. Owner", "on": "2026-01-31"}]
+STUDY = {"digest": "ab12", "keys": {"clinic": "k1"}, "approvals": APPROVALS}
 LEDGER.note("record count", "hospital", ("clinic", "analyst"))
 
 
@@ -85,7 +87,7 @@ def test_the_summary_has_the_number_of_differences():
 def folder(tmp_path_factory):
     """Write the release of an exact study."""
     folder = tmp_path_factory.mktemp("run") / "release"
-    write_release(folder, *released(Rule("exact")), ledger=LEDGER, study={"digest": "ab12"})
+    write_release(folder, *released(Rule("exact")), ledger=LEDGER, study=STUDY)
     return folder
 
 
@@ -144,7 +146,8 @@ def test_the_ledger_says_what_was_revealed_to_whom_under_which_approval(folder):
     text = (folder / "ledger.txt").read_text()
     assert "- record count (about hospital) to clinic, analyst" in text
     assert "1 table with 6 cells to analyst:\n- b, a: 6 cells" in text
-    assert "- digest: ab12" in text
+    assert "- digest: ab12\n- keys:\n  - clinic: k1\n" in text
+    assert "- approvals: site clinic by A. Owner on 2026-01-31" in text
     assert "The rule protects nothing" in text
 
 

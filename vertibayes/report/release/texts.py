@@ -143,8 +143,14 @@ def _entries(study: Mapping[str, Any], indent: str = "") -> Iterator[str]:
             yield f"{indent}- {name}:"
             yield from _entries(value, indent + "  ")
         else:
-            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-            yield f"{indent}- {name}: {text}"
+            values = value if isinstance(value, list | tuple) else [value]
+            yield f"{indent}- {name}: {', '.join(map(_value, values))}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name} {_value(entry)}" for name, entry in value.items())
+    return str(value)
 
 
 def _names(parties: tuple[str, ...]) -> str:
