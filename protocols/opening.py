@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -25,6 +25,7 @@ from protocols.session import Session
 from protocols.variables import Family, Rows, Variable
 
 STUDY_BYTES = 16
+CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 
 
 class StudyOptions(TypedDict, total=False):
@@ -35,6 +36,7 @@ class StudyOptions(TypedDict, total=False):
     block_rows: int
     study: bytes | None
     variables: Collection[str] | None
+    choices: bool
 
 
 class Revealed(NamedTuple):
@@ -142,6 +144,7 @@ def open_study(
     block_rows: int = BLOCK_ROWS,
     study: bytes | None = None,
     variables: Collection[str] | None = None,
+    choices: bool = False,
 ) -> OpenStudy:
     """Have the parties meet, the sites describe their variables, and all commit the study.
 
@@ -162,6 +165,9 @@ def open_study(
         The id of a study that this session continues; 16 random bytes if None.
     variables : collection of str, optional
         The variables of the study; all that the sites show if None.
+    choices : bool, default=False
+        Whether choices or releases are asked for. They multiply columns: columns of more codes are
+        then committed as indicators, which takes more bytes.
 
     Raises
     ------
@@ -176,6 +182,8 @@ def open_study(
     allowed = min(description.most_memory for description in described.values())
     sizes = block_rows, allowed if memory is None else min(memory, allowed)
     agreed = study_of(identifier, described, dealer, order, *sizes, variables)
+    if choices:
+        agreed = replace(agreed, most_indicators=CHOICE_INDICATORS)
     most_variables: int = min(description.most_variables for description in described.values())
     return OpenStudy(session, session.ask(Commit.of(agreed)), most_variables)
 

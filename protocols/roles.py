@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.additive_scheme.parameters import RSA_2048
-from mpc.commitments import Commitments, Holder, Selection
+from mpc.commitments import MOST_INDICATORS, Commitments, Holder, Selection
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party as Party
 from mpc.signing import SigningKey
@@ -52,6 +52,9 @@ class Study:
     block_rows : int
     memory : int
         How many bytes one query may take at a party.
+    most_indicators : int, default=7
+        The most indicators with which a column is committed. A column of more codes cannot be
+        multiplied: its tables are shuffled.
     """
 
     id: bytes
@@ -61,6 +64,7 @@ class Study:
     dealer: Party
     block_rows: int
     memory: int
+    most_indicators: int = MOST_INDICATORS
 
     def place(self, variable: str) -> int:
         """Return a variable's place in the study's order.

@@ -5,7 +5,7 @@
                   uhat = u + c      mod 2^48            u: 1 where the value is missing
 
 A, a and c are streams that P and the dealer share, each under a label that names the commitment.
-Columns of more than `MOST_INDICATORS` + 1 codes have no indicators. `mpc.masked_tables` multiplies
+Columns of more than `most_indicators` + 1 codes have no indicators. `mpc.masked_tables` multiplies
 indicators, for narrow columns; `mpc.shuffled_tables` shuffles codes, for tables of any width.
 
 Each site also sends 32 random bytes to each other site, and not to the dealer: the hash of all of

@@ -18,7 +18,7 @@ from mpc.rounds import Party
 Term: TypeAlias = tuple[int, ...]  # ascending places of operands; their product, record by record
 
 BLOCK_ROWS = 1 << 15
-MOST_INDICATORS = 7  # of a column; for a column with more, codes are shuffled
+MOST_INDICATORS = 7  # of a column by default; for a column with more, codes are shuffled
 CODE_RING = Ring(24)  # more elements than a table may have cells
 FLAG_RING = Ring(48)  # a record with a missing value is counted with probability 2**-48
 
@@ -87,17 +87,20 @@ class Operand:
         Who holds it: one site, or several sites that hold different rows.
     missing : bool, default=False
         Whether the last code means that the value is missing.
+    most_indicators : int, default=7
+        The largest width of which indicators are committed.
     """
 
     id: bytes
     width: int
     holders: tuple[Party, ...]
     missing: bool = False
+    most_indicators: int = MOST_INDICATORS
 
     @property
     def narrow(self) -> bool:
         """Whether its indicators are committed, so that it can be multiplied."""
-        return self.width <= MOST_INDICATORS
+        return self.width <= self.most_indicators
 
 
 @dataclass(frozen=True)

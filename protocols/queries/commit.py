@@ -47,6 +47,7 @@ from protocols.variables import Variable
 
 ID_BYTES = 16
 MOST_BLOCK_ROWS = 1 << 20
+MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Commit(Query[Joined]):
     records: int
     block_rows: int
     memory: int
+    most_indicators: int
     variables: tuple[tuple[str, tuple[str, ...], bool, tuple[str, ...]], ...]
 
     @classmethod
@@ -68,7 +70,7 @@ class Commit(Query[Joined]):
             (v.name, v.states, v.missing, study.holders[v.name]) for v in study.variables.values()
         )
         parties = (*study.sites, study.dealer)
-        sizes = study.records, study.block_rows, study.memory
+        sizes = study.records, study.block_rows, study.memory, study.most_indicators
         return cls(parties, study.id, study.dealer, *sizes, variables)
 
     def as_study(self) -> Study:
@@ -94,8 +96,13 @@ class Commit(Query[Joined]):
                 f"blocks must have 16 to {MOST_BLOCK_ROWS} rows, a multiple of 16; "
                 f"got {self.block_rows}"
             )
+        if not 1 <= self.most_indicators <= MOST_INDICATORS_OF_ALL:
+            raise ValueError(
+                f"columns must have between 1 and {MOST_INDICATORS_OF_ALL} indicators at most, got "
+                f"{self.most_indicators}"
+            )
         Ring.holding(self.records)
-        sizes = self.block_rows, self.memory
+        sizes = self.block_rows, self.memory, self.most_indicators
         study = Study(self.study, variables, holders, self.records, self.dealer, *sizes)
         if set(self.parties) != {*study.sites, self.dealer}:
             raise ValueError(
@@ -291,6 +298,7 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
             variable.codes - 1,
             study.holders[name],
             variable.missing,
+            study.most_indicators,
         )
         for name, variable in study.variables.items()
     ]

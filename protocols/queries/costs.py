@@ -12,7 +12,6 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from mpc.commitments import MOST_INDICATORS
 from mpc.commitments.operands import CODE_RING, FLAG_RING
 from mpc.ring import Ring
 from protocols.roles import Study
@@ -118,7 +117,7 @@ class Costs:
         self.blocks = -(-records // study.block_rows)
         self.codes = {name: v.codes for name, v in study.variables.items()}
         self.holders = {name: frozenset(sites) for name, sites in study.holders.items()}
-        self.indicators = sum(c - 1 for c in self.codes.values() if c - 1 <= MOST_INDICATORS)
+        self.indicators = sum(c - 1 for c in self.codes.values() if c - 1 <= study.most_indicators)
         elements = self.indicators * self.ring.bytes + len(self.codes) * CODE_RING.bytes
         flags = FLAG_RING.bytes * sum(v.missing for v in study.variables.values())
         self.commitment_bytes = study.records * (elements + flags) * (len(study.sites) - 1)
@@ -126,7 +125,7 @@ class Costs:
             name: _Axis(
                 v.codes if missing else len(v.states),
                 v.missing and not missing,
-                v.codes - 1 <= MOST_INDICATORS,
+                v.codes - 1 <= study.most_indicators,
             )
             for name, v in study.variables.items()
         }

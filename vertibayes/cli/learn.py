@@ -88,7 +88,11 @@ def learn_from(sites: Sites, task: Task) -> tuple[Learned, dict[str, Any]]:
         ledger = federation.session.role.ledger
         with ledger_kept(ledger, task.out):
             study = open_study(
-                federation.session, federation.sites, federation.dealer, order=sites.order
+                federation.session,
+                federation.sites,
+                federation.dealer,
+                order=sites.order,
+                choices=task.rule is not None,
             )
             shown = {site: list(role.shown) for site, role in federation.roles.items()}
             run = Run(ledger, federation.traffic, shown)
