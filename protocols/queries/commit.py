@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from mpc.commitments import Commitments, Holder, Operand, commit
+from mpc.commitments import MOST_INDICATORS, Commitments, Holder, Operand, commit
 from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from mpc.labelled import LABEL_BYTES
 from mpc.randomness import KEY_BYTES, StreamKey, label
@@ -303,7 +303,8 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
         for name, variable in study.variables.items()
     ]
     ring = Ring.holding(study.records)
-    name = label("study", study.id, seed)
+    wider = () if study.most_indicators == MOST_INDICATORS else (study.most_indicators,)
+    name = label("study", study.id, seed, *wider)
     return Commitments(name, ring, study.records, tuple(operands), study.dealer, study.block_rows)
 
 

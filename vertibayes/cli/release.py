@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import sqrt
 from typing import Any
+
+from protocols.queries.release_plan import ReleaseNoise
 
 from protocols.opening import OpenStudy
 from protocols.release import Rule
@@ -13,7 +16,7 @@ from vertibayes.cli.outcome import Outcome, Task, conclude, progress_shown
 from vertibayes.cli.outputs import Run
 from vertibayes.learning import Learned
 from vertibayes.released import USED_BY, Released, learn_released
-from vertibayes.report.rule_cost import cut_cost
+from vertibayes.report.rule_cost import cut_cost, noise_cost
 from vertibayes.report.words import counted, percent
 
 
@@ -45,11 +48,13 @@ def release_with(
     with progress_shown(task.quiet) as progress:
         chooser = SecretChooser(study)
         released = learn_released(chooser, study.release, task.options, task.rule, progress)
-        outcome = Outcome(released.learned, released.counter, lambda: summary_of(released))
+        outcome = Outcome(
+            released.learned, released.counter, lambda: summary_of(released, len(run.shown))
+        )
         return released.learned, conclude(outcome, run, task, commit_seconds, progress)
 
 
-def summary_of(released: Released) -> dict[str, Any]:
+def summary_of(released: Released, sites: int) -> dict[str, Any]:
     """Return what summary.json has of choices and a release beside the results."""
     return {
         "calls": released.calls,
@@ -58,9 +63,10 @@ def summary_of(released: Released) -> dict[str, Any]:
             "decisions": released.decisions,
             "candidates": released.candidates,
             "bits_at_most": round(released.bits, 1),
+            "too_large": released.too_large,
             "resolution_in_nats": released.resolution,
         },
-        "cost": cost_of(released),
+        "cost": cost_of(released, sites),
     }
 
 
@@ -70,12 +76,17 @@ def rule_as_json(rule: Rule) -> dict[str, Any]:
     return {"kind": rule.kind, **used}
 
 
-def cost_of(released: Released) -> dict[str, Any] | None:
+def cost_of(released: Released, sites: int) -> dict[str, Any] | None:
     """Return what the rule costs, as JSON data; None if the released tables do not tell."""
-    counter, pseudo_count = released.counter, released.learned.pseudo_count
-    if counter.request.rule.kind != "cut":
-        return None
-    cost = cut_cost(counter, pseudo_count)
+    counter, learned = released.counter, released.learned
+    request = counter.request
+    if request.rule.is_noisy:
+        deviation = sqrt(sites * ReleaseNoise(request, sites).of_a_site().variance)
+        about = None
+        if learned.pseudo_count and not request.missing:
+            about = noise_cost(learned.network, counter.records, deviation, learned.pseudo_count)
+        return {"deviation": deviation, "nats_about": about}
+    cost = cut_cost(counter, learned.pseudo_count) if request.rule.kind == "cut" else None
     return None if cost is None else cost._asdict()
 
 
@@ -95,6 +106,7 @@ def report_of_release(summary: Mapping[str, Any]) -> list[str]:
         f"scores of candidates are exact within {resolution / 2:.2g} nats: where two differ by "
         f"less than {resolution:.2g} nats, plain K2 may choose the other, and nobody learns how "
         "close they were",
+        *_left_out(choices["too_large"]),
         f"release: {_sentence(rule, tables)}",
         f"cost of the rule: {_cost(rule, summary['cost'])}",
         "CPTs, scores and validations are computed from the released tables alone",
@@ -115,12 +127,34 @@ def _sentence(rule: Mapping[str, Any], tables: int) -> str:
     )
 
 
+def _left_out(families: int) -> list[str]:
+    """Say how many families were no candidates."""
+    if not families:
+        return []
+    return [
+        f"left out of the choices: {counted(families, 'set')} of parents whose tables are too large "
+        "for products (more --memory allows larger tables)"
+    ]
+
+
 def _cost(rule: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
     """Say what a rule costs."""
+    unknown = "the released tables do not tell; docs/results.md has it for known networks"
     if rule["kind"] == "exact":
         return "none"
     if cost is None:
-        return "the released tables do not tell; docs/results.md has it for known networks"
+        return unknown
+    if "deviation" in cost:
+        about = cost["nats_about"]
+        estimate = (
+            unknown
+            if about is None
+            else (
+                f"an estimate of {about:.2g} nats per record, from noise of the same size drawn again "
+                "on the counts that the network expects"
+            )
+        )
+        return f"each count has noise of standard deviation {cost['deviation']:.3g}; {estimate}"
     bound = cost["nats_at_most"]
     limit = (
         ""
