@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
@@ -152,6 +153,12 @@ class Costs:
         """Return the number of columns in all products of two or more variables of a prefix."""
         widths = [self.codes[name] - 1 for name in prefix]
         return prod(width + 1 for width in widths) - 1 - sum(widths)
+
+    def columns(self, prefixes: Sequence[Sequence[str]]) -> tuple[int, int]:
+        """Return the arguments of `products_memory` for the products of all prefixes, each once."""
+        terms = {frozenset(t) for p in prefixes for k in range(len(p)) for t in combinations(p, k + 1)}
+        widths = [(len(term), prod(self.codes[name] - 1 for name in term)) for term in terms]
+        return sum(w for size, w in widths if size > 1), sum(w for _, w in widths)
 
     def extension(self, prefix: Sequence[str]) -> Cost:
         """Return the cost of the products that all tables of a prefix share."""

@@ -1,0 +1,173 @@
+"""Choose: which candidate of each set has the highest score, without revealing any table.
+
+The figure is that of `protocols.queries.choice_plan`. A site first checks the query against its
+policy and its memory of record sets, and notes it in its ledger.
+
+Security: honest-but-curious, that of `mpc.masked_tables`, `mpc.lookups` and `mpc.argmax`: no party
+has more than random shares of a table of which it does not hold all columns, of a score, or of a
+comparison. Holders of all columns of a table know its counts anyway.
+Leakage: the winner of each set to the analyst and to all sites of the study; which scores are
+compared, over which records, to all parties. The dealer does not learn the winners.
+Cost: as the tables; a lookup for each count (`mpc.lookups`); a comparison for each pair of
+candidates of a set (`mpc.argmax`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from math import log2
+from operator import index
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.argmax import open_argmax
+from mpc.randomness import label
+from mpc.rounds import Party, Program
+from protocols import wire
+from protocols.choices import Candidate, Choices, Score
+from protocols.errors import QueryRefusedError, refusing
+from protocols.policy import Policy
+from protocols.queries.choice_plan import ChoicePlan, Logarithms, choose, deal_choices
+from protocols.queries.choice_tables import ChoiceTables
+from protocols.queries.study_checks import (
+    check_at_site,
+    check_places,
+    check_plan,
+    check_variables,
+    joined_study,
+    planned,
+    remember_records,
+)
+from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
+from protocols.session import Conversation, Query
+from protocols.variables import Family, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Choose(Query[tuple[int, ...]]):
+    """Ask which candidates win.
+
+    Parameters
+    ----------
+    study : bytes
+        The id of the study.
+    variables : tuple of str
+        The variables of the scores.
+    members : ndarray of dtype uint32
+        The places in `variables` of each score's child, parents and further variables.
+    families, withins : ndarray of shape (scores,), dtype uint32
+        How many of a score's members are its family, and how many are further variables.
+    signs : ndarray of shape (scores,), dtype int64
+        Whether a score is added (1) or subtracted (-1).
+    candidates : ndarray of dtype uint32
+        How many scores each candidate has.
+    sets : ndarray of dtype uint32
+        How many candidates each set has.
+    missing : bool
+        Whether a missing value is a state.
+    seed, first, last : int
+        The records (`Rows`); last = -1 for all records from the first on.
+    number : int
+        The number of the query, above all earlier ones in the study: masks are used once.
+    """
+
+    kind: ClassVar[str] = "choose"
+    study: bytes
+    variables: tuple[str, ...]
+    members: NDArray[np.uint32]
+    families: NDArray[np.uint32]
+    withins: NDArray[np.uint32]
+    signs: NDArray[np.int64]
+    candidates: NDArray[np.uint32]
+    sets: NDArray[np.uint32]
+    missing: bool
+    seed: int
+    first: int
+    last: int
+    number: int
+
+    @classmethod
+    def of(cls, joined: Joined, choices: Choices) -> Choose:
+        """Return the next query of a study.
+
+        Parameters
+        ----------
+        joined : Joined
+            The study, and the number of its queries so far.
+        choices : Choices
+            What is asked; they fit into one query (`portions`).
+        """
+        joined.asked += 1
+        candidates = list(chain.from_iterable(choices.sets))
+        scores = list(chain.from_iterable(candidates))
+        members = [(*score.family.members, *score.within) for score in scores]
+        names = dict.fromkeys(chain.from_iterable(members))
+        places = {name: place for place, name in enumerate(names)}
+        return cls(
+            parties=(*joined.study.sites, joined.study.dealer),
+            study=joined.study.id,
+            variables=tuple(names),
+            members=_numbers(places[name] for name in chain.from_iterable(members)),
+            families=_numbers(len(score.family.members) for score in scores),
+            withins=_numbers(len(score.within) for score in scores),
+            signs=np.array([score.sign for score in scores], np.int64),
+            candidates=_numbers(map(len, candidates)),
+            sets=_numbers(map(len, choices.sets)),
+            missing=choices.missing,
+            seed=index(choices.rows.seed),
+            first=index(choices.rows.first),
+            last=-1 if choices.rows.last is None else index(choices.rows.last),
+            number=joined.asked,
+        )
+
+    @property
+    def rows(self) -> Rows:
+        """The records."""
+        return Rows(self.seed, self.first, None if self.last < 0 else self.last)
+
+    @property
+    def choices(self) -> Choices:
+        """What is asked.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not describe choices.
+        """
+        self._check()
+        names = [self.variables[place] for place in self.members.tolist()]
+        scores = _cut(list(self._scores(names)), self.candidates)
+        return Choices(tuple(_cut(scores, self.sets)), self.missing, self.rows)
+
+    def _scores(self, names: list[str]) -> Iterator[Score]:
+        at = 0
+        lengths = zip(self.families.tolist(), self.withins.tolist(), strict=True)
+        for (members, within), sign in zip(lengths, self.signs.tolist(), strict=True):
+            child, *parents = names[at : at + members]
+            at += members + within
+            yield Score(Family(child, tuple(parents)), tuple(names[at - within : at]), sign)
+
+    def _check(self) -> None:
+        """Refuse arrays of wrong types or lengths, before anything is made of them."""
+        check_places(self.members, self.variables)
+        lengths = self.families, self.withins, self.candidates, self.sets
+        if any(a.ndim != 1 or a.dtype != np.uint32 for a in lengths):
+            raise ValueError("the lengths of scores, candidates and sets must be whole numbers")
+        if self.signs.dtype != np.int64 or (np.abs(self.signs) != 1).any():
+            raise ValueError("the sign of a score must be 1 or -1")
+        if not self.signs.shape == self.families.shape == self.withins.shape:
+            raise ValueError("each score must have a sign and two lengths")
+        members, within, scores, candidates = (int(a.sum(dtype=np.uint64)) for a in lengths)
+        counted = members + within, scores, candidates
+        if counted != (len(self.members), len(self.signs), len(self.candidates)):
+            raise ValueError("the lengths of scores, candidates and sets must fit the arrays")
+        if not self.families.all():
+            raise ValueError("a family must have a child")
+
+
+def _numbers(values: object) -> NDArray[np.uint32]:
+    return np.array(list(values), np.uint32)  # type: ignore[call-overload]
