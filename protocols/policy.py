@@ -227,6 +227,16 @@ class Policy:
         if not self.exact_tables:
             reason = "exact tables are not allowed: its policy sets exact_tables = false"
             raise QueryRefusedError(site, reason)
+        self.check_rows(site, rows, records)
+
+    def check_rows(self, site: str, rows: Rows, records: int) -> None:
+        """Refuse a query that counts, or leaves out, too few records.
+
+        Parameters
+        ----------
+        site, rows, records
+            As of `check_records`.
+        """
         try:
             chosen = rows.count(records)
         except ValueError as error:

@@ -106,6 +106,9 @@ class Joined:
     answered : set of Rows
         What was checked against the memory, and remembered: under one seed, equal rows are equal
         records.
+    won : tuple of int
+        At the analyst and the sites: of each set of the last query `Choose`, the place of the
+        winner.
     """
 
     study: Study
@@ -115,6 +118,7 @@ class Joined:
     asked: int = 0
     planned: tuple[object, object] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
+    won: tuple[int, ...] = ()
     _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 
     def selection(self, rows: Rows) -> Selection:

@@ -1,5 +1,6 @@
 """The kinds of queries: names, policy and ledger over the generators of `mpc`."""
 
+from protocols.queries.choose import CHOOSE, Choose
 from protocols.queries.commit import COMMIT, Commit
 from protocols.queries.consensus import CONSENSUS
 from protocols.queries.consensus_query import Consensus, ReleasedConsensus
@@ -15,11 +16,12 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    MEET, DESCRIBE, COMMIT, TABLES, SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS
+    MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS
 )
 
 __all__ = [
     "CONVERSATIONS",
+    "Choose",
     "Commit",
     "Consensus",
     "Describe",

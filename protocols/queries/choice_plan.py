@@ -211,8 +211,8 @@ class ChoicePlan:
 
     @cached_property
     def argmax(self) -> ArgmaxPlan:
-        """The plan of the argmax; the analyst does not know the ids, and checks the query."""
-        return self.logarithms.argmax(self.label, self.query)
+        """The plan of the argmax."""
+        return self.logarithms.argmax(self.label)
 
     # ---- cells, counts and scores ----------------------------------------------------------------
 

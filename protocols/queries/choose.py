@@ -14,12 +14,12 @@ candidates of a set (`mpc.argmax`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from math import log2
 from operator import index
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ from mpc.argmax import open_argmax
 from mpc.randomness import label
 from mpc.rounds import Party, Program
 from protocols import wire
-from protocols.choices import Candidate, Choices, Score
-from protocols.errors import QueryRefusedError, refusing
+from protocols.choices import Choices, Score
+from protocols.errors import refusing
 from protocols.policy import Policy
 from protocols.queries.choice_plan import ChoicePlan, Logarithms, choose, deal_choices
 from protocols.queries.choice_tables import ChoiceTables
@@ -45,6 +45,8 @@ from protocols.queries.study_checks import (
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
 from protocols.session import Conversation, Query
 from protocols.variables import Family, Rows
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,8 @@ class Choose(Query[tuple[int, ...]]):
         """
         self._check()
         names = [self.variables[place] for place in self.members.tolist()]
-        scores = _cut(list(self._scores(names)), self.candidates)
-        return Choices(tuple(_cut(scores, self.sets)), self.missing, self.rows)
+        candidates = _cut(self._scores(names), self.candidates)
+        return Choices(tuple(_cut(candidates, self.sets)), self.missing, self.rows)
 
     def _scores(self, names: list[str]) -> Iterator[Score]:
         at = 0
@@ -169,5 +171,142 @@ class Choose(Query[tuple[int, ...]]):
             raise ValueError("a family must have a child")
 
 
-def _numbers(values: object) -> NDArray[np.uint32]:
-    return np.array(list(values), np.uint32)  # type: ignore[call-overload]
+def _numbers(values: Iterable[int]) -> NDArray[np.uint32]:
+    return np.array(list(values), np.uint32)
+
+
+def _cut(items: Iterator[T], lengths: NDArray[np.uint32]) -> Iterator[tuple[T, ...]]:
+    """Cut items into tuples of these lengths."""
+    return (tuple(islice(items, length)) for length in lengths.tolist())
+
+
+def portions(study: Study, choices: Choices) -> list[Choices]:
+    """Divide sets of candidates into queries that fit the memory of a study.
+
+    All parties divide equal choices equally.
+
+    Parameters
+    ----------
+    study : Study
+    choices : Choices
+
+    Raises
+    ------
+    ValueError
+        If a set of candidates does not fit into one query; the message names its largest table.
+    """
+    if not choices.sets:
+        return []
+    logarithms = Logarithms(ChoiceTables.of(study, choices))
+    if logarithms.fits:
+        return [choices]
+    if len(choices.sets) == 1:
+        logarithms.check_fits()
+    half = len(choices.sets) // 2
+    halves = choices.sets[:half], choices.sets[half:]
+    return [piece for sets in halves for piece in portions(study, replace(choices, sets=sets))]
+
+
+def score_error(study: Study, choices: Choices) -> float:
+    """Return the most, in nats, by which the value of a candidate differs from its K2 scores.
+
+    A score adds up approximate logarithms: one for each cell of its table, and two for each of its
+    columns. Each is at most `error` (`mpc.lookups.PublicFunction`) from its logarithm. Of two
+    candidates whose scores differ by more than twice this number, the better one wins.
+
+    Parameters
+    ----------
+    study : Study
+    choices : Choices
+    """
+    return max((Logarithms(ChoiceTables.of(study, c)).error for c in portions(study, choices)), default=0.0)
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+def _plan(joined: Joined, query: Choose) -> ChoicePlan:
+    return planned(joined, query, ChoicePlan, lambda: _make_plan(joined, query, query.choices))
+
+
+def _make_plan(joined: Joined, query: Choose, choices: Choices) -> ChoicePlan:
+    return ChoicePlan(
+        Logarithms(ChoiceTables.of(joined.study, choices)),
+        joined.commitments,
+        joined.selection(query.rows),
+        query.missing,
+        query.number,
+        label("choose", wire.encode(query)),
+    )
+
+
+def _check(party: Party, policy: Policy, joined: Joined | None, query: Choose) -> ChoicePlan:
+    """Return the plan of a query, or refuse the query: sizes are checked before it is planned."""
+    joined = joined_study(party, joined, query)
+    policy.check_rows(party, query.rows, joined.study.records)
+    with refusing(party):
+        check_variables(joined.study, query.variables)
+        plan = _plan(joined, query)
+        policy.check_tables(party, plan.logarithms.tables.table_sizes)
+        memory = plan.logarithms.memory
+    check_plan(party, policy, query, (*joined.study.sites, joined.study.dealer), memory)
+    return plan
+
+
+def _consider_at_site(site: SiteRole, query: Choose) -> None:
+    _check(site.party, site.policy, site.joined, query)
+    check_at_site(site, query)
+
+
+def _consider_at_dealer(dealer: DealerRole, query: Choose) -> None:
+    _check(dealer.party, dealer.policy, dealer.joined, query)
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+def _what(query: Choose) -> str:
+    """Return what is revealed, in words."""
+    bits = sum(log2(size) for size in query.sets.tolist())
+    over = "" if query.rows == Rows() else f", over {query.rows}"
+    return (
+        f"which of {len(query.candidates)} candidates win, in {len(query.sets)} sets{over}: "
+        f"at most {bits:.0f} bits"
+    )
+
+
+def _site(site: SiteRole, query: Choose) -> Program[None]:
+    assert site.joined is not None and site.holder is not None  # considered
+    plan, study = _plan(site.joined, query), site.joined.study
+    remember_records(site, query.rows)
+    others = tuple(party for party in study.sites if party != site.party)
+    site.ledger.note(_what(query), site.party, (site.analyst, *others))
+    winners = yield from choose(site.holder, plan, site.analyst)
+    site.joined.won = tuple(winners.tolist())
+
+
+def _dealer(dealer: DealerRole, query: Choose) -> Program[None]:
+    assert dealer.joined is not None  # considered
+    yield from deal_choices(dealer.mask_keys, _plan(dealer.joined, query))
+
+
+def _analyst(analyst: AnalystRole, query: Choose) -> Program[tuple[int, ...]]:
+    if analyst.joined is None:
+        raise ValueError("the study must be committed before choices are asked for")
+    plan = _plan(analyst.joined, query)
+    winners = tuple((yield from open_argmax(plan.shown)).tolist())
+    for site in analyst.joined.study.sites:
+        analyst.ledger.note(_what(query), site, (analyst.party, *analyst.joined.study.sites))
+    for party in query.parties:
+        analyst.ledger.note(
+            "which scores are compared, over which records", analyst.party, (party,)
+        )
+    analyst.joined.won = winners
+    return winners
+
+
+CHOOSE = (
+    Conversation(Choose, _analyst)
+    .side(SiteRole, _consider_at_site, _site)
+    .side(DealerRole, _consider_at_dealer, _dealer)
+)
