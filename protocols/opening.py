@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from mpc.commitments import BLOCK_ROWS
 from mpc.rounds import Party
+from protocols.choices import Choices
 from protocols.ledger import Ledger, RevealedTable
-from protocols.queries import Commit, Describe, Description, Meet
+from protocols.queries import Choose, Commit, Describe, Description, Meet
+from protocols.queries.choose import portions, score_error
 from protocols.queries.costs import Costs
 from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped
@@ -121,6 +123,41 @@ class OpenStudy:
                 Revealed(family, missing, rows, tables[place])
                 for family, place in zip(batch, places, strict=True)
             ]
+
+    def choose(self, choices: Choices) -> tuple[int, ...]:
+        """Return the winner of each set, in as many queries as the memory of the study needs.
+
+        Parameters
+        ----------
+        choices : Choices
+            The candidates of each set; the first of equals wins.
+
+        Returns
+        -------
+        winners : tuple of int
+            Of each set, the place of the winner.
+
+        Raises
+        ------
+        ValueError
+            If the tables of a set do not fit into one query.
+        QueryRefusedError, ProtocolError
+            As `Session.ask`.
+        """
+        asked = (Choose.of(self.joined, portion) for portion in portions(self.study, choices))
+        return tuple(winner for query in asked for winner in self.session.ask(query))
+
+    def score_error(self, choices: Choices) -> float:
+        """Return the most, in nats, by which the value of a candidate differs from its K2 scores.
+
+        Of two candidates whose scores differ by more than twice this number, the better one wins.
+
+        Parameters
+        ----------
+        choices : Choices
+            As of `choose`.
+        """
+        return score_error(self.study, choices)
 
     def note_earlier(self, tables: Sequence[Revealed]) -> None:
         """Note in the analyst's ledger the tables that earlier sessions of the study revealed."""

@@ -40,7 +40,7 @@ def expected_winners(plan: ArgmaxPlan, senders: Iterable[Party]) -> dict[Party, 
 
 def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.intp]:
     """Return the winners from the shares of all sites; errors as of `open_argmax`."""
-    name = plan.name("winners")
+    name = plan.winners_name
     shares = [labelled_bytes(m, s, _size(plan), name) for s, m in messages.items()]
     bits = np.unpackbits(reduce(np.bitwise_xor, shares), count=len(plan.sizes) * plan.tie_bits)
     weights = np.left_shift(1, np.arange(plan.tie_bits), dtype=np.intp)

@@ -70,6 +70,9 @@ class ArgmaxPlan:
         The number of bits that one one-hot digit compares: from 1 to 6.
     most_pairs : int, default=2**17
         The most pairs in a part.
+    shown : bytes, optional
+        The label of the message that shows the winners, for an analyst who does not know `label`;
+        `label` by default. It masks nothing.
 
     Raises
     ------
@@ -84,6 +87,7 @@ class ArgmaxPlan:
     ring: Ring = WORDS
     digit_bits: int = 4
     most_pairs: int = 1 << 17
+    shown: bytes = b""
 
     def __post_init__(self) -> None:
         if not self.sites or len(set(self.sites)) < len(self.sites):
@@ -184,6 +188,11 @@ class ArgmaxPlan:
         numbers = self.ring.bits, self.digit_bits, self.most_pairs, len(self.sites)
         sizes = np.array(self.sizes, "<u4").tobytes()
         return label("argmax", self.label, *numbers, *self.sites, sizes)
+
+    @property
+    def winners_name(self) -> bytes:
+        """The label of the message that shows the winners."""
+        return label("argmax winners", self.shown or self.label)
 
     def name(self, purpose: str, *parts: int) -> bytes:
         """Return the label of a stream or message of one purpose, in one part."""

@@ -241,7 +241,7 @@ def _show(
     bits = (share[:, None] >> np.arange(plan.tie_bits) & 1).astype(np.uint8).ravel()
     peers = {peer: site.peer_keys[peer] for peer in plan.sites if peer != site.party}
     bits ^= zero_share(site.party, peers, Ring(1), plan.name("zero"), len(bits))
-    ours = Winners(packed(bits), plan.name("winners"))
+    ours = Winners(packed(bits), plan.winners_name)
     outbox = dict.fromkeys((analyst, *peers), ours)
     received = yield from exchange(outbox, expected_winners(plan, peers))
     return add_up(plan, {site.party: ours, **received})

@@ -11,7 +11,7 @@ a table alone computes the logarithms itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -30,7 +30,6 @@ from mpc.ring import Elements, Ring
 from mpc.rounds import Party, Program
 from protocols.queries.choice_tables import ChoiceTables, Lookup, Names
 from protocols.queries.costs import MOST_CELLS, Costs
-from protocols.roles import Study
 
 VALUES = Ring(64)  # of logarithms and scores
 MOST_SCORES = 500_000  # in one query
@@ -53,14 +52,14 @@ class Logarithms:
         """All sites of the study: they share the scores."""
         return self.tables.study.sites
 
-    def argmax(self, name: bytes, shown: bytes) -> ArgmaxPlan:
-        """Return the plan of the argmax, under the label `name`; `shown` names the winners."""
+    def argmax(self, name: bytes = b"", shown: bytes = b"") -> ArgmaxPlan:
+        """Return the plan of the argmax; the arguments are its labels."""
         return ArgmaxPlan(name, self.sites, self.tables.sizes, VALUES, shown=shown)
 
     @cached_property
     def fraction_bits(self) -> int:
         """How many bits of a value are behind the point."""
-        return self.tables.fraction_bits(self.argmax(b"", b"").tie_bits)
+        return self.tables.fraction_bits(self.argmax().tie_bits)
 
     @cached_property
     def functions(self) -> dict[int, PublicFunction]:
@@ -85,8 +84,8 @@ class Logarithms:
                 by_holders.setdefault(holders[lookups[place].table], []).append(place)
         return dict(sorted(by_holders.items()))
 
-    def lookups(self, name: bytes) -> LookupPlan:
-        """Return the plan of the lookups among several holders, under the label `name`."""
+    def lookups(self, name: bytes = b"") -> LookupPlan:
+        """Return the plan of the lookups among several holders, under a label."""
         batches = [
             Batch(holders, tuple(self.pieces(holders)))
             for holders in self.by_holders
@@ -105,7 +104,7 @@ class Logarithms:
         """The most bytes that the query takes at one party: one protocol follows the other."""
         costs = Costs(self.tables.study, self.tables.records, missing=True)
         products = costs.products_memory(*costs.columns([g.prefix for g in self.tables.groups]))
-        steps = products, self.lookups(b"").memory, self.argmax(b"", b"").memory
+        steps = products, self.lookups().memory, self.argmax().memory
         return max(steps) + COUNT_BYTES * self.tables.cells
 
     @property
@@ -158,7 +157,9 @@ class _Reader(NamedTuple):
     def counts(self, shares: Elements) -> Elements:
         """Return shares of the counts."""
         cells = shares[self.cells]
-        return cells if self.starts is None else np.add.reduceat(cells, self.starts, dtype=cells.dtype)
+        if self.starts is None:
+            return cells
+        return np.asarray(np.add.reduceat(cells, self.starts, dtype=cells.dtype))
 
 
 @dataclass(frozen=True)
@@ -211,8 +212,8 @@ class ChoicePlan:
 
     @cached_property
     def argmax(self) -> ArgmaxPlan:
-        """The plan of the argmax."""
-        return self.logarithms.argmax(self.label)
+        """The plan of the argmax; the analyst, who does not know the ids, checks the query."""
+        return self.logarithms.argmax(self.label, self.query)
 
     # ---- cells, counts and scores ----------------------------------------------------------------
 
@@ -334,9 +335,10 @@ def _sums(site: Holder, plan: ChoicePlan, shares: Elements) -> Program[Elements]
     by_holders = plan.logarithms.by_holders
     readers = {held: plan.reader(held) for held in by_holders if site.party in held}
     batches = [batch.holders for batch in plan.lookups.batches]
-    shared = {at: readers[held].counts(shares) for at, held in enumerate(batches) if held in readers}
-    logarithms = (yield from look_up(site, plan.lookups, shared)) if shared else {}
-    values = {batches[at]: found for at, found in logarithms.items()}
+    mine = {at: readers[held] for at, held in enumerate(batches) if held in readers}
+    counts = {at: reader.counts(shares) for at, reader in mine.items()}
+    logarithms = (yield from look_up(site, plan.lookups, counts)) if counts else {}
+    values = {batches[at]: of_counts for at, of_counts in logarithms.items()}
     alone = (site.party,)
     if alone in readers:
         values[alone] = _alone(plan, alone, readers[alone].counts(shares))

@@ -219,7 +219,8 @@ def score_error(study: Study, choices: Choices) -> float:
     study : Study
     choices : Choices
     """
-    return max((Logarithms(ChoiceTables.of(study, c)).error for c in portions(study, choices)), default=0.0)
+    needed = (ChoiceTables.of(study, portion) for portion in portions(study, choices))
+    return max((Logarithms(tables).error for tables in needed), default=0.0)
 
 
 # ---- checks --------------------------------------------------------------------------------------
@@ -294,7 +295,7 @@ def _analyst(analyst: AnalystRole, query: Choose) -> Program[tuple[int, ...]]:
     if analyst.joined is None:
         raise ValueError("the study must be committed before choices are asked for")
     plan = _plan(analyst.joined, query)
-    winners = tuple((yield from open_argmax(plan.shown)).tolist())
+    winners = tuple((yield from open_argmax(plan.argmax)).tolist())
     for site in analyst.joined.study.sites:
         analyst.ledger.note(_what(query), site, (analyst.party, *analyst.joined.study.sites))
     for party in query.parties:

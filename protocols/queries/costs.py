@@ -154,11 +154,12 @@ class Costs:
         widths = [self.codes[name] - 1 for name in prefix]
         return prod(width + 1 for width in widths) - 1 - sum(widths)
 
-    def columns(self, prefixes: Sequence[Sequence[str]]) -> tuple[int, int]:
+    def columns(self, prefixes: Sequence[tuple[str, ...]]) -> tuple[int, int]:
         """Return the arguments of `products_memory` for the products of all prefixes, each once."""
-        terms = {frozenset(t) for p in prefixes for k in range(len(p)) for t in combinations(p, k + 1)}
+        sizes = {prefix: range(1, len(prefix) + 1) for prefix in prefixes}
+        terms = {frozenset(t) for p, ks in sizes.items() for k in ks for t in combinations(p, k)}
         widths = [(len(term), prod(self.codes[name] - 1 for name in term)) for term in terms]
-        return sum(w for size, w in widths if size > 1), sum(w for _, w in widths)
+        return sum(width for size, width in widths if size > 1), sum(w for _, w in widths)
 
     def extension(self, prefix: Sequence[str]) -> Cost:
         """Return the cost of the products that all tables of a prefix share."""

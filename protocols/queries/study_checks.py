@@ -57,7 +57,7 @@ def check_variables(study: Study, names: Iterable[str]) -> None:
             raise ValueError(f"the study has no variable {name!r}")
 
 
-def check_places(places: NDArray[np.generic], variables: Sequence[str]) -> None:
+def check_places(places: NDArray[np.uint32], variables: Sequence[str]) -> None:
     """Refuse an array that does not hold places of variables, with a ValueError."""
     if places.ndim != 1 or places.dtype != np.uint32 or (places >= len(variables)).any():
         raise ValueError("a group has places beyond the query's variables")
