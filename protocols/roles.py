@@ -80,6 +80,10 @@ class Study:
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.variables)}
 
+    def __hash__(self) -> int:
+        """Hash what distinguishes studies; mappings have no hash."""
+        return hash((self.id, tuple(self.variables), self.records, self.memory))
+
     @property
     def sites(self) -> tuple[Party, ...]:
         """Everyone who holds a variable, sorted."""

@@ -31,8 +31,8 @@ from protocols import wire
 from protocols.choices import Choices, Score
 from protocols.errors import refusing
 from protocols.policy import Policy
-from protocols.queries.choice_plan import ChoicePlan, Logarithms, choose, deal_choices
-from protocols.queries.choice_tables import ChoiceTables
+from protocols.queries.choice_lookups import choice_lookups
+from protocols.queries.choice_plan import ChoicePlan, choose, deal_choices
 from protocols.queries.study_checks import (
     check_at_site,
     check_places,
@@ -197,11 +197,11 @@ def portions(study: Study, choices: Choices) -> list[Choices]:
     """
     if not choices.sets:
         return []
-    logarithms = Logarithms(ChoiceTables.of(study, choices))
-    if logarithms.fits:
+    needed = choice_lookups(study, choices)
+    if needed.fits:
         return [choices]
     if len(choices.sets) == 1:
-        logarithms.check_fits()
+        needed.check_fits()
     half = len(choices.sets) // 2
     halves = choices.sets[:half], choices.sets[half:]
     return [piece for sets in halves for piece in portions(study, replace(choices, sets=sets))]
@@ -219,8 +219,8 @@ def score_error(study: Study, choices: Choices) -> float:
     study : Study
     choices : Choices
     """
-    needed = (ChoiceTables.of(study, portion) for portion in portions(study, choices))
-    return max((Logarithms(tables).error for tables in needed), default=0.0)
+    asked = portions(study, choices)
+    return max((choice_lookups(study, portion).error for portion in asked), default=0.0)
 
 
 # ---- checks --------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def _plan(joined: Joined, query: Choose) -> ChoicePlan:
 
 def _make_plan(joined: Joined, query: Choose, choices: Choices) -> ChoicePlan:
     return ChoicePlan(
-        Logarithms(ChoiceTables.of(joined.study, choices)),
+        choice_lookups(joined.study, choices),
         joined.commitments,
         joined.selection(query.rows),
         query.missing,
@@ -248,8 +248,8 @@ def _check(party: Party, policy: Policy, joined: Joined | None, query: Choose) -
     with refusing(party):
         check_variables(joined.study, query.variables)
         plan = _plan(joined, query)
-        policy.check_tables(party, plan.logarithms.tables.table_sizes)
-        memory = plan.logarithms.memory
+        policy.check_tables(party, plan.needed.tables.table_sizes)
+        memory = plan.needed.memory
     check_plan(party, policy, query, (*joined.study.sites, joined.study.dealer), memory)
     return plan
 

@@ -1,0 +1,276 @@
+"""What is looked up for choices, by whom, and how scores follow: all that public sizes say.
+
+The cells of all tables lie one after the other, group after group (`mpc.masked_tables`). The
+holders of a table look its counts up: together they know the table. One site that holds a table
+alone computes the logarithms itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import groupby
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.argmax import ArgmaxPlan
+from mpc.lookups import Batch, LookupPlan, PublicFunction, log_gamma
+from mpc.ring import Elements, Ring
+from mpc.rounds import Party
+from protocols.choices import Choices
+from protocols.queries.choice_tables import ChoiceTables, Lookup, Names
+from protocols.queries.costs import MOST_CELLS, Costs
+from protocols.roles import Study
+
+Holders: TypeAlias = tuple[Party, ...]
+
+VALUES = Ring(64)  # of logarithms and scores
+MOST_SCORES = 500_000  # in one query
+COUNT_BYTES = 64  # at one party, for each cell: its place, share and logarithm
+
+
+class Counts(NamedTuple):
+    """How the holders of tables read counts from the shares of all cells.
+
+    Attributes
+    ----------
+    cells : ndarray of intp
+        The cells that are added up to counts, count after count.
+    starts : ndarray of intp, or None
+        Where the cells of each count begin; None if each count is one cell.
+    lookups : list of int
+        The places of the lookups that use the counts, in order.
+    begins : ndarray of intp
+        Where the counts of each lookup begin.
+    """
+
+    cells: NDArray[np.intp]
+    starts: NDArray[np.intp] | None
+    lookups: list[int]
+    begins: NDArray[np.intp]
+
+    def of(self, shares: Elements) -> Elements:
+        """Return shares of the counts."""
+        cells = shares[self.cells]
+        if self.starts is None:
+            return cells
+        return np.asarray(np.add.reduceat(cells, self.starts, dtype=cells.dtype))
+
+
+class _Uses(NamedTuple):
+    """Which lookups are added to which candidates: arrays of one shape."""
+
+    candidates: NDArray[np.int64]
+    lookups: NDArray[np.int64]
+    signs: Elements  # 1, or -1 modulo 2^64
+
+
+@dataclass(frozen=True)
+class ChoiceLookups:
+    """The lookups of choices.
+
+    Parameters
+    ----------
+    tables : ChoiceTables
+    """
+
+    tables: ChoiceTables
+
+    def argmax(self, name: bytes = b"", shown: bytes = b"") -> ArgmaxPlan:
+        """Return the plan of the argmax among all sites of the study; the arguments are labels."""
+        sites = self.tables.study.sites
+        return ArgmaxPlan(name, sites, self.tables.sizes, VALUES, shown=shown)
+
+    # ---- functions -------------------------------------------------------------------------------
+
+    @cached_property
+    def functions(self) -> dict[int, PublicFunction]:
+        """The function of each shift."""
+        shifts = sorted({lookup.shift for lookup in self.tables.lookups})
+        bits = self.tables.fraction_bits(self.argmax().tie_bits)
+        return {shift: log_gamma(shift, self.tables.records, bits) for shift in shifts}
+
+    @property
+    def error(self) -> float:
+        """The most, in nats, by which a candidate's value differs from its K2 scores."""
+        error = max((f.error for f in self.functions.values()), default=0.0)
+        return self.tables.approximations * error
+
+    # ---- who looks up what -----------------------------------------------------------------------
+
+    @cached_property
+    def by_holders(self) -> dict[Holders, list[int]]:
+        """The places of the lookups of each group of holders, equal shifts together."""
+        holders, lookups = self.tables.holders, self.tables.lookups
+        by_holders: dict[Holders, list[int]] = {}
+        for place in sorted(range(len(lookups)), key=lambda at: lookups[at].shift):
+            if lookups[place].table:
+                by_holders.setdefault(holders[lookups[place].table], []).append(place)
+        return dict(sorted(by_holders.items()))
+
+    @property
+    def shared(self) -> list[Holders]:
+        """The holders of each batch of lookups: two or more."""
+        return [holders for holders in self.by_holders if len(holders) > 1]
+
+    @cached_property
+    def batches(self) -> tuple[Batch, ...]:
+        """The lookups among several holders."""
+        return tuple(Batch(holders, tuple(self._pieces(holders))) for holders in self.shared)
+
+    def _pieces(self, holders: Holders) -> Iterator[tuple[PublicFunction, int]]:
+        """Return which functions some holders look up, and of how many counts."""
+        lookups = [self.tables.lookups[place] for place in self.by_holders[holders]]
+        for shift, equal in groupby(lookups, key=lambda lookup: lookup.shift):
+            yield self.functions[shift], sum(map(self.tables.counts, equal))
+
+    def alone(self, site: Party, counts: Elements) -> Elements:
+        """Return the logarithms of counts that a site knows alone: its shares are the counts."""
+        values, at = np.empty(len(counts), np.uint64), 0
+        for function, size in self._pieces((site,)):
+            known = counts[at : at + size].astype(np.int64)
+            values[at : at + size] = function(known).astype(np.uint64)
+            at += size
+        return values
+
+    # ---- from cells to counts --------------------------------------------------------------------
+
+    @cached_property
+    def counts(self) -> dict[Holders, Counts]:
+        """How each group of holders reads its counts."""
+        return {holders: self._counts(places) for holders, places in self.by_holders.items()}
+
+    def _counts(self, places: list[int]) -> Counts:
+        cells = [self._cells_of(self.tables.lookups[place]) for place in places]
+        begins = np.cumsum([0, *map(len, cells)])[:-1]
+        lengths = np.repeat([c.shape[1] for c in cells], [len(c) for c in cells])
+        starts = None if lengths.max() == 1 else np.cumsum(lengths) - lengths
+        return Counts(np.concatenate([c.ravel() for c in cells]), starts, places, begins)
+
+    def _cells_of(self, lookup: Lookup) -> NDArray[np.intp]:
+        """Return the cells of each count of a lookup: shape (counts, cells of each)."""
+        cells = self._cells[lookup.table]
+        if lookup.table == lookup.kept:
+            return cells.reshape(-1, 1)
+        axes = {name: axis for axis, name in enumerate(lookup.table)}
+        kept = [axes.pop(name) for name in lookup.kept]
+        counts = self.tables.counts(lookup)
+        return cells.transpose(*kept, *axes.values()).reshape(counts, -1)
+
+    @cached_property
+    def _cells(self) -> dict[Names, NDArray[np.intp]]:
+        """Where the cells of each table lie among the shares: an axis for each variable."""
+        states, cells, at = self.tables.states, dict[Names, NDArray[np.intp]](), 0
+        for prefix, lasts in self.tables.groups:
+            lengths, widths = [states[n] for n in prefix], [states[n] for n in lasts]
+            height, width = int(np.prod(lengths)), sum(widths) if widths else 1
+            block = np.arange(at, at + height * width).reshape(*lengths, width)
+            at += block.size
+            if not lasts:
+                cells[prefix] = block[..., 0]
+            start = 0
+            for last, size in zip(lasts, widths, strict=True):
+                cells[(*prefix, last)] = block[..., start : start + size]
+                start += size
+        return cells
+
+    # ---- from logarithms to values ---------------------------------------------------------------
+
+    def values(self, party: Party, sums: Elements) -> Elements:
+        """Return a site's shares of the candidates' values.
+
+        Parameters
+        ----------
+        party : Party
+        sums : ndarray of shape (lookups,), dtype uint64
+            The site's shares of the sums of all lookups; 0 for those in which it takes no part.
+        """
+        if party == self.tables.study.sites[0]:
+            return self._constants + self._added(sums)
+        return self._added(sums)
+
+    def _added(self, sums: Elements) -> Elements:
+        uses, values = self._uses, np.zeros(len(self.tables.candidates), np.uint64)
+        np.add.at(values, uses.candidates, uses.signs * sums[uses.lookups])
+        return values
+
+    @cached_property
+    def _uses(self) -> _Uses:
+        uses = [
+            use
+            for place, signed in enumerate(self.tables.candidates)
+            for sign, parts in signed
+            for use in ((place, parts.cells, sign), (place, parts.columns, -sign))
+        ]
+        candidates, lookups, signs = np.array(uses, np.int64).reshape(-1, 3).T
+        return _Uses(candidates, lookups, signs.astype(np.uint64))
+
+    @cached_property
+    def _constants(self) -> Elements:
+        """What everyone knows of each candidate: ln G(r) of its columns, and the record count."""
+        none = {s: int(f(np.zeros(1, np.int64))[0]) for s, f in self.functions.items()}
+        constants = [
+            sum(sign * parts.column_count * none[parts.child_states] for sign, parts in signed)
+            for signed in self.tables.candidates
+        ]
+        public = np.zeros(len(self.tables.lookups), np.uint64)
+        for place, lookup in enumerate(self.tables.lookups):
+            if not lookup.table:
+                records = np.array([self.tables.records])
+                public[place] = self.functions[lookup.shift](records).astype(np.uint64)[0]
+        return self._added(public) + np.array([c % 2**64 for c in constants], np.uint64)
+
+    # ---- memory ----------------------------------------------------------------------------------
+
+    @cached_property
+    def memory(self) -> int:
+        """The most bytes that the query takes at one party: one protocol follows the other."""
+        costs = Costs(self.tables.study, self.tables.records, missing=True)
+        products = costs.products_memory(*costs.columns([g.prefix for g in self.tables.groups]))
+        lookups = LookupPlan(b"", VALUES, self.batches)
+        return max(products, lookups.memory, self.argmax().memory) + COUNT_BYTES * self.tables.cells
+
+    @property
+    def fits(self) -> bool:
+        """Whether one query may ask for so much."""
+        scores = sum(map(len, self.tables.candidates))
+        most, few = self.tables.study.memory, self.tables.cells <= MOST_CELLS
+        return few and scores <= MOST_SCORES and self._largest[1] <= most and self.memory <= most
+
+    def check_fits(self) -> None:
+        """Refuse what does not fit into one query, with a ValueError that names a table."""
+        if not self.fits:
+            table, memory = self._largest
+            raise ValueError(
+                f"a set of {len(self.tables.candidates)} candidates, the largest with the table of "
+                f"{', '.join(table)} of {memory:,} bytes, does not fit into one query, which may "
+                f"take {self.tables.study.memory:,} bytes of memory at each party: allow more "
+                "memory or fewer parents"
+            )
+
+    @cached_property
+    def _largest(self) -> tuple[Names, int]:
+        """Return the table that takes the most memory, and how many bytes it takes."""
+        costs = Costs(self.tables.study, self.tables.records, missing=True)
+        largest: tuple[Names, int] = (), 0
+        for table, (_, cells) in zip(self.tables.tables, self.tables.table_sizes, strict=True):
+            width = costs.width(table[:-1])
+            rows = width + sum(costs.codes[name] - 1 for name in table[:-1])
+            memory = costs.products_memory(width, rows) + COUNT_BYTES * cells
+            largest = max(largest, (table, memory), key=lambda item: item[1])
+        return largest
+
+
+@lru_cache(maxsize=4)
+def choice_lookups(study: Study, choices: Choices) -> ChoiceLookups:
+    """Return what choices look up; the parties of one process compute it once.
+
+    Raises
+    ------
+    ValueError
+        As `ChoiceTables.of`.
+    """
+    return ChoiceLookups(ChoiceTables.of(study, choices))
