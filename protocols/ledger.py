@@ -23,12 +23,15 @@ class RevealedTable(NamedTuple):
         The party that learned the table.
     rows : Rows
         The records that the table counts.
+    rule : str, default=""
+        The rule by which an approved study released it; empty for an exact table of a free query.
     """
 
     variables: tuple[str, ...]
     cells: int
     to: Party
     rows: Rows
+    rule: str = ""
 
 
 class Fact(NamedTuple):
@@ -89,4 +92,6 @@ class Ledger:
             entry = {"variables": list(table.variables), "cells": table.cells, "to": table.to}
             if table.rows != Rows():
                 entry["rows"] = dict(table.rows._asdict())
+            if table.rule:
+                entry["rule"] = table.rule
             yield entry

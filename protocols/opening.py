@@ -17,11 +17,12 @@ from mpc.commitments import BLOCK_ROWS
 from mpc.rounds import Party
 from protocols.choices import Choices
 from protocols.ledger import Ledger, RevealedTable
-from protocols.queries import Choose, Commit, Describe, Description, Meet
+from protocols.queries import Choose, Commit, Describe, Description, Meet, Release
 from protocols.queries.choose import portions, score_error
 from protocols.queries.costs import Costs
 from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped
+from protocols.release import FamilyTables
 from protocols.roles import Joined, Study
 from protocols.session import Session
 from protocols.variables import Family, Rows, Variable
@@ -158,6 +159,28 @@ class OpenStudy:
             As of `choose`.
         """
         return score_error(self.study, choices)
+
+    def release(self, tables: FamilyTables) -> list[NDArray[np.int64]]:
+        """Ask for the tables that the study ends with, by a rule, in one query.
+
+        Parameters
+        ----------
+        tables : FamilyTables
+
+        Returns
+        -------
+        tables : list of ndarray, dtype int64
+            In the order of the families; axis 0 is the child, then the parents. With noise, numbers
+            can be below 0.
+
+        Raises
+        ------
+        ValueError
+            If a column is too wide for the rule.
+        QueryRefusedError, ProtocolError
+            As `Session.ask`.
+        """
+        return self.session.ask(Release.of(self.joined, tables))
 
     def note_earlier(self, tables: Sequence[Revealed]) -> None:
         """Note in the analyst's ledger the tables that earlier sessions of the study revealed."""

@@ -65,6 +65,21 @@ class Rule:
         """Whether the sites add noise."""
         return self.kind in ("laplace", "gaussian")
 
+    @property
+    def words(self) -> str:
+        """What the rule does, for ledgers.
+
+        >>> Rule("cut").words, Rule("laplace", epsilon=0.5, dishonest=0.25).words
+        ('counts below 10 as 0', 'Laplace noise, epsilon 0.5 for all tables together')
+        """
+        if self.kind == "cut":
+            return f"counts below {self.fewest} as 0"
+        if not self.is_noisy:
+            return "exact"
+        delta = f", delta {self.delta:g}" if self.kind == "gaussian" else ""
+        noise = f"{self.kind.capitalize()} noise, epsilon {self.epsilon:g}{delta}"
+        return f"{noise} for all tables together"
+
 
 @dataclass(frozen=True, slots=True)
 class FamilyTables:

@@ -7,6 +7,7 @@ from protocols.queries.consensus_query import Consensus, ReleasedConsensus
 from protocols.queries.describe import DESCRIBE, Describe, Description
 from protocols.queries.meet import MEET, Meet
 from protocols.queries.publish import PUBLISH, Publish
+from protocols.queries.release_query import RELEASE, Release
 from protocols.queries.report import REPORT, Report
 from protocols.queries.scores import SCORES, Scores
 from protocols.queries.sum_query import ReleasedSums, Sums
@@ -16,7 +17,18 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS
+    MEET,
+    DESCRIBE,
+    COMMIT,
+    TABLES,
+    CHOOSE,
+    RELEASE,
+    SUMS,
+    UPDATES,
+    REPORT,
+    PUBLISH,
+    SCORES,
+    CONSENSUS,
 )
 
 __all__ = [
@@ -28,6 +40,7 @@ __all__ = [
     "Description",
     "Meet",
     "Publish",
+    "Release",
     "ReleasedConsensus",
     "ReleasedSums",
     "ReleasedUpdates",

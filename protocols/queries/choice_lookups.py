@@ -23,6 +23,7 @@ from mpc.rounds import Party
 from protocols.choices import Choices
 from protocols.queries.choice_tables import ChoiceTables, Lookup, Names
 from protocols.queries.costs import MOST_CELLS, Costs
+from protocols.queries.ways import cells_of
 from protocols.roles import Study
 
 Holders: TypeAlias = tuple[Party, ...]
@@ -162,20 +163,7 @@ class ChoiceLookups:
 
     @cached_property
     def _cells(self) -> dict[Names, NDArray[np.intp]]:
-        """Where the cells of each table lie among the shares: an axis for each variable."""
-        states, cells, at = self.tables.states, dict[Names, NDArray[np.intp]](), 0
-        for prefix, lasts in self.tables.groups:
-            lengths, widths = [states[n] for n in prefix], [states[n] for n in lasts]
-            height, width = int(np.prod(lengths)), sum(widths) if widths else 1
-            block = np.arange(at, at + height * width).reshape(*lengths, width)
-            at += block.size
-            if not lasts:
-                cells[prefix] = block[..., 0]
-            start = 0
-            for last, size in zip(lasts, widths, strict=True):
-                cells[(*prefix, last)] = block[..., start : start + size]
-                start += size
-        return cells
+        return cells_of(self.tables.groups, self.tables.states)
 
     # ---- from logarithms to values ---------------------------------------------------------------
 

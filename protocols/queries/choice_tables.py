@@ -22,10 +22,9 @@ from itertools import chain
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-from mpc.commitments import MOST_INDICATORS
 from mpc.rounds import Party
 from protocols.choices import Choices, Score
-from protocols.queries.ways import Group, grouped
+from protocols.queries.ways import Group, check_multiplied, grouped
 from protocols.roles import Study
 from protocols.variables import Family
 
@@ -275,13 +274,7 @@ class _Reader:
         for name in names:
             if name not in self.study.variables:
                 raise ValueError(f"the study has no variable {name!r}")
-            if self.study.variables[name].codes - 1 > MOST_INDICATORS:
-                codes = self.study.variables[name].codes
-                raise ValueError(
-                    f"the table of {', '.join(names)} cannot be counted without revealing it: "
-                    f"{name!r} has {codes} states, a missing value included, and at most "
-                    f"{MOST_INDICATORS + 1} are possible; put states together, or leave it out"
-                )
+        check_multiplied(self.study, names, "cannot be counted without revealing it")
         if len(set(names)) < len(names):
             raise ValueError(f"a variable appears twice in the score of {', '.join(names)}")
 

@@ -6,10 +6,16 @@ cannot choose the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.commitments import MOST_INDICATORS
 from protocols.queries.costs import MOST_CELLS, Costs, TableSize
+from protocols.roles import Study
 from protocols.variables import Family
 
 MOST_FAMILIES = 500_000  # in one query
@@ -51,6 +57,63 @@ def grouped(families: Sequence[Family]) -> list[Group]:
         prefix = family.members[:-1] or family.members
         groups.setdefault((prefix, bool(family.parents)), []).extend(family.parents[-1:])
     return [Group(prefix, tuple(lasts)) for (prefix, _), lasts in groups.items()]
+
+
+def cells_of(
+    groups: Sequence[Group], states: Mapping[str, int]
+) -> dict[tuple[str, ...], NDArray[np.intp]]:
+    """Return where the cells of each table lie among those that `mpc.masked_tables` shares.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        What is counted by products.
+    states : mapping of str to int
+        How many states of each variable are counted.
+
+    Returns
+    -------
+    cells : dict of tuple of str to ndarray of intp
+        By the variables of a table, which are the axes.
+
+    Examples
+    --------
+    >>> cells_of([Group(("z",), ("x", "y"))], {"x": 2, "y": 1, "z": 2})["z", "x"]
+    array([[0, 1],
+           [3, 4]])
+    """
+    cells, at = dict[tuple[str, ...], NDArray[np.intp]](), 0
+    for prefix, lasts in groups:
+        lengths, widths = [states[name] for name in prefix], [states[name] for name in lasts]
+        size = prod(lengths) * (sum(widths) if lasts else 1)
+        block = np.arange(at, at + size).reshape(*lengths, -1)
+        at += size
+        if not lasts:
+            cells[prefix] = block[..., 0]
+        ends = np.cumsum(widths)[:-1]
+        tables = np.split(block, ends, axis=-1) if lasts else []
+        cells |= {(*prefix, last): table for last, table in zip(lasts, tables, strict=True)}
+    return cells
+
+
+def check_multiplied(study: Study, names: Sequence[str], why: str) -> None:
+    """Refuse a table of a column whose indicators are not committed, with a ValueError.
+
+    Parameters
+    ----------
+    study, names
+        The study, and the variables of the table.
+    why : str
+        Why the table has to be counted by products.
+    """
+    for name in names:
+        codes = study.variables[name].codes
+        if codes - 1 > MOST_INDICATORS:
+            raise ValueError(
+                f"the table of {', '.join(names)} {why}: {name!r} has {codes} states, a missing "
+                f"value included, and at most {MOST_INDICATORS + 1} are possible; put states "
+                "together, or leave it out"
+            )
 
 
 class Load(NamedTuple):

@@ -91,13 +91,16 @@ class LedgerFile(Ledger):
 
 
 def _as_json(table: RevealedTable) -> dict[str, Any]:
-    rows = {} if table.rows == Rows() else {"rows": list(table.rows)}
-    return {"variables": list(table.variables), "cells": table.cells, "to": table.to, **rows}
+    more: dict[str, Any] = {} if table.rows == Rows() else {"rows": list(table.rows)}
+    if table.rule:
+        more["rule"] = table.rule
+    return {"variables": list(table.variables), "cells": table.cells, "to": table.to, **more}
 
 
 def _table(entry: Mapping[str, Any]) -> RevealedTable:
     rows = Rows(*_numbers(entry.get("rows", ())))
-    return RevealedTable(tuple(entry["variables"]), int(entry["cells"]), str(entry["to"]), rows)
+    names, cells = tuple(entry["variables"]), int(entry["cells"])
+    return RevealedTable(names, cells, str(entry["to"]), rows, str(entry.get("rule", "")))
 
 
 def _numbers(values: Iterable[Any]) -> Iterator[Any]:

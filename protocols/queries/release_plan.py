@@ -1,0 +1,268 @@
+"""How the tables of a study are released by a rule: what is counted, looked up, added and revealed.
+
+    sites, dealer       shares of the cells of all tables       mpc.masked_tables
+    sites <-> sites     the sum of each table's shares + zero shares: together the record count
+    sites, dealer       cut: shares of c if c >= fewest, else 0 mpc.lookups
+    each site           laplace, gaussian: + its own noise      mpc.noise
+    sites -> analyst    its shares + zero shares
+    all                 exact, of wide columns: by shuffle      mpc.shuffled_tables
+
+The sum of a table is public, unless records with missing values drop out of it: a sum that differs
+shows that a site or the dealer lies, before anything is revealed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc import masked_tables
+from mpc.commitments import Commitments, Selection
+from mpc.lookups import Batch, LookupPlan, PublicFunction, cut
+from mpc.masked_tables import Plan
+from mpc.noise import DiscreteGaussian, PolyaShare
+from mpc.randomness import Randomness, SystemRandomness, label
+from mpc.ring import Elements, Ring
+from mpc.rounds import Party
+from mpc.shuffled_tables import ShufflePlan
+from protocols.accounting import SAMPLER, share_of
+from protocols.budget import Cost, rho_of
+from protocols.queries.costs import Costs
+from protocols.queries.counting import TablePlan, plan_tables
+from protocols.queries.ways import Group, cells_of, check_multiplied, grouped
+from protocols.release import FamilyTables
+from protocols.roles import Study
+
+TAIL = 2.0**-64  # the chance that noise leaves the range in which a cell is read
+WIDE = Ring(64)
+
+
+@dataclass(frozen=True)
+class ReleaseNoise:
+    """The noise of a release: what each site adds, and what it costs.
+
+    A record more or less changes one cell of each table by 1.
+
+    Parameters
+    ----------
+    tables : FamilyTables
+        Their rule adds noise.
+    sites : int
+        The number of sites, which all add noise.
+    """
+
+    tables: FamilyTables
+    sites: int
+
+    @property
+    def honest(self) -> int:
+        """How many sites do not work with the analyst at least: their noise is a whole copy."""
+        return self.sites - math.floor(share_of(self.tables.rule.dishonest, self.sites))
+
+    @property
+    def rho(self) -> float:
+        """With gaussian: rho-zCDP of all tables together."""
+        return rho_of(self.tables.rule.epsilon, self.tables.rule.delta)
+
+    def of_a_site(self, randomness: Randomness | None = None) -> PolyaShare | DiscreteGaussian:
+        """Return the noise that one site adds.
+
+        Parameters
+        ----------
+        randomness : Randomness, optional
+            Where Polya shares are drawn from; the operating system's if None.
+
+        Raises
+        ------
+        ValueError
+            If the noise would be too large or too small to be drawn.
+        """
+        rule, count = self.tables.rule, len(self.tables.families)
+        if rule.kind == "gaussian":
+            return DiscreteGaussian(rho=self.rho / count)
+        source = randomness or SystemRandomness()
+        return PolyaShare(eps=rule.epsilon, Delta=count, n=self.honest, randomness=source)
+
+    @property
+    def cost(self) -> Cost:
+        """What the release costs each site's budget."""
+        rule = self.tables.rule
+        if rule.kind == "gaussian":
+            return Cost(rule.epsilon, rule.delta, self.rho, 0.0)
+        both_ways = 1 + math.exp(min(rule.epsilon, 600.0))
+        return Cost.of(rule.epsilon, min(self.sites * both_ways * SAMPLER, 1.0))
+
+    def reach(self, cells: int) -> int:
+        """Return what the noise of all sites stays within, in all cells."""
+        return self.of_a_site().bound(self.sites, TAIL / max(cells, 1))
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """All that the parties do for one release.
+
+    Parameters
+    ----------
+    study : Study
+    commitments : Commitments
+    tables : FamilyTables
+    number : int
+        The number of the query in the study.
+    query : bytes
+        A digest of the query.
+    """
+
+    study: Study
+    commitments: Commitments
+    tables: FamilyTables
+    number: int
+    query: bytes
+
+    @cached_property
+    def label(self) -> bytes:
+        """Names the query and the commitments, whose ids are new in each session."""
+        return label("release", self.commitments.label, self.query)
+
+    # ---- what is counted -------------------------------------------------------------------------
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The tables, each once, as groups."""
+        return tuple(grouped(list(dict.fromkeys(self.tables.families))))
+
+    @cached_property
+    def counted(self) -> TablePlan:
+        """The plan of the tables: a rule that acts on shares needs products.
+
+        Raises
+        ------
+        ValueError
+            If a column is too wide for the rule, or a table too large.
+        """
+        if self.tables.rule.kind == "exact":
+            return self._counted_in_both_ways
+        return self._counted_by_products
+
+    @property
+    def _counted_in_both_ways(self) -> TablePlan:
+        selection, missing = Selection(self.commitments), self.tables.missing
+        return plan_tables(
+            self.study, self.commitments, self.groups, selection, missing, self.number
+        )
+
+    @property
+    def _counted_by_products(self) -> TablePlan:
+        rule = self.tables.rule.kind
+        why = f"cannot be released by the rule {rule}; the rule exact can release it"
+        for family in self.tables.families:
+            check_multiplied(self.study, family.members, why)
+        place, selection = self.study.place, Selection(self.commitments)
+        groups = tuple(
+            masked_tables.Group(tuple(map(place, group.prefix)), tuple(map(place, group.lasts)))
+            for group in self.groups
+        )
+        costs = Costs(self.study, self.study.records, self.tables.missing)
+        products = Plan(self.commitments, groups, selection, self.tables.missing, self.number)
+        shuffles = ShufflePlan(self.commitments, (), selection, self.tables.missing, self.number)
+        memory = costs.products_memory(*costs.columns([group.prefix for group in self.groups]))
+        shuffled = tuple(False for group in self.groups for _ in group.families)
+        return TablePlan(products, shuffles, shuffled, memory)
+
+    @property
+    def memory(self) -> int:
+        """The most bytes that the release takes at one party."""
+        return max(self.counted.memory, self.lookups.memory)
+
+    @cached_property
+    def states(self) -> dict[str, int]:
+        """How many states of each variable are counted."""
+        variables, missing = self.study.variables.items(), self.tables.missing
+        return {name: v.codes if missing else len(v.states) for name, v in variables}
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, ...], NDArray[np.intp]]:
+        """Where the cells of each table that is counted by products lie among the shares."""
+        ways = iter(self.counted.shuffled)
+        multiplied = []
+        for prefix, lasts in self.groups:
+            of_group = [next(ways) for _ in lasts or (None,)]
+            kept = tuple(z for z, shuffled in zip(lasts, of_group, strict=False) if not shuffled)
+            if not all(of_group):
+                multiplied.append(Group(prefix, kept))
+        return cells_of(multiplied, self.states)
+
+    @cached_property
+    def checked(self) -> list[NDArray[np.intp]]:
+        """The cells of each table whose sum is public: no record drops out of it."""
+        variables, missing = self.study.variables, self.tables.missing
+        return [
+            cells.ravel()
+            for names, cells in self.cells.items()
+            if missing or not any(variables[name].missing for name in names)
+        ]
+
+    # ---- the rule --------------------------------------------------------------------------------
+
+    @cached_property
+    def noise(self) -> ReleaseNoise | None:
+        """The noise; None if the rule adds none."""
+        rule = self.tables.rule
+        return ReleaseNoise(self.tables, len(self.study.sites)) if rule.is_noisy else None
+
+    @cached_property
+    def function(self) -> PublicFunction | None:
+        """What is looked up of each cell; None for nothing.
+
+        Noise may need a larger ring than counts have: then counts of at least 0, all of them, are
+        looked up as they are.
+        """
+        rule, records = self.tables.rule, self.study.records
+        if rule.kind == "cut":
+            return cut(rule.fewest, records)
+        if self.noise is None:
+            return None
+        range_ = records + 2 * self.noise.reach(self.counted.products.cells)
+        return cut(0, records) if range_ >= 1 << self.commitments.ring.bits else None
+
+    @property
+    def ring(self) -> Ring:
+        """The ring of what is revealed."""
+        return WIDE if self.noise is not None and self.function else self.commitments.ring
+
+    @cached_property
+    def by_holders(self) -> dict[tuple[Party, ...], NDArray[np.intp]]:
+        """The cells that each group of holders looks up."""
+        by_holders: dict[tuple[Party, ...], list[NDArray[np.intp]]] = {}
+        for names, cells in self.cells.items() if self.function else ():
+            holders = tuple(sorted({site for name in names for site in self.study.holders[name]}))
+            by_holders.setdefault(holders, []).append(cells.ravel())
+        return {holders: np.concatenate(cells) for holders, cells in sorted(by_holders.items())}
+
+    @property
+    def shared(self) -> list[tuple[Party, ...]]:
+        """The holders of each batch of lookups: two or more."""
+        return [holders for holders in self.by_holders if len(holders) > 1]
+
+    @cached_property
+    def lookups(self) -> LookupPlan:
+        """The plan of the lookups among several holders."""
+        batches = tuple(self._batches())
+        return LookupPlan(self.label, self.ring, batches)
+
+    def _batches(self) -> Iterator[Batch]:
+        for holders in self.shared:
+            assert self.function is not None  # cells are looked up
+            yield Batch(holders, ((self.function, len(self.by_holders[holders])),))
+
+    def read(self, values: Elements) -> Elements:
+        """Return revealed numbers modulo 2^64: with noise, they can be below 0."""
+        if self.noise is None or self.ring == WIDE:
+            return values
+        highest = self.study.records + self.noise.reach(self.counted.products.cells)
+        signed = values.astype(np.int64)
+        return np.where(signed > highest, signed - (1 << self.ring.bits), signed).view(np.uint64)

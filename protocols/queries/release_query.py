@@ -1,0 +1,349 @@
+"""Release: reveal the tables that a study ends with, by the rule that its sites have approved.
+
+The figure is that of `protocols.queries.release_plan`.
+
+Security: honest-but-curious, that of `mpc.masked_tables` and `mpc.lookups`; noise is added to
+shares before any of them is sent. laplace: the noise of the sites that do not work with the analyst
+is a whole copy; gaussian: that of each site is.
+Leakage: the tables by the rule, to the analyst; which tables, to all parties. The sites learn no
+table. If a sum differs from the number of records, the run ends, and no party learns which.
+Cost: as the tables; cut takes a lookup for each cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from math import prod
+from typing import ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.commitments import Holder
+from mpc.errors import ImpossibleTablesError
+from mpc.extras import load
+from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from mpc.lookups import deal_lookups, look_up
+from mpc.masked_tables import deal_tables, share_tables
+from mpc.masked_tables.basis import tables_of
+from mpc.randomness import Randomness, label
+from mpc.ring import Elements
+from mpc.rounds import Expect, Party, Program, exchange
+from mpc.sharing import open_sum, send_share, zero_share
+from mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
+from protocols import wire
+from protocols.errors import QueryRefusedError, refusing
+from protocols.ledger import RevealedTable
+from protocols.policy import Policy
+from protocols.queries.release_plan import ReleasePlan
+from protocols.queries.study_checks import (
+    check_at_site,
+    check_places,
+    check_plan,
+    check_variables,
+    joined_study,
+    planned,
+    remember_records,
+)
+from protocols.queries.tables import COMPLETE, note_asked
+from protocols.release import FamilyTables, Rule, RuleKind
+from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
+from protocols.session import Conversation, Query
+from protocols.variables import Family, Rows
+
+FAILED = "a check of released tables failed, and the run ended"
+
+
+@dataclass(frozen=True, slots=True)
+class TableSums(Labelled):
+    """A site's shares of the sums of tables."""
+
+    kind: ClassVar[str] = "table sums"
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Query[list[NDArray[np.int64]]]):
+    """Ask for the tables of families over all records, by a rule.
+
+    Parameters
+    ----------
+    study : bytes
+        The id of the study.
+    variables : tuple of str
+        The variables of the tables.
+    members : ndarray of dtype uint32
+        The places in `variables` of each family's child and parents.
+    families : ndarray of shape (families,), dtype uint32
+        The number of members of each family.
+    missing : bool
+        Whether a missing value is a state.
+    rule : str
+        The kind of the rule.
+    fewest : int
+        As of `Rule`.
+    noise : ndarray of shape (3,), dtype float64
+        epsilon, delta and dishonest of the rule.
+    number : int
+        The number of the query, above all earlier ones in the study: masks are used once.
+    """
+
+    kind: ClassVar[str] = "release"
+    study: bytes
+    variables: tuple[str, ...]
+    members: NDArray[np.uint32]
+    families: NDArray[np.uint32]
+    missing: bool
+    rule: str
+    fewest: int
+    noise: NDArray[np.float64]
+    number: int
+
+    @classmethod
+    def of(cls, joined: Joined, tables: FamilyTables) -> Release:
+        """Return the next query of a study.
+
+        Parameters
+        ----------
+        joined : Joined
+            The study, and the number of its queries so far.
+        tables : FamilyTables
+            What is asked.
+        """
+        joined.asked += 1
+        members = [family.members for family in tables.families]
+        names = dict.fromkeys(chain.from_iterable(members))
+        places = {name: place for place, name in enumerate(names)}
+        rule = tables.rule
+        return cls(
+            parties=(*joined.study.sites, joined.study.dealer),
+            study=joined.study.id,
+            variables=tuple(names),
+            members=np.array([places[n] for n in chain.from_iterable(members)], np.uint32),
+            families=np.array([len(m) for m in members], np.uint32),
+            missing=tables.missing,
+            rule=rule.kind,
+            fewest=rule.fewest,
+            noise=np.array([rule.epsilon, rule.delta, rule.dishonest]),
+            number=joined.asked,
+        )
+
+    @property
+    def rows(self) -> Rows:
+        """All records."""
+        return Rows()
+
+    @property
+    def tables(self) -> FamilyTables:
+        """What is asked.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not describe families, or the rule is not valid.
+        """
+        check_places(self.members, self.variables)
+        lengths = self.families
+        if lengths.ndim != 1 or lengths.dtype != np.uint32 or not lengths.size or not lengths.all():
+            raise ValueError("a release must have families, each with a child")
+        if int(lengths.sum(dtype=np.uint64)) != len(self.members):
+            raise ValueError("the lengths of families must fit their members")
+        if self.noise.shape != (3,) or self.noise.dtype != np.float64:
+            raise ValueError("a rule must have three numbers: epsilon, delta and dishonest")
+        epsilon, delta, dishonest = self.noise.tolist()
+        rule = Rule(cast("RuleKind", self.rule), self.fewest, epsilon, delta, dishonest)
+        return FamilyTables(tuple(self._families()), self.missing, rule)
+
+    def _families(self) -> Iterator[Family]:
+        names, at = [self.variables[place] for place in self.members.tolist()], 0
+        for length in self.families.tolist():
+            child, *parents = names[at : at + length]
+            at += length
+            yield Family(child, tuple(parents))
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+def _plan(joined: Joined, query: Release) -> ReleasePlan:
+    return planned(joined, query, ReleasePlan, lambda: _make_plan(joined, query))
+
+
+def _make_plan(joined: Joined, query: Release) -> ReleasePlan:
+    digest = label("release", wire.encode(query))
+    return ReleasePlan(joined.study, joined.commitments, query.tables, query.number, digest)
+
+
+def _check(party: Party, policy: Policy, joined: Joined | None, query: Release) -> ReleasePlan:
+    """Return the plan of a query, or refuse the query: sizes are checked before it is planned."""
+    joined = joined_study(party, joined, query)
+    policy.check_rows(party, query.rows, joined.study.records)
+    with refusing(party):
+        check_variables(joined.study, query.variables)
+        plan = _plan(joined, query)
+        policy.check_tables(party, _sizes(plan))
+        memory = plan.memory
+    check_plan(party, policy, query, (*joined.study.sites, joined.study.dealer), memory)
+    return plan
+
+
+def _sizes(plan: ReleasePlan) -> Iterator[tuple[int, int]]:
+    """Return (variables, cells, those of missing values included) of each table."""
+    for family in plan.tables.families:
+        names = family.members
+        if len(set(names)) < len(names):
+            raise ValueError(f"a variable appears twice in the family {', '.join(names)}")
+        yield len(names), prod(plan.study.variables[name].codes for name in names)
+
+
+def _consider_at_site(site: SiteRole, query: Release) -> None:
+    plan = _check(site.party, site.policy, site.joined, query)
+    check_at_site(site, query)
+    if plan.noise is None:
+        return
+    if plan.tables.rule.kind == "laplace":  # with gaussian, the noise of each site suffices
+        site.policy.check_dishonest(site.party, plan.tables.rule.dishonest)
+    else:
+        try:
+            load("opendp.measurements", "noise")
+        except ImportError as error:
+            raise QueryRefusedError(site.party, str(error)) from None
+    site.policy.check_budget(site.party, site.memory.spent, plan.noise.cost)
+
+
+def _consider_at_dealer(dealer: DealerRole, query: Release) -> None:
+    _check(dealer.party, dealer.policy, dealer.joined, query)
+
+
+def _revealed(plan: ReleasePlan, analyst: Party) -> list[RevealedTable]:
+    words, states = plan.tables.rule.words, plan.states
+    families = dict.fromkeys(plan.tables.families)
+    sizes = {family: prod(states[name] for name in family.members) for family in families}
+    return [
+        RevealedTable(family.members, cells, analyst, Rows(), words)
+        for family, cells in sizes.items()
+    ]
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+def _site(site: SiteRole, query: Release) -> Program[None]:
+    assert site.joined is not None and site.holder is not None  # considered
+    plan = _plan(site.joined, query)
+    remember_records(site, query.rows)
+    revealed = _revealed(plan, site.analyst)
+    site.memory.release(len(revealed), sum(table.cells for table in revealed))
+    if plan.noise is not None:
+        site.memory.charge(plan.noise.cost)
+    site.ledger.open(revealed)
+    site.note_budget()
+    for table in plan.counted.shuffles.dropping:
+        others = tuple(sorted(set(table.chain) - {site.party}))
+        site.ledger.note(COMPLETE, site.party, others)
+    try:
+        yield from release(site.holder, plan, site.analyst, site.randomness)
+    except ImpossibleTablesError:
+        site.ledger.note(FAILED, site.party, ())
+        raise
+
+
+def release(
+    site: Holder, plan: ReleasePlan, analyst: Party, randomness: Randomness
+) -> Program[None]:
+    """Release tables: a site's side.
+
+    Parameters
+    ----------
+    site, plan, analyst : Holder, ReleasePlan, Party
+        The site's columns and keys, the plan, and the party that learns the tables.
+    randomness : Randomness
+        Where noise is drawn from.
+
+    Raises
+    ------
+    ImpossibleTablesError
+        If a table does not count all records.
+    """
+    site.begin("release", plan.number)
+    products = plan.counted.products
+    values = np.zeros(products.cells, plan.ring.dtype)
+    if site.party in products.parties:
+        shares = yield from share_tables(site, products)
+        yield from _check_sums(site, plan, shares)
+        values = (yield from _looked_up(site, plan, shares)) if plan.function else shares
+    if plan.noise is not None:
+        noise = plan.noise.of_a_site(randomness)(products.cells)
+        values = values + noise.astype(values.dtype)
+    peers = {peer: key for peer, key in site.peer_keys.items() if peer in plan.study.sites}
+    name = label("released", plan.label)
+    zeros = zero_share(site.party, peers, plan.ring, name, products.cells)
+    yield from send_share(plan.ring.reduce(values + zeros), analyst)
+    if site.party in plan.counted.shuffles.parties:
+        yield from count_shuffled(site, plan.counted.shuffles, analyst)
+
+
+def _check_sums(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[None]:
+    """Compare the sums of tables with the number of records; which sum differs is not said."""
+    if not plan.checked:
+        return
+    ring, name = site.commitments.ring, label("sums of tables", plan.label)
+    parties = plan.counted.products.parties
+    peers = {peer: site.peer_keys[peer] for peer in parties if peer != site.party}
+    sums = np.array([shares[cells].sum(dtype=ring.dtype) for cells in plan.checked], ring.dtype)
+    sums = ring.reduce(sums + zero_share(site.party, peers, ring, name, len(sums)))
+    expect = dict.fromkeys(peers, Expect(TableSums, len(sums) + LABEL_BYTES))
+    received = yield from exchange(dict.fromkeys(peers, TableSums(sums, name)), expect)
+    for peer, message in received.items():
+        sums = sums + labelled_elements(message, peer, ring, sums.shape, name)
+    if (ring.reduce(sums) != plan.study.records).any():
+        raise ImpossibleTablesError(plan.study.sites, plan.study.dealer)
+
+
+def _looked_up(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[Elements]:
+    """Return this site's shares of the function of each cell."""
+    assert plan.function is not None  # something is looked up
+    mine = {held: cells for held, cells in plan.by_holders.items() if site.party in held}
+    batches = {at: held for at, held in enumerate(plan.shared) if held in mine}
+    counts = {at: shares[mine[held]] for at, held in batches.items()}
+    looked_up = (yield from look_up(site, plan.lookups, counts)) if counts else {}
+    values = np.zeros(len(shares), plan.ring.dtype)
+    for at, of_cells in looked_up.items():
+        values[mine[batches[at]]] = of_cells
+    alone = (site.party,)
+    if alone in mine:  # its shares are the counts
+        known = plan.function(shares[mine[alone]].astype(np.int64))
+        values[mine[alone]] = known.astype(plan.ring.dtype)
+    return values
+
+
+def _dealer(dealer: DealerRole, query: Release) -> Program[None]:
+    assert dealer.joined is not None  # considered
+    plan, keys = _plan(dealer.joined, query), dealer.mask_keys
+    yield from deal_tables(keys, plan.counted.products)
+    yield from deal_lookups(keys, plan.lookups)
+    yield from deal_shuffled(keys, plan.counted.shuffles)
+
+
+def _analyst(analyst: AnalystRole, query: Release) -> Program[list[NDArray[np.int64]]]:
+    if analyst.joined is None:
+        raise ValueError("the study must be committed before tables are released")
+    plan = _plan(analyst.joined, query)
+    products, sites = plan.counted.products, plan.study.sites
+    cells = yield from open_sum(sites, plan.ring, products.cells)
+    multiplied = iter(tables_of(products, plan.read(cells)))
+    shuffled = iter((yield from open_shuffled(plan.counted.shuffles)))
+    tables = [next(shuffled if way else multiplied) for way in plan.counted.shuffled]
+    analyst.ledger.open(_revealed(plan, analyst.party))
+    note_asked(analyst, query.parties)
+    families = [family for group in plan.groups for family in group.families]
+    released = dict(zip(families, tables, strict=True))
+    return [released[family] for family in plan.tables.families]
+
+
+RELEASE = (
+    Conversation(Release, _analyst)
+    .side(SiteRole, _consider_at_site, _site)
+    .side(DealerRole, _consider_at_dealer, _dealer)
+)
