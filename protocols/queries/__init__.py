@@ -17,19 +17,9 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    MEET,
-    DESCRIBE,
-    COMMIT,
-    TABLES,
-    CHOOSE,
-    RELEASE,
-    SUMS,
-    UPDATES,
-    REPORT,
-    PUBLISH,
-    SCORES,
-    CONSENSUS,
-)
+    MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE,
+    SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS,
+)  # fmt: skip
 
 __all__ = [
     "CONVERSATIONS",
