@@ -281,7 +281,7 @@ def test_a_label_serves_one_argmax():
     run_all(programs_of(w, plan, np.arange(5)))
     for site, program in programs_of(w, plan, np.arange(5)).items():
         if site in plan.sites:
-            with pytest.raises(DealReusedError, match="a label serves one run"):
+            with pytest.raises(DealReusedError, match="hidden other values before"):
                 next(program)
 
 
