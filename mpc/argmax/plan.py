@@ -192,7 +192,7 @@ class ArgmaxPlan:
     @property
     def winners_name(self) -> bytes:
         """The label of the message that shows the winners."""
-        return label("argmax winners", self.shown or self.label)
+        return label("argmax winners shown", self.shown) if self.shown else self.name("winners")
 
     def name(self, purpose: str, *parts: int) -> bytes:
         """Return the label of a stream or message of one purpose, in one part."""
