@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from mpc.argmax import ArgmaxPlan
 from mpc.lookups import Batch, LookupPlan, PublicFunction, log_gamma
-from mpc.ring import Elements, Ring
+from mpc.ring import Elements
 from mpc.rounds import Party
 from protocols.choices import Choices
+from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, Precision
 from protocols.queries.choice_tables import ChoiceTables, Lookup, Names
 from protocols.queries.costs import MOST_CELLS, Costs
 from protocols.queries.ways import cells_of
@@ -28,7 +29,6 @@ from protocols.roles import Study
 
 Holders: TypeAlias = tuple[Party, ...]
 
-VALUES = Ring(64)  # of logarithms and scores
 MOST_SCORES = 500_000  # in one query
 COUNT_BYTES = 64  # at one party, for each cell: its place, share and logarithm
 
@@ -80,10 +80,20 @@ class ChoiceLookups:
 
     tables: ChoiceTables
 
+    @cached_property
+    def precision(self) -> Precision:
+        """The precision of values."""
+        tie_bits = ArgmaxPlan(b"", self.tables.study.sites, self.tables.sizes).tie_bits
+        return Precision.of(self.tables.span, tie_bits, self.tables.records)
+
     def argmax(self, name: bytes = b"", shown: bytes = b"") -> ArgmaxPlan:
         """Return the plan of the argmax among all sites of the study; the arguments are labels."""
-        sites = self.tables.study.sites
-        return ArgmaxPlan(name, sites, self.tables.sizes, VALUES, shown=shown)
+        sites, ring = self.tables.study.sites, self.precision.ring
+        return ArgmaxPlan(name, sites, self.tables.sizes, ring, shown=shown)
+
+    def lookups(self, name: bytes = b"") -> LookupPlan:
+        """Return the plan of the lookups among several holders, under a label."""
+        return LookupPlan(name, self.precision.ring, self.batches)
 
     # ---- functions -------------------------------------------------------------------------------
 
@@ -91,8 +101,14 @@ class ChoiceLookups:
     def functions(self) -> dict[int, PublicFunction]:
         """The function of each shift."""
         shifts = sorted({lookup.shift for lookup in self.tables.lookups})
-        bits = self.tables.fraction_bits(self.argmax().tie_bits)
-        return {shift: log_gamma(shift, self.tables.records, bits) for shift in shifts}
+        bits = self.precision.fraction_bits
+        functions = {shift: log_gamma(shift, self.tables.records, bits) for shift in shifts}
+        if any(f.error > 2**-LOOKUP_ERROR_BITS for f in functions.values()):
+            raise ValueError(
+                f"the scores of {self.tables.records:,} records are too large to be compared with "
+                "enough precision: choose with fewer scores in a candidate"
+            )
+        return functions
 
     @property
     def error(self) -> float:
@@ -218,8 +234,8 @@ class ChoiceLookups:
         """The most bytes that the query takes at one party: one protocol follows the other."""
         costs = Costs(self.tables.study, self.tables.records, missing=True)
         products = costs.products_memory(*costs.columns([g.prefix for g in self.tables.groups]))
-        lookups = LookupPlan(b"", VALUES, self.batches)
-        return max(products, lookups.memory, self.argmax().memory) + COUNT_BYTES * self.tables.cells
+        steps = products, self.lookups().memory, self.argmax().memory
+        return max(steps) + COUNT_BYTES * self.tables.cells
 
     @property
     def fits(self) -> bool:

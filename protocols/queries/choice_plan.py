@@ -25,7 +25,7 @@ from mpc.masked_tables import Plan, deal_tables, share_tables
 from mpc.randomness import Stream, label
 from mpc.ring import Elements
 from mpc.rounds import Party, Program
-from protocols.queries.choice_lookups import VALUES, ChoiceLookups
+from protocols.queries.choice_lookups import ChoiceLookups
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ChoicePlan:
     @cached_property
     def lookups(self) -> LookupPlan:
         """The plan of the lookups."""
-        return LookupPlan(self.label, VALUES, self.needed.batches)
+        return self.needed.lookups(self.label)
 
     @cached_property
     def argmax(self) -> ArgmaxPlan:

@@ -1,4 +1,4 @@
-"""Which tables, which lookups in them and how much precision the scores of choices need.
+"""Which tables, and which lookups in them, the scores of choices need.
 
 The score of a family is that of K2: with a the cells of its table, N the sums over the child in
 each of the J columns, and r the states of the child,
@@ -10,7 +10,7 @@ others. Variables that miss no value change no record set: then the counts are a
 with fewer variables, and fewer sites hold it. Otherwise they are sums of a larger table's cells.
 What several candidates need is looked up once.
 
-Everything here follows from public sizes, in integers, so that all parties agree on it.
+Everything here follows from public sizes.
 """
 
 from __future__ import annotations
@@ -18,20 +18,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from math import prod
 from typing import NamedTuple, TypeAlias
 
 from mpc.rounds import Party
 from protocols.choices import Choices, Score
+from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, score_bound
 from protocols.queries.ways import Group, check_multiplied, grouped
 from protocols.roles import Study
 from protocols.variables import Family
 
 Names: TypeAlias = tuple[str, ...]
-
-LOOKUP_ERROR_BITS = 10  # a lookup is at most 2^-10 nats from the logarithm
-MOST_FRACTION_BITS = 36  # beyond these, the lookups' approximation is no better
 
 
 class Lookup(NamedTuple):
@@ -61,7 +59,7 @@ class Parts(NamedTuple):
     child_states, cell_count, column_count : int
         r, and the numbers of cells and columns.
     bound : int
-        The score lies between minus this number and 0.
+        As of `score_bound`.
     """
 
     cells: int
@@ -169,66 +167,18 @@ class ChoiceTables:
         return max(sum(s.parts.approximations for s in signed) for signed in self.candidates)
 
     @cached_property
-    def bound(self) -> int:
-        """No candidate's value, in nats and with the errors of its lookups, is larger in size.
+    def span(self) -> int:
+        """No two values of a set, with the errors of their lookups, differ by more nats.
 
-        A score lies between -bound and 0, so that the scores that are added and those that are
-        subtracted are bounded separately.
+        The scores that are added to a candidate are not above 0, nor are those that are subtracted.
         """
-        largest = max(
-            sum(s.parts.bound for s in signed if s.sign == sign)
-            for signed in self.candidates
+        below, above = (
+            [sum(s.parts.bound for s in signed if s.sign == sign) for signed in self.candidates]
             for sign in (1, -1)
         )
-        return largest + (self.approximations >> LOOKUP_ERROR_BITS) + 1
-
-    def fraction_bits(self, tie_bits: int) -> int:
-        """Return how many bits behind the point leave room for all values.
-
-        A sign, the bits that break ties, those of the largest value and those behind the point take
-        at most 63 bits: differences of two values fit into 64 bits.
-
-        Parameters
-        ----------
-        tie_bits : int
-            How many bits the argmax puts below the values.
-
-        Raises
-        ------
-        ValueError
-            If the values are too large.
-        """
-        left = min(63 - 1 - tie_bits - self.bound.bit_length(), MOST_FRACTION_BITS)
-        if left < LOOKUP_ERROR_BITS:
-            raise ValueError(
-                f"a candidate's score may reach {self.bound:,} nats, which leaves too little "
-                "precision to compare candidates: choose with fewer scores in a candidate"
-            )
-        return left - left % 2  # few different numbers: functions are kept
-
-
-def score_bound(records: int, states: int, columns: int) -> int:
-    """Return a whole number of nats below which no family's score lies, with the sign changed.
-
-    A score is the logarithm of the probability of the child's values, one record after the other,
-    when each state is drawn with a chance of (its count so far + 1) / (the column's so far + r).
-
-    Each of the n factors is at least 1 / (n + r - 1): the size is at most n ln(n + r - 1). It is
-    also, over the columns, sum ln C(N + r - 1, r - 1) plus the logarithm of the number of orders of
-    the states, which are at most J (r - 1) ln(n + 1) and n ln r. The smaller of both holds.
-    """
-    one = records * log_bound(records + states - 1)
-    other = columns * (states - 1) * log_bound(records + 1) + records * log_bound(states)
-    return -(-min(one, other) // 10)
-
-
-def log_bound(number: int) -> int:
-    """Return a whole number of tenths of nats that is not below ln(number), number >= 1.
-
-    >>> log_bound(1000), log_bound(2)
-    (70, 7)
-    """
-    return 7 * (number - 1).bit_length()  # ln 2 < .7
+        ends = [0, *accumulate(self.sizes)]
+        spans = [max(below[a:b]) + max(above[a:b]) for a, b in pairwise(ends)]
+        return max(spans) + 2 * (self.approximations >> LOOKUP_ERROR_BITS) + 1
 
 
 class _Reader:

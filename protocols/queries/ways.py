@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.commitments import MOST_INDICATORS
 from protocols.queries.costs import MOST_CELLS, Costs, TableSize
 from protocols.roles import Study
 from protocols.variables import Family
@@ -107,12 +106,12 @@ def check_multiplied(study: Study, names: Sequence[str], why: str) -> None:
         Why the table has to be counted by products.
     """
     for name in names:
-        codes = study.variables[name].codes
-        if codes - 1 > MOST_INDICATORS:
+        codes, most = study.variables[name].codes, study.most_indicators + 1
+        if codes > most:
             raise ValueError(
                 f"the table of {', '.join(names)} {why}: {name!r} has {codes} states, a missing "
-                f"value included, and at most {MOST_INDICATORS + 1} are possible; put states "
-                "together, or leave it out"
+                f"value included, and the study multiplies columns of up to {most}; put states "
+                "together, leave it out, or open the study for choices"
             )
 
 

@@ -17,7 +17,7 @@ from protocols.opening import OpenStudy
 from protocols.policy import Policy
 from protocols.queries import Describe
 from protocols.queries.choice_lookups import choice_lookups
-from protocols.queries.choice_tables import log_bound, score_bound
+from protocols.queries.choice_precision import log_bound, score_bound
 from protocols.queries.choose import Choose, portions, score_error
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
@@ -71,7 +71,7 @@ def integer_score(data, asked, function_of, missing, places=slice(None)):
 def oracle(data, study, choices, places=slice(None)):
     """Return the winners: of each set, the first of the candidates with the highest value."""
     needed = choice_lookups(study, choices)
-    records, bits = needed.tables.records, needed.tables.fraction_bits(needed.argmax().tie_bits)
+    records, bits = needed.tables.records, needed.precision.fraction_bits
 
     def value(candidate):
         return sum(
@@ -80,7 +80,8 @@ def oracle(data, study, choices, places=slice(None)):
         )
 
     values = [[value(candidate) for candidate in candidates] for candidates in choices.sets]
-    assert max(abs(v) for of_set in values for v in of_set) < needed.tables.bound << bits
+    spans = [max(of_set) - min(of_set) for of_set in values]
+    assert max(spans) <= needed.tables.span << bits
     return tuple(of_set.index(max(of_set)) for of_set in values)
 
 
