@@ -13,7 +13,7 @@ from typing import Any
 from protocols.federation import federate
 from protocols.ledger import Ledger
 from protocols.opening import open_study
-from protocols.policy import Policy
+from protocols.policy import ALLOW_ALL, Policy
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.json_files import read_ordering, read_structure
 from vertibayes.cli.notices import warn
@@ -84,7 +84,8 @@ def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
 def learn_from(sites: Sites, task: Task) -> tuple[Learned, dict[str, Any]]:
     """Learn over sites in this process; return what was learned and what summary.json has."""
     start = perf_counter()
-    with federate(sites.data, memory_budget=sites.memory) as federation:
+    policy = None if task.rule is None else ALLOW_ALL  # one person holds all data: any budget
+    with federate(sites.data, policy=policy, memory_budget=sites.memory) as federation:
         ledger = federation.session.role.ledger
         with ledger_kept(ledger, task.out):
             study = open_study(
@@ -208,7 +209,8 @@ def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> st
     seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
     scores, structure = learned.scores, learned.network.structure
     sender = "" if sent["sent_by"] == "all parties" else f" by {sent['sent_by']}"
-    winners = ", the winners of the choices" if "rule" in summary else ""
+    is_released = "release" in summary
+    winners = ", the winners of the choices" if is_released else ""
     lines = [
         f"{counted(summary['records'], 'record')}, "
         f"{counted(len(summary['variables']), 'variable')} at "
@@ -216,8 +218,8 @@ def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> st
         f"structure: {counted(len(structure.edges), 'edge')}; K2 score {scores.k2:.3f}, "
         f"BIC {scores.bic:.3f}, AIC {scores.aic:.3f} nats",
         *([UNORDERED] if options.ordering is None and options.structure is None else []),
-        *(report_of_release(summary) if "rule" in summary else []),
-        f"CPTs: {_smoothing(learned.pseudo_count, 'released' if 'rule' in summary else 'exact')}",
+        *(report_of_release(summary) if is_released else []),
+        f"CPTs: {_smoothing(learned.pseudo_count, 'released' if is_released else 'exact')}",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
         f"parameters {seconds['parameters']:.3f}",
         f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",

@@ -59,11 +59,14 @@ class Outcome(NamedTuple):
         The source of the counts, of the validations too.
     further : callable
         Returns further entries of summary.json, after the validations.
+    write : callable, optional
+        Takes the folder of the results, and writes further files.
     """
 
     learned: Learned
     counter: SecureCounter | ReleasedCounter
     further: Callable[[], Mapping[str, Any]]
+    write: Callable[[Path], object] | None = None
 
 
 def conclude(
@@ -95,14 +98,15 @@ def conclude(
     disclosed = disclosure(counter.opened, counter.records)
     summary = summarize(learned, counter, run, seconds, disclosed, validated)
     summary |= outcome.further()
-    warn(_warnings(learned, validated, disclosed))
+    counts = "record" if isinstance(counter, SecureCounter) else "released record"
+    warn(_warnings(learned, validated, disclosed, counts))
     if task.out is not None:
-        write_results(task.out, learned, run, summary, validated)
+        write_results(task.out, learned, run, summary, validated, outcome.write)
     return summary
 
 
 def _warnings(
-    learned: Learned, validated: Mapping[str, Validation], disclosed: Disclosure
+    learned: Learned, validated: Mapping[str, Validation], disclosed: Disclosure, counts: str
 ) -> Iterator[str]:
     """Return the warnings about the results."""
     for method, validation in validated.items():
@@ -111,14 +115,11 @@ def _warnings(
         yield disclosed.sentence()
     unseen = sum(learned.network.unseen.values())
     if unseen:
-        are = (
-            "has no record; its CPT column is"
-            if unseen == 1
-            else ("have no record; their CPT columns are")
-        )
+        are = "has" if unseen == 1 else "have"
+        columns = "its CPT column is" if unseen == 1 else "their CPT columns are"
         yield (
-            f"{counted(unseen, 'parent configuration')} {are} uniform (summary.json: "
-            "unseen_parent_configurations)"
+            f"{counted(unseen, 'parent configuration')} {are} no {counts}; {columns} uniform "
+            "(summary.json: unseen_parent_configurations)"
         )
 
 

@@ -184,6 +184,7 @@ def write_results(
     run: Run,
     summary: Mapping[str, Any],
     validated: Mapping[str, Validation],
+    further: Callable[[Path], object] | None = None,
 ) -> None:
     """Write the files of a run.
 
@@ -199,6 +200,8 @@ def write_results(
         The content of summary.json.
     validated : mapping of str to Validation
         The validations, of which each gets a picture.
+    further : callable, optional
+        Takes the folder, and writes further files.
     """
 
     def write(part: Path) -> None:
@@ -217,6 +220,8 @@ def write_results(
             write_text(part / f"validation-{name}.svg", picture)
         if learned.synthetic is not None:
             _write_records(part / "synthetic.csv", learned.synthetic)
+        if further is not None:
+            further(part)
 
     write_folder(folder, write)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 from protocols.queries.release_plan import ReleaseNoise
 
 from protocols.opening import OpenStudy
-from protocols.release import Rule
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outcome import Outcome, Task, conclude, progress_shown
 from vertibayes.cli.outputs import Run
 from vertibayes.learning import Learned
-from vertibayes.released import USED_BY, Released, learn_released
+from vertibayes.released import Released, learn_released
+from vertibayes.report.release import assess, write_release
 from vertibayes.report.rule_cost import cut_cost, noise_cost
 from vertibayes.report.words import counted, percent
 
@@ -48,17 +49,25 @@ def release_with(
     with progress_shown(task.quiet) as progress:
         chooser = SecretChooser(study)
         released = learn_released(chooser, study.release, task.options, task.rule, progress)
-        outcome = Outcome(
-            released.learned, released.counter, lambda: summary_of(released, len(run.shown))
-        )
-        return released.learned, conclude(outcome, run, task, commit_seconds, progress)
+        learned, counter = released.learned, released.counter
+
+        def further() -> dict[str, Any]:
+            return summary_of(released, len(run.shown))
+
+        def write(folder: Path) -> None:
+            evidence = folder / "release"
+            write_release(evidence, counter, learned.network, ledger=run.ledger, study=run.study)
+
+        outcome = Outcome(learned, counter, further, write)
+        return learned, conclude(outcome, run, task, commit_seconds, progress)
 
 
 def summary_of(released: Released, sites: int) -> dict[str, Any]:
     """Return what summary.json has of choices and a release beside the results."""
+    assessment = assess(released.counter, released.learned.network)
     return {
         "calls": released.calls,
-        "rule": rule_as_json(released.counter.request.rule),
+        "release": {**assessment.as_json(), "sentences": assessment.sentences()},
         "choices": {
             "decisions": released.decisions,
             "candidates": released.candidates,
@@ -68,12 +77,6 @@ def summary_of(released: Released, sites: int) -> dict[str, Any]:
         },
         "cost": cost_of(released, sites),
     }
-
-
-def rule_as_json(rule: Rule) -> dict[str, Any]:
-    """Return a rule with the settings that it uses, as JSON data."""
-    used = {name: getattr(rule, name) for name, kinds in USED_BY.items() if rule.kind in kinds}
-    return {"kind": rule.kind, **used}
 
 
 def cost_of(released: Released, sites: int) -> dict[str, Any] | None:
@@ -98,8 +101,9 @@ def report_of_release(summary: Mapping[str, Any]) -> list[str]:
     summary : mapping
         The content of summary.json.
     """
-    rule, choices, tables = summary["rule"], summary["choices"], summary["opened"]["tables"]
+    rule, choices = summary["release"]["rule"], summary["choices"]
     resolution = choices["resolution_in_nats"]
+    compared = "" if rule["kind"] == "exact" else "; compare scores of the same rule alone"
     return [
         f"choices: {choices['decisions']} between {choices['candidates']} candidates, of which "
         "analyst and sites learned the winners alone",
@@ -107,24 +111,11 @@ def report_of_release(summary: Mapping[str, Any]) -> list[str]:
         f"less than {resolution:.2g} nats, plain K2 may choose the other, and nobody learns how "
         "close they were",
         *_left_out(choices["too_large"]),
-        f"release: {_sentence(rule, tables)}",
+        f"tables of the learned families: {_by_rule(rule)}",
         f"cost of the rule: {_cost(rule, summary['cost'])}",
-        "CPTs, scores and validations are computed from the released tables alone",
+        f"CPTs, scores and validations: from the released tables alone{compared}",
+        *summary["release"]["sentences"],
     ]
-
-
-def _sentence(rule: Mapping[str, Any], tables: int) -> str:
-    """Say what a rule does to the released tables."""
-    if rule["kind"] == "exact":
-        return "exact tables of the learned families"
-    if rule["kind"] == "cut":
-        return f"tables of the learned families, with counts below {rule['fewest']} as 0"
-    delta = f" and delta {rule['delta']:g}" if rule["kind"] == "gaussian" else ""
-    return (
-        f"tables of the learned families, with {rule['kind']} noise: epsilon "
-        f"{rule['epsilon']:g}{delta} for all {counted(tables, 'table')} together; the structure is "
-        "chosen without noise and has no such promise"
-    )
 
 
 def _left_out(families: int) -> list[str]:
@@ -132,9 +123,22 @@ def _left_out(families: int) -> list[str]:
     if not families:
         return []
     return [
-        f"left out of the choices: {counted(families, 'set')} of parents whose tables are too large "
-        "for products (more --memory allows larger tables)"
+        f"left out of the choices: {counted(families, 'set')} of parents whose tables are too "
+        "large for products (more --memory allows larger tables)"
     ]
+
+
+def _by_rule(rule: Mapping[str, Any]) -> str:
+    """Say what a rule does to the released tables."""
+    if rule["kind"] == "exact":
+        return "released as they are"
+    if rule["kind"] == "cut":
+        return f"released with counts below {rule['fewest']} as 0"
+    delta = f" and delta {rule['delta']:g}" if rule["kind"] == "gaussian" else ""
+    return (
+        f"released with {rule['kind']} noise, epsilon {rule['epsilon']:g}{delta} for all of them "
+        "together; the structure was chosen without noise and has no such promise"
+    )
 
 
 def _cost(rule: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
@@ -145,26 +149,25 @@ def _cost(rule: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
     if cost is None:
         return unknown
     if "deviation" in cost:
-        about = cost["nats_about"]
-        estimate = (
-            unknown
-            if about is None
-            else (
-                f"an estimate of {about:.2g} nats per record, from noise of the same size drawn again "
-                "on the counts that the network expects"
-            )
+        return f"noise of standard deviation {cost['deviation']:.3g} on each count; " + (
+            unknown if cost["nats_about"] is None else _estimate(cost["nats_about"])
         )
-        return f"each count has noise of standard deviation {cost['deviation']:.3g}; {estimate}"
-    bound = cost["nats_at_most"]
-    limit = (
-        ""
-        if bound is None
-        else (
-            f"; the mean log-likelihood of the records is at most {bound:.3f} nats lower than with "
-            "exact tables"
-        )
-    )
-    return (
+    shares = (
         f"{percent(cost['share'])} of the records are in counts that were cut, in the mean over "
-        f"the tables, and {percent(cost['most'])} at most{limit}"
+        f"the tables, and {percent(cost['most'])} at most"
+    )
+    return shares if cost["nats_at_most"] is None else shares + _bound(cost["nats_at_most"])
+
+
+def _estimate(nats: float) -> str:
+    return (
+        f"about {nats:.2g} nats per record (KL), an estimate from noise of the same size drawn "
+        "again on the counts that the network expects"
+    )
+
+
+def _bound(nats: float) -> str:
+    return (
+        f"; the mean log-likelihood of the records is at most {nats:.3f} nats lower than with "
+        "exact tables"
     )
