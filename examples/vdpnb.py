@@ -52,14 +52,14 @@ def classify() -> dict[str, float]:
     # Each hospital adds noise to what it publishes, and charges eps / 3 to its budget.
     noise = RecordNoise(eps=1.0)
     trained = {site: part(training, *held, "class") for site, held in holders.items()}
-    with federate(trained, policy=Policy(most_epsilon=0.5)) as hospitals:
+    with federate(trained, policy=Policy(most_epsilon=0.5, free_tables=True)) as hospitals:
         noisy = hospitals.session.ask(Publish.of(split, noise))
     print(noise.promise(schema).sentence)
     pooled = NaiveBayes(schema).fit(training)
     accuracies = {"pooled": pooled.score(new)}
     asked = {site: part(new, *held) for site, held in holders.items()}
     for label, tables in (("exact", tables_of(pooled, tuple(ATTRIBUTES))), ("noisy", noisy)):
-        with federate(asked, policy=Policy(most_scores=100)) as hospitals:
+        with federate(asked, policy=Policy(most_scores=100, free_tables=True)) as hospitals:
             session, dealer = hospitals.session, hospitals.dealer
             joint = predict_joint_log_proba(session, dealer, split, tables, (0, 100))
             sent = max(hospitals.traffic.bytes_sent[site, ANALYST] for site in holders)

@@ -6,13 +6,71 @@ derives each step itself, and answers no query that is not the next one.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from protocols.choices import Choices
+from protocols.contract import Contract
 from protocols.release import FamilyTables
+
+if TYPE_CHECKING:
+    from protocols.roles import Study
+    from protocols.session import AnyQuery
 
 R = TypeVar("R")
 Step: TypeAlias = Choices | FamilyTables
 Winners: TypeAlias = tuple[int, ...]  # of each set, the place of the winner; none of a release
 Steps: TypeAlias = Generator[Step, Winners, R]  # a learner, as it asks
+StepsOf: TypeAlias = Callable[["Study"], Steps[object]]
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A contract that a site's owner has approved.
+
+    Parameters
+    ----------
+    contract : Contract
+    approver, date : str
+        Who approved it, and when.
+    steps : callable
+        (study) -> the learner's steps, which the site derives as the analyst does.
+    """
+
+    contract: Contract
+    approver: str
+    date: str
+    steps: StepsOf = field(compare=False, repr=False)
+
+
+Approvals: TypeAlias = Callable[[bytes], Approved | None]  # by digest
+
+
+def nothing_approved(digest: bytes) -> None:
+    """Return no approval: of a site that answers free queries alone."""
+    del digest
+
+
+class Run(Protocol):
+    """A run of an approved study at a site: which query it answers next."""
+
+    approved: Approved
+
+    def check(self, query: AnyQuery) -> None:
+        """Refuse a query that is not the next one.
+
+        Raises
+        ------
+        QueryRefusedError
+            If it is not.
+        """
+        ...
+
+    def begin(self, query: AnyQuery) -> None:
+        """Note on disk what a query uses up, before it is answered."""
+        ...
+
+    def end(self, query: AnyQuery) -> None:
+        """Advance: a query has been answered."""
+        ...

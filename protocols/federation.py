@@ -12,7 +12,7 @@ from mpc.additive_scheme.parameters import RSA_2048
 from mpc.randomness import KeyPair, Randomness, SystemRandomness
 from mpc.rounds import Party
 from protocols.parties import serve
-from protocols.policy import GIBIBYTE, Policy
+from protocols.policy import FREE, GIBIBYTE, Policy
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole, check_apart
 from protocols.session import Session, Traffic
@@ -66,7 +66,7 @@ def federate(
     data : mapping of Party to SiteData
         The sites by name; "dealer" and "analyst" are taken.
     policy : Policy, optional
-        Of all sites; the default one if None.
+        Of all sites; the default one with `free_tables` if None.
     memories : mapping of Party to SiteMemory, optional
         What sites remember of earlier sessions; nothing if None.
     memory_budget : int, default=2**30
@@ -89,8 +89,9 @@ def federate(
     keys = {party: KeyPair.generate(source) for party in (*data, DEALER)}
     public = {party: pair.public for party, pair in keys.items()}
     share = memory_budget * 3 // 4 // (len(data) + 1)
-    rules = policy or Policy()
+    rules = policy or FREE
     rules = replace(rules, most_memory=max(min(rules.most_memory, share), 1))
+    analyst = AnalystRole(ANALYST, source, public_keys=public)
     roles = {
         site: SiteRole(
             party=site,
@@ -103,6 +104,7 @@ def federate(
             memory=(memories or {}).get(site) or SiteMemory(randomness=source),
             randomness=source,
             column_memory=memory_budget // (4 * len(data)),
+            analyst_key=analyst.keys.public,
         )
         for site, columns in data.items()
     }
@@ -110,7 +112,7 @@ def federate(
     programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}
     programs[DEALER] = serve(dealer, ANALYST, CONVERSATIONS)
     transport = LocalTransport(ANALYST, programs, source)
-    session = Session(AnalystRole(ANALYST, source, public_keys=public), transport, CONVERSATIONS)
+    session = Session(analyst, transport, CONVERSATIONS)
     return Federation(session, tuple(data), DEALER, transport.traffic, roles)
 
 
@@ -125,7 +127,7 @@ class RecordFederation:
     parties : mapping of Party to LocalData
         Their records at first; a party may have none.
     policy : Policy, optional
-        Of all sites; the default one if None.
+        Of all sites; the default one with `free_tables` if None.
     modulus : int, optional
         N of the additive scheme; `RSA_2048` if None.
     randomness : Randomness, optional
@@ -153,7 +155,7 @@ class RecordFederation:
         randomness: Randomness | None = None,
     ) -> None:
         self.randomness = randomness or SystemRandomness()
-        self.policy, self.modulus = policy or Policy(), modulus or RSA_2048
+        self.policy, self.modulus = policy or FREE, modulus or RSA_2048
         self.roles: dict[Party, SiteRole] = {}
         self._memories: dict[Party, SiteMemory] = {}  # also of those who have left
         self.traffic = Traffic()

@@ -55,10 +55,12 @@ class Policy:
     dishonest : float, default=0.0
         The smallest share of the members of a sum that its terms must allow to work with the
         analyst: the analyst writes the terms, and noise protects against no more than they allow.
-    exact_tables : bool, default=True
-        Whether the party reveals exact tables of its columns (`learn`), and confirms the counts of
-        classes that an analyst takes for public (`Publish`). These cost no budget: a site that has
-        a budget for sums or tables with noise should not reveal them.
+    free_tables : bool, default=False
+        Whether the party answers any query within its policy: also exact tables, which cost no
+        budget, and it confirms the counts of classes that an analyst takes for public (`Publish`).
+        Otherwise it answers approved studies alone (`protocols.approval`).
+    most_failed_runs : int, default=10
+        The largest number of runs of one approved study that began and released nothing.
 
     Raises
     ------
@@ -90,7 +92,8 @@ class Policy:
     most_delta: float = 1e-5
     most_scores: int = 0
     dishonest: float = 0.0
-    exact_tables: bool = True
+    free_tables: bool = False
+    most_failed_runs: int = 10
 
     def __post_init__(self) -> None:
         if isinstance(self.variables, str):
@@ -106,6 +109,7 @@ class Policy:
             self.most_failed_meets,
             self.most_released_tables,
             self.most_released_cells,
+            self.most_failed_runs,
         )
         if min(numbers) < 1:
             raise ValueError(f"a policy's numbers must be at least 1, got {min(numbers)}")
@@ -215,7 +219,7 @@ class Policy:
             raise QueryRefusedError(site, reason)
 
     def check_records(self, site: str, rows: Rows, records: int) -> None:
-        """Refuse exact tables, and tables that count, or leave out, too few records.
+        """Refuse tables that count, or leave out, too few records.
 
         Parameters
         ----------
@@ -223,19 +227,6 @@ class Policy:
             The party that refuses.
         rows, records : Rows, int
             The records that the tables count, and the number of all records.
-        """
-        if not self.exact_tables:
-            reason = "exact tables are not allowed: its policy sets exact_tables = false"
-            raise QueryRefusedError(site, reason)
-        self.check_rows(site, rows, records)
-
-    def check_rows(self, site: str, rows: Rows, records: int) -> None:
-        """Refuse a query that counts, or leaves out, too few records.
-
-        Parameters
-        ----------
-        site, rows, records
-            As of `check_records`.
         """
         try:
             chosen = rows.count(records)
@@ -252,8 +243,9 @@ class Policy:
             raise QueryRefusedError(site, reason)
 
 
-# For whoever runs all parties in one process: each party answers every query.
-ALLOW_ALL = Policy(
+FREE = Policy(free_tables=True)  # of parties in one process: one person holds all data
+ALLOW_ALL = Policy(  # each party answers every query
+    free_tables=True,
     fewest_records=1,
     most_cells=1 << 40,
     most_variables=1 << 20,

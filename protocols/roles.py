@@ -16,6 +16,7 @@ from mpc.commitments import MOST_INDICATORS, Commitments, Holder, Selection
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party as Party
 from mpc.signing import SigningKey
+from protocols.approval import Approvals, Run, nothing_approved
 from protocols.calibration.agreed import ClassifierSpec
 from protocols.calibration.factors import Floats
 from protocols.calibration.nodes import Checkpoints
@@ -182,6 +183,10 @@ class SiteRole:
     calibrated : callable, optional
         Takes the number of the last query of a calibration, the classifier, and this site's own
         statistics of it.
+    approvals : callable
+        (digest) -> the approved study of a contract's digest; None if it is not approved.
+    run : Run, optional
+        The run of an approved study in this session.
     """
 
     party: Party
@@ -202,6 +207,8 @@ class SiteRole:
     signing_keys: Mapping[Party, bytes] = field(default_factory=dict, repr=False)
     modulus: int = field(default=RSA_2048, repr=False)
     batches: Sequence[LocalData] = field(default=(), repr=False)
+    approvals: Approvals = field(default=nothing_approved, repr=False)
+    run: Run | None = field(default=None, init=False, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
     checkpoints: Checkpoints = field(default_factory=Checkpoints, init=False, repr=False)
     calibrated: Calibrated | None = field(default=None, init=False, repr=False)
@@ -230,7 +237,7 @@ class SiteRole:
     def leave(self) -> None:
         """Let go of the study that it has joined, and of whom it has met: a session is over."""
         self.leave_study()
-        self.met = frozenset()
+        self.met, self.run = frozenset(), None
 
     def leave_study(self) -> None:
         """Let go of the study that it has joined, and of the others' columns."""
@@ -254,8 +261,12 @@ class SiteRole:
 
     @property
     def shown(self) -> dict[str, Variable]:
-        """The variables that it shows, in the order of its data."""
-        return {name: v for name, v in self.data.variables.items() if self.policy.shows(name)}
+        """The variables that it shows, in the order of its data: in a run, of its contract."""
+        known = {name: v for name, v in self.data.variables.items() if self.policy.shows(name)}
+        if self.run is None:
+            return known
+        asked = set(self.run.approved.contract.variables)
+        return {name: variable for name, variable in known.items() if name in asked}
 
 
 @dataclass

@@ -50,8 +50,10 @@ POLICY = (
             Policy.most_scores, least=0),
     Setting("dishonest", "number", "Share of the members of a sum that must be allowed to work "
             "with the analyst, at least.", Policy.dishonest, least=0, below=1),
-    Setting("exact_tables", "flag", "Reveal exact tables (learn); false where noise is to protect.",
-            Policy.exact_tables),
+    Setting("free_tables", "flag", "Answer any query within this policy, exact tables included; "
+            "otherwise approved studies alone.", Policy.free_tables, old="exact_tables"),
+    Setting("most_failed_runs", "whole", "Maximum number of runs of an approved study that begin "
+            "and release nothing.", Policy.most_failed_runs, least=1),
 )  # fmt: skip
 
 

@@ -70,7 +70,10 @@ id_column = "id"                 # identifies people; the same people where site
 [variables]
 {variables}
 
-[policy]                         # queries outside these bounds are refused
+[policy]                         # what this site refuses
+# free_tables = false            # false: all but the studies that its owner has approved, with
+                                 # `vertibayes approve study.toml`; true: nothing in these bounds
+# most_failed_runs = 10          # of one approved study: runs that began and released nothing
 most_variables = 8               # in one table
 fewest_records = 10              # that a table counts or leaves out, or that tables differ in
 most_row_sets = 50
@@ -79,7 +82,6 @@ most_memory = "1GiB"             # of one query at this party
 most_failed_meets = 100          # comparisons with other sites' lists of people that differed
 most_released_tables = 1_000     # by approved studies, ever
 most_released_cells = 100_000    # in these tables together
-# exact_tables = true            # false: no tables without noise
 # exact_sums = false             # sums without noise over sites that hold other records
 # exact_neighbours = false       # show own statistics to neighbours in a calibration, without noise
 # most_epsilon = 1.0             # privacy budget of all sums and tables with noise, ever

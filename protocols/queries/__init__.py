@@ -1,5 +1,6 @@
 """The kinds of queries: names, policy and ledger over the generators of `mpc`."""
 
+from protocols.queries.begin import BEGIN, Begin
 from protocols.queries.choose import CHOOSE, Choose
 from protocols.queries.commit import COMMIT, Commit
 from protocols.queries.consensus import CONSENSUS
@@ -17,12 +18,13 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE,
+    BEGIN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE,
     SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS,
 )  # fmt: skip
 
 __all__ = [
     "CONVERSATIONS",
+    "Begin",
     "Choose",
     "Commit",
     "Consensus",

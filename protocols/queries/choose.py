@@ -244,7 +244,7 @@ def _make_plan(joined: Joined, query: Choose, choices: Choices) -> ChoicePlan:
 def _check(party: Party, policy: Policy, joined: Joined | None, query: Choose) -> ChoicePlan:
     """Return the plan of a query, or refuse the query: sizes are checked before it is planned."""
     joined = joined_study(party, joined, query)
-    policy.check_rows(party, query.rows, joined.study.records)
+    policy.check_records(party, query.rows, joined.study.records)
     with refusing(party):
         check_variables(joined.study, query.variables)
         plan = _plan(joined, query)

@@ -302,8 +302,8 @@ def check_site(site: SiteRole, split: Split) -> None:
 
 
 def _counted(site: SiteRole, split: Split, noise: Noise = no_noise) -> dict[str, Table]:
-    """Count a site's tables; confirm counts of classes only where exact tables are shown too."""
-    confirm = site.policy.exact_tables
+    """Count a site's tables; confirm counts of classes only where exact tables are free too."""
+    confirm = site.policy.free_tables
     return count_tables(split, site.party, records_of(site), noise, confirm=confirm)
 
 

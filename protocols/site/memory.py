@@ -63,6 +63,7 @@ class SiteMemory:
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
         self._failed: dict[str, int] = {}  # site -> comparisons that did not find equal lists
+        self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
         self.last_sum = -1  # the number of the last sum that it took part in
         self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
         self.spent = Cost()  # of all releases with noise so far
@@ -150,6 +151,24 @@ class SiteMemory:
         for peer in known:
             del self._failed[peer]
         self._keep(bool(known))
+
+    # ---- runs of approved studies --------------------------------------------------------------
+
+    def runs(self, contract: bytes) -> tuple[int, int]:
+        """Return how many runs of a contract, by its digest, have begun and have released."""
+        return self._runs.get(contract.hex(), (0, 0))
+
+    def begin_run(self, contract: bytes) -> None:
+        """Remember that a run begins, before anything of the data is answered."""
+        begun, used = self.runs(contract)
+        self._runs[contract.hex()] = begun + 1, used
+        self._keep(True)
+
+    def use_run(self, contract: bytes) -> None:
+        """Remember that a run is used up, before its tables are released."""
+        begun, used = self.runs(contract)
+        self._runs[contract.hex()] = begun, used + 1
+        self._keep(True)
 
     # ---- sums and scores ---------------------------------------------------------------------
 
@@ -306,6 +325,7 @@ class SiteMemory:
             "frame": self._frame,
             "sets": self._sets,
             "failed": self._failed,
+            "runs": self._runs,
             "sums": [self.last_sum, self.spent.eps, self.spent.delta, self.scored],
             "zcdp": [self.spent.rho, self.spent.slack],
             "released": [*self.released, *self.released_freely],
@@ -324,6 +344,8 @@ class SiteMemory:
         self._committed = {study: _strings(known) for study, known in notes["committed"].items()}
         self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
         self._failed = {peer: int(count) for peer, count in notes["failed"].items()}
+        runs = notes.get("runs", {}).items()  # an older memory has no runs
+        self._runs = {contract: (int(begun), int(used)) for contract, (begun, used) in runs}
         self._sets = list(map(str, notes["sets"]))
         last, eps, delta, scored = notes.get("sums", [-1, 0.0, 0.0, 0])
         self.last_sum, self.scored = int(last), int(scored)

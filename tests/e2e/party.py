@@ -74,7 +74,7 @@ def role_of(party, identity, settings):
         return DealerRole(party, identity.keys, peers)
     role = SiteRole(
         party, data_of(settings["data"][party]), identity.keys, peers,
-        policy=Policy(**settings.get("policy", {})),
+        policy=Policy(**{"free_tables": True, **settings.get("policy", {})}),
         analyst_key=identity.peers[ANALYST], signing_keys=signing_of(settings),
     )  # fmt: skip
     if "memory" in settings:

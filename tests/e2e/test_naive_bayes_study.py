@@ -42,7 +42,9 @@ def deployment(folder, sites, policy, learning, address=None):
     for site, columns in sites.items():
         write(folder / site, columns, zip(*(table[name] for name in columns), strict=True))
         path = folder / site / "site.toml"
-        path.write_text(path.read_text().replace("[policy]", f"[policy]\n{policy}", 1))
+        path.write_text(
+            path.read_text().replace("[policy]", f"[policy]\nfree_tables = true\n{policy}", 1)
+        )
     path = folder / "analyst" / "study.toml"
     text = path.read_text()
     start, end = text.index("\n[learning]"), text.index("\n[relay]")

@@ -90,7 +90,7 @@ def test_slices_that_single_out_a_record_are_refused(alarm_data, sets):
         with pytest.raises(QueryRefusedError, match=r"single out fewer than 10|leave out"):
             [counter.tables(families, rows=rows) for rows in sets]
     # The same sets, asked of sites that do not mind, single out a record.
-    lenient = Policy(fewest_records=1)
+    lenient = Policy(fewest_records=1, free_tables=True)
     with federate(split_columns(few, 2), policy=lenient) as federation:
         counter = SecureCounter.of(federation)
         assert all(counter.tables(families, rows=rows) for rows in sets)
@@ -113,7 +113,9 @@ def test_the_number_of_record_sets_is_counted_over_all_studies(alarm_data):
     parts = split_columns(data, 2)
     memories = {site: SiteMemory(randomness=SeededRandomness(site.encode())) for site in parts}
     for study in range(3):
-        with federate(parts, memories=memories, policy=Policy(most_row_sets=3)) as federation:
+        with federate(
+            parts, memories=memories, policy=Policy(most_row_sets=3, free_tables=True)
+        ) as federation:
             counter = SecureCounter.of(federation)
             counter.tables([family])
             if study < 2:

@@ -145,7 +145,7 @@ def test_a_node_solves_its_sums_for_the_records_of_the_only_site_behind_its_neig
 
 
 def test_a_site_whose_summand_can_be_separated_needs_a_policy_that_shows_it():
-    policy = Policy(exact_sums=True)
+    policy = Policy(exact_sums=True, free_tables=True)
     for network, mixing in ((UNEQUAL, "metropolis"), (ring(4), "mean")):
         held = parties(len(network.nodes), numbers=False)
         with pytest.raises(QueryRefusedError, match="does not set exact_neighbours; sums with "):
@@ -156,7 +156,7 @@ def test_a_site_whose_summand_can_be_separated_needs_a_policy_that_shows_it():
 
 def test_what_a_policy_refuses_says_nothing_of_the_records():
     agreed = agree(ring(4), HELD, NETWORK)
-    federation = federation_of(HELD, policy=Policy(exact_sums=True))
+    federation = federation_of(HELD, policy=Policy(exact_sums=True, free_tables=True))
     states = {"y": ("yes", "other"), "a": ("u",), "b": ("k",)}
     query = replace(Consensus.of(federation.analyst, agreed, 1), variables=tuple(states.items()))
     with federation.session() as session, pytest.raises(QueryRefusedError, match="exact_neigh"):

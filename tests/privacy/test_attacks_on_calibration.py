@@ -97,9 +97,15 @@ def test_a_neighbour_solves_the_shown_statistics_of_a_leaf_for_its_records():
 def test_the_default_policy_shows_statistics_to_no_neighbour():
     agreed = agree(chain(4), HELD, NETWORK)
     with pytest.raises(QueryRefusedError, match="its policy does not set exact_neighbours"):
-        run(agreed, 1, policy=Policy(exact_sums=True))
+        run(agreed, 1, policy=Policy(exact_sums=True, free_tables=True))
     with pytest.raises(QueryRefusedError, match="statistics of fewer than 20 records"):
-        run(agreed, 1, policy=Policy(exact_sums=True, exact_neighbours=True, fewest_records=20))
+        run(
+            agreed,
+            1,
+            policy=Policy(
+                exact_sums=True, exact_neighbours=True, fewest_records=20, free_tables=True
+            ),
+        )
 
 
 def summed_in_a_triangle(rounds, known=()):

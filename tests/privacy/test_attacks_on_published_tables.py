@@ -24,7 +24,7 @@ SCHEMA = Schema(Variable("y", STATES), {n: Variable(n, STATES) for n in "ab"})
 DRAWN = np.random.default_rng(1).integers(0, 2, (3, 40)).astype(np.uint8)
 CODES = dict(zip(NAMES, DRAWN, strict=True))
 HELD = {"p": ("a",), "q": ("b",)}
-POLICY = Policy(most_epsilon=10.0)
+POLICY = Policy(most_epsilon=10.0, free_tables=True)
 
 
 def sites(policy=POLICY):

@@ -37,7 +37,7 @@ from tests.randomness import SeededRandomness
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, parties
 
 DRAWS = 500
-BUDGET = Policy(most_epsilon=1.0, most_delta=1e-5, exact_tables=False)
+BUDGET = Policy(most_epsilon=1.0, most_delta=1e-5)
 Z = Numeric("z", -2.0, 2.0)
 MIXED = Schema(SCHEMA.target, {"a": SCHEMA.features["a"], "z": Z})
 
@@ -377,7 +377,7 @@ def guessed(site, records):
 
 def test_a_site_with_a_budget_does_not_confirm_its_counts_of_classes():
     """Noise protects them in updates and sums; tables of columns take them for public."""
-    world = federation_of(parties(2, 12), policy=replace(BUDGET, exact_tables=True))
+    world = federation_of(parties(2, 12), policy=replace(BUDGET, free_tables=True))
     site = world.roles["p00"]
     exact = tuple(np.bincount(site.batches[0].codes["y"], minlength=3).tolist())
     assert guessed(site, 12) == [exact], "read, and the budget refused all the same"

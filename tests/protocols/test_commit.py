@@ -94,7 +94,7 @@ def test_a_refused_study_can_be_put_right():
 
 
 def test_a_variable_that_is_not_shown_is_not_committed():
-    federation = seeded(DATA, policy=Policy(variables=["y", "z", "w"]))
+    federation = seeded(DATA, policy=Policy(variables=["y", "z", "w"], free_tables=True))
     assert "shows no variable 'x'" in refusal(federation, Commit.of(STUDY))
 
 

@@ -18,7 +18,7 @@ DATA = data_of(a="xy", b="z", c="w")
 
 
 def test_describe_shows_the_policys_variables_alone():
-    federation = seeded(DATA, policy=Policy(variables=["y", "z"]))
+    federation = seeded(DATA, policy=Policy(variables=["y", "z"], free_tables=True))
     found = federation.session.ask(Describe(("a", "b", "c")))
     assert {site: list(described.named()) for site, described in found.items()} == {
         "a": ["y"],

@@ -251,7 +251,7 @@ def test_a_site_makes_no_more_guesses_than_the_policy_allows(monkeypatch):
     """Without a limit it found the last of 40 people by trying 200, in half a second."""
     most, kept = 3, memories("a", "b")
     parts = {site: with_ids()[site] for site in "ab"}
-    options = {"policy": Policy(most_failed_meets=most), "memories": kept}
+    options = {"policy": Policy(most_failed_meets=most, free_tables=True), "memories": kept}
     for _ in range(most):  # in sessions of their own, or in one
         federation = seeded(parts, **options)
         guess(federation, monkeypatch, ANOTHER)
@@ -263,7 +263,7 @@ def test_a_site_makes_no_more_guesses_than_the_policy_allows(monkeypatch):
 def test_comparisons_that_end_in_equal_lists_are_not_counted(monkeypatch):
     kept = memories("a", "b")
     parts = {site: with_ids()[site] for site in "ab"}
-    federation = seeded(parts, policy=Policy(most_failed_meets=1), memories=kept)
+    federation = seeded(parts, policy=Policy(most_failed_meets=1, free_tables=True), memories=kept)
     for _ in range(3):
         meet(federation)
     assert kept["a"].failed_meets("b") == 0

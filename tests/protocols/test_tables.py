@@ -89,7 +89,9 @@ def places(*lists):
     ],
 )
 def test_tables_that_a_site_does_not_count_are_refused_and_not_noted(query, reason):
-    federation, _ = committed(DATA, policy=Policy(most_variables=3, most_cells=54))
+    federation, _ = committed(
+        DATA, policy=Policy(most_variables=3, most_cells=54, free_tables=True)
+    )
     assert reason in refusal(federation, query)
     ledgers = [role.ledger for role in (*federation.roles.values(), federation.session.role)]
     assert not any(ledger.tables for ledger in ledgers)
@@ -115,7 +117,7 @@ def test_a_number_that_does_not_ascend_is_refused():
 
 
 def test_choices_of_records_that_are_refused_do_not_pile_up():
-    federation, study = committed(DATA, policy=Policy(most_row_sets=1))
+    federation, study = committed(DATA, policy=Policy(most_row_sets=1, free_tables=True))
     wanted = count(federation, study, "xz", rows=Rows(1, 0, 20))[0]
     role = federation.roles["a"]
     for seed in range(2, MOST_SELECTIONS + 10):
@@ -125,7 +127,9 @@ def test_choices_of_records_that_are_refused_do_not_pile_up():
 
 
 def test_too_many_record_sets_are_refused_in_all_studies_together():
-    federation, study = committed(DATA, policy=Policy(most_row_sets=2, fewest_records=1))
+    federation, study = committed(
+        DATA, policy=Policy(most_row_sets=2, fewest_records=1, free_tables=True)
+    )
     for rows in (Rows(), Rows(1, 0, 20), Rows(1, 0, 20), Rows(0, 0, 40)):
         count(federation, study, "xz", rows=rows)
     another = federation.session.ask(Commit.of(replace(STUDY, id=b"another"))).study
@@ -158,7 +162,9 @@ def test_records_that_would_be_singled_out_are_not_counted(first, second, answer
 
 
 def test_three_sets_single_out_what_no_two_do():
-    federation, study = committed(data_of(60, a="xy", b="z"), policy=Policy(fewest_records=10))
+    federation, study = committed(
+        data_of(60, a="xy", b="z"), policy=Policy(fewest_records=10, free_tables=True)
+    )
     for rows in (Rows(1, 0, 40), Rows(1, 20, 60)):
         count(federation, study, "xz", rows=rows)
     query = query_of("xz", rows=Rows(1, 15, 45), study=study)  # of 40: 5, 20 and 15

@@ -104,7 +104,10 @@ def seal_vectors():
 # ---- a session -----------------------------------------------------------------------------------
 
 
-LIMITS = {"policy": Policy(most_variables=5), "memory_budget": 1 << 30}  # sites describe them
+LIMITS = {
+    "policy": Policy(most_variables=5, free_tables=True),
+    "memory_budget": 1 << 30,
+}  # sites describe them
 NARROW, WIDE, INCOMPLETE = Family("z", ("y", "x")), Family("w", ("u",)), Family("v", ("y", "u"))
 QUESTIONS = [
     ("all records", [NARROW, Family("z", ("y", "u")), Family("u")], {}),

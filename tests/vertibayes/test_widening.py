@@ -126,7 +126,7 @@ def test_a_table_that_is_open_costs_nothing():
 
 def test_a_policy_is_asked_before(gaps):
     structure = Structure.of(list(gaps.variables), list(pairwise(list(gaps.variables)[:6])))
-    policy = Policy(most_variables=2)
+    policy = Policy(most_variables=2, free_tables=True)
     with federate(split_columns(gaps, 2), policy=policy) as federation:
         counter = SecureCounter.of(federation)
         fit = fit_em_from_tables(counter, structure, wider_cells=10_000)

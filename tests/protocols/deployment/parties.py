@@ -57,6 +57,7 @@ def deployment(folder, *, people=None, address=None, **options):
     for site in SITES:
         own = (people or {}).get(site, ids)
         write_csv(folder / site / "records.csv", own, texts, COLUMNS[site])
+        change(folder / site / "site.toml", "# free_tables = false", "free_tables = true")
     change(folder / "north" / "site.toml", '"age" = {}', "age = { cut = [30, 50, 70] }")
     return folder
 

@@ -1,0 +1,200 @@
+"""The contract of a study: who takes part, what is learned of which variables, what is released.
+
+A contract is canonical JSON: keys in order, no spaces, ASCII. Its SHA-256 is the digest by which
+the owner of each site approves it. Two parties that see the same digest see the same contract.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+from mpc.rounds import Party
+from protocols.public_keys import decode_public, encode_public
+from protocols.release import Rule
+
+FORMAT = 1
+MOST_BYTES = 4_000_000  # of the JSON
+MOST_PARTIES = 1000
+MOST_VARIABLES = 65_000
+MOST_NAME = 1000  # characters
+MOST_RUNS = 1000
+DIGEST_BYTES = 32
+
+Member: TypeAlias = tuple[Party, bytes]  # a party and its public key
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What the owners of all sites approve.
+
+    Parameters
+    ----------
+    sites : tuple of (Party, bytes)
+        The sites and their public keys, in the order of the study.
+    dealer, analyst : (Party, bytes)
+        The dealer and the analyst, with their public keys.
+    variables : tuple of str
+        The variables of the study, in its order.
+    learner : str
+        What is learned.
+    options : mapping of str to JSON
+        How it is learned. The learner's package reads them: here they are content of the digest.
+    rule : Rule, optional
+        By which rule tables are released; None if the learner's options say what is released.
+    runs : int, default=1
+        How often the study may be run.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of its bounds; the message names it.
+    """
+
+    sites: tuple[Member, ...]
+    dealer: Member
+    analyst: Member
+    variables: tuple[str, ...]
+    learner: str
+    options: Mapping[str, Any] = field(hash=False)
+    rule: Rule | None
+    runs: int = 1
+
+    def __post_init__(self) -> None:
+        members = *self.sites, self.dealer, self.analyst
+        for what, values, most in (
+            ("parties", [name for name, _ in members], MOST_PARTIES),
+            ("keys", [key for _, key in members], MOST_PARTIES),
+            ("variables", self.variables, MOST_VARIABLES),
+        ):
+            if not 1 <= len(values) <= most:
+                raise ValueError(f"a contract has 1 to {most} {what}, got {len(values)}")
+            if len(set(values)) < len(values):
+                raise ValueError(f"two {what} of the contract are the same; each appears once")
+        if not self.sites:
+            raise ValueError("the contract has no sites; name at least one")
+        names = *self.variables, self.learner, *(name for name, _ in members)
+        if any(not 1 <= len(name) <= MOST_NAME for name in names):
+            raise ValueError(f"a name in a contract has 1 to {MOST_NAME} characters")
+        if not 1 <= self.runs <= MOST_RUNS:
+            raise ValueError(f"`runs` must be between 1 and {MOST_RUNS}, got {self.runs}")
+
+    @property
+    def keys(self) -> dict[Party, bytes]:
+        """The public keys of all parties."""
+        return dict([*self.sites, self.dealer, self.analyst])
+
+    @property
+    def site_names(self) -> tuple[Party, ...]:
+        """The names of the sites, in the order of the study."""
+        return tuple(name for name, _ in self.sites)
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of the canonical JSON: 32 bytes."""
+        return hashlib.sha256(self.canonical).digest()
+
+    @property
+    def canonical(self) -> bytes:
+        """The canonical JSON, in ASCII."""
+        content = json.dumps(
+            self.as_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True,
+            allow_nan=False,
+        )  # fmt: skip
+        return content.encode("ascii")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the contract as JSON data."""
+        return {
+            "format": FORMAT,
+            "sites": [_member_json(site) for site in self.sites],
+            "dealer": _member_json(self.dealer),
+            "analyst": _member_json(self.analyst),
+            "variables": list(self.variables),
+            "learner": self.learner,
+            "options": self.options,
+            "rule": None if self.rule is None else asdict(self.rule),
+            "runs": self.runs,
+        }
+
+    @classmethod
+    def from_json(cls, content: Any) -> Contract:
+        """Return the contract of JSON data.
+
+        Raises
+        ------
+        ValueError
+            If the data are not a contract of this format, or have a key too many.
+        """
+        values = _taken(content, "contract", _FIELDS)
+        if values.pop("format") != FORMAT:
+            raise ValueError(f"the contract has another format than {FORMAT}; update vertibayes")
+        if not all(type(name) is str for name in values["variables"]):
+            raise ValueError("the contract's variables must be texts")
+        contract = cls(
+            **{
+                **values,
+                "sites": tuple(map(_member, values["sites"])),
+                "dealer": _member(values["dealer"]),
+                "analyst": _member(values["analyst"]),
+                "variables": tuple(values["variables"]),
+                "rule": _rule(values["rule"]),
+            }
+        )
+        if len(contract.canonical) > MOST_BYTES:
+            raise ValueError(f"the contract has more than {MOST_BYTES:,} bytes")
+        return contract
+
+
+_FIELDS: dict[str, tuple[type, ...]] = {
+    "format": (int,),
+    "sites": (list,),
+    "dealer": (dict,),
+    "analyst": (dict,),
+    "variables": (list,),
+    "learner": (str,),
+    "options": (dict,),
+    "rule": (dict, type(None)),
+    "runs": (int,),
+}
+_RULE: dict[str, tuple[type, ...]] = {
+    "kind": (str,),
+    "fewest": (int,),
+    "epsilon": (float,),
+    "delta": (float,),
+    "dishonest": (float,),
+}
+
+
+def _taken(content: Any, what: str, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
+    """Return the values of a JSON object that has these keys and no others."""
+    if not isinstance(content, dict):
+        raise ValueError(f"a {what} must be a JSON object")
+    if wrong := sorted(set(content) ^ set(kinds)):
+        raise ValueError(f"a {what} must have the keys {', '.join(kinds)}: see {wrong[0]!r}")
+    for name, kind in kinds.items():
+        if type(content[name]) not in kind:  # a bool is no int here
+            raise ValueError(f"{name!r} of a {what} has a wrong type: {content[name]!r:.80}")
+    return dict(content)
+
+
+def _rule(content: Any) -> Rule | None:
+    return None if content is None else Rule(**_taken(content, "rule", _RULE))
+
+
+def _member_json(member: Member) -> dict[str, str]:
+    return {"name": member[0], "public_key": encode_public(member[1])}
+
+
+def _member(content: Any) -> Member:
+    values = _taken(content, "party", {"name": (str,), "public_key": (str,)})
+    return values["name"], decode_public(values["public_key"])
+
+
+def grouped_digest(digest: bytes) -> str:
+    """Return a digest in groups of four hexadecimal digits, which two people can read out."""
+    text = digest.hex()
+    return " ".join(text[at : at + 4] for at in range(0, len(text), 4))

@@ -1,0 +1,154 @@
+"""A run of an approved study at a site: which query it answers next, and no other.
+
+    Begin                       the digest of an approved contract   (protocols.queries.begin)
+    Meet, Describe, Commit      once each: the contract's parties, keys and variables
+    Choose or Release, ...      the steps of the study's learner, which the site derives itself
+
+The site runs the learner of the contract and sends it the winners that the site itself has learned
+in `Choose`. The content of a query must equal the step that this learner asks for. An analyst
+therefore chooses nothing in a run: neither a candidate nor the order, nor what is released.
+
+Security: what a site answers follows from the contract, the data and nothing else. The winners are
+those that the sites' protocol has shown to this site; the analyst never sends them. A run begins on
+disk before columns are committed, and is used up on disk before tables are released.
+Leakage: as of the queries. Cost: the steps are derived once more at each site; no message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from protocols.approval import Approved, Step, Winners
+from protocols.choices import Choices
+from protocols.contract import Contract, grouped_digest
+from protocols.errors import QueryRefusedError
+from protocols.queries.choose import Choose, portions
+from protocols.queries.commit import Commit
+from protocols.queries.describe import Describe
+from protocols.queries.meet import Meet
+from protocols.queries.release_query import Release
+from protocols.roles import SiteRole
+from protocols.session import AnyQuery
+
+OPENING = (Meet, Describe, Commit)
+
+
+class ApprovedRun:
+    """A run of a study whose learner asks steps.
+
+    Parameters
+    ----------
+    site : SiteRole
+    approved : Approved
+    """
+
+    def __init__(self, site: SiteRole, approved: Approved) -> None:
+        self.site, self.approved = site, approved
+        self._opened = 0  # queries of `OPENING` that were answered
+        self._steps: Generator[Step, Winners, object] | None = None
+        self._due: list[Step] = []  # the portions of the step that are not answered yet
+        self._won: Winners = ()  # of the portions that are
+        self._is_over = False
+        self._is_used = False
+
+    @property
+    def contract(self) -> Contract:
+        """The contract that is run."""
+        return self.approved.contract
+
+    def check(self, query: AnyQuery) -> None:
+        """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
+        if self.site.approvals(self.contract.digest) != self.approved:
+            raise self._refused("its approval has been withdrawn or has changed")
+        if self._opened < len(OPENING):
+            kind = OPENING[self._opened]
+            if type(query) is not kind:
+                raise self._refused(f"the next query is {kind.kind!r}, got {query.kind!r}")
+            self._check_opening(query)
+            return
+        step = self._next()
+        if step is None:
+            raise self._refused("the study has ended: begin another session for another run")
+        if _step_of(query) != step:
+            what = "choose" if isinstance(step, Choices) else "release"
+            raise self._refused(
+                f"the query {query.kind!r} is not the next step of the study, a {what!r} with the "
+                "content that the contract and the winners give"
+            )
+
+    def _check_opening(self, query: AnyQuery) -> None:
+        sites, dealer = self.contract.site_names, self.contract.dealer[0]
+        asked = sites if isinstance(query, Describe) else (*sites, dealer)
+        if sorted(query.parties) != sorted(asked):
+            raise self._refused(f"the parties of {query.kind!r} are not those of the contract")
+        if isinstance(query, Meet):
+            keys = self.contract.keys
+            if tuple(query.keys) != tuple(keys[party] for party in query.parties):
+                raise self._refused("the keys of the parties are not those of the contract")
+        if isinstance(query, Commit):
+            self._check_variables(query)
+
+    def _check_variables(self, query: Commit) -> None:
+        if tuple(name for name, *_ in query.variables) != self.contract.variables:
+            raise self._refused("the variables, or their order, are not those of the contract")
+        mine = {name for name, *_, holders in query.variables if self.site.party in holders}
+        if mine != set(self.site.shown):
+            raise self._refused(
+                f"{self.site.party} holds other variables of the contract than the query says"
+            )
+
+    def begin(self, query: AnyQuery) -> None:
+        """Note the run in the site's memory: it begins with the columns, and a release uses it."""
+        digest = self.contract.digest
+        if isinstance(query, Commit):
+            self.site.memory.begin_run(digest)
+        elif isinstance(query, Release) and not self._is_used:
+            self._is_used = True
+            self.site.memory.use_run(digest)
+
+    def end(self, query: AnyQuery) -> None:
+        """Advance: collect the winners of a choice, and derive the next step when all are there."""
+        if self._opened < len(OPENING):
+            self._opened += 1
+            return
+        step = self._due.pop(0)
+        if isinstance(step, Choices):
+            assert self.site.joined is not None  # since Commit
+            self._won += self.site.joined.won
+        del query
+
+    def _next(self) -> Step | None:
+        """Return the next portion of a step; None after the last step."""
+        if not self._due and not self._is_over:
+            try:
+                step = self._advance()
+            except StopIteration:
+                self._is_over = True
+            except ValueError as error:
+                raise self._refused(f"the contract does not fit the study: {error}") from None
+            else:
+                self._due = self._portions(step)
+        return self._due[0] if self._due else None
+
+    def _advance(self) -> Step:
+        assert self.site.joined is not None  # since Commit
+        if self._steps is None:
+            self._steps = self.approved.steps(self.site.joined.study)
+            return next(self._steps)
+        won, self._won = self._won, ()
+        return self._steps.send(won)
+
+    def _portions(self, step: Step) -> list[Step]:
+        assert self.site.joined is not None  # since Commit
+        return [*portions(self.site.joined.study, step)] if isinstance(step, Choices) else [step]
+
+    def _refused(self, reason: str) -> QueryRefusedError:
+        study = grouped_digest(self.contract.digest)[:9]
+        return QueryRefusedError(self.site.party, f"approved study {study}: {reason}")
+
+
+def _step_of(query: AnyQuery) -> Step | None:
+    """Return the step that a query asks for; None if it is another kind of query."""
+    if isinstance(query, Choose):
+        return query.choices
+    return query.tables if isinstance(query, Release) else None
