@@ -40,7 +40,7 @@ SOON = timedelta(days=30)
 class Outside(NamedTuple):
     """Checks outside the files: each returns a warning or None, or raises a ValueError.
 
-    `site` returns what is right, or None if it is not checked.
+    `site` and `digest` return what is right, or None if it is not checked.
 
     Parameters
     ----------
@@ -52,12 +52,15 @@ class Outside(NamedTuple):
         Checks the settings of a study.
     site : callable
         Checks that a site of a study, with its data, takes part in it.
+    digest : callable
+        Returns the digest of a study that sites approve; None of another study.
     """
 
     reach: Callable[[RelayAddress], str | None]
     listen: Callable[[RelayAddress], str | None]
     study: Callable[[StudyFile], str | None]
     site: Callable[[StudyFile, SiteFile, SiteData], str | None] = lambda *_: None
+    digest: Callable[[StudyFile], str | None] = lambda _: None
 
 
 @dataclass
@@ -189,6 +192,9 @@ def _check_file(
         findings.ask(
             f"{file.party}:", "the settings of the study are valid", lambda: outside.study(file)
         )
+        with findings.wrong_if_it_fails():
+            if digest := outside.digest(file):
+                findings.say("ok", f"{file.party}: the digest of the study is {digest}")
 
 
 def _check_site(findings: Findings, file: SiteFile, data: dict[Party, SiteData]) -> None:

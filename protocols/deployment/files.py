@@ -109,6 +109,11 @@ class SiteFile(_OwnFile):
         return self.folder / "memory"
 
     @property
+    def approved(self) -> Path:
+        """The folder of the studies that the site's owner has approved."""
+        return self.folder / "approved"
+
+    @property
     def ledger(self) -> Path:
         """The file in which the site records what was revealed."""
         return self.folder / "ledger.jsonl"
@@ -137,7 +142,7 @@ class DealerFile(_OwnFile):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile(_OwnFile):
-    """An analyst's study; [learning], [validation] and [network] are read by the learners.
+    """An analyst's study; the learners read [learning], [validation], [network] and [release].
 
     `states` declares the states of variables, `class_counts` the number of records of each class:
     naive Bayes needs them where the sites' data must not tell them. `numbers` declares the bounds
@@ -160,7 +165,7 @@ class StudyFile(_OwnFile):
         """Read and check a study's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "study", "analyst", "dealer", "sites", "learning", "validation", "relay"
-        file.check((*known, "states", "numbers", "class_counts", "network"))
+        file.check((*known, "states", "numbers", "class_counts", "network", "release"))
         states, counts = file.table("states"), file.table("class_counts")
         numbers = file.table("numbers")
         if twice := [name for name in numbers.values if name in states.values]:

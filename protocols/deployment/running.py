@@ -18,6 +18,7 @@ from mpc.randomness import KeyPair
 from mpc.rounds import Party
 from protocols.calibration.agreed import ClassifierSpec
 from protocols.calibration.factors import Floats
+from protocols.deployment.approvals import ApprovalFolder, Learner
 from protocols.deployment.certificates import check_certificate
 from protocols.deployment.data import read_data
 from protocols.deployment.files import (
@@ -54,8 +55,14 @@ Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 
 
 @contextmanager
-def site_role(file: SiteFile) -> Iterator[SiteRole]:
+def site_role(file: SiteFile, learner: Learner | None = None) -> Iterator[SiteRole]:
     """Read a site's key, data, memory and ledger; keep memory and ledger open until the block ends.
+
+    Parameters
+    ----------
+    file : SiteFile
+    learner : callable, optional
+        (contract) -> the steps of an approved study. Without it no study is approved.
 
     Raises
     ------
@@ -69,7 +76,10 @@ def site_role(file: SiteFile) -> Iterator[SiteRole]:
         held.callback(memory.close)
         ledger = LedgerFile(file.ledger)
         held.callback(ledger.close)
-        yield role_of(file, keys, data, memory=memory, ledger=ledger)
+        role = role_of(file, keys, data, memory=memory, ledger=ledger)
+        if learner is not None:
+            role.approvals = ApprovalFolder(file.approved, learner)
+        yield role
 
 
 def role_of(file: SiteFile, keys: KeyPair, data: SiteData, **kept: Any) -> SiteRole:
@@ -107,7 +117,9 @@ def _all_but_the_analyst(file: SiteFile | DealerFile) -> dict[str, bytes]:
 # ---- parties -------------------------------------------------------------------------------------
 
 
-def run_site(file: SiteFile, tell: Tell, keep: Keep | None = None) -> None:
+def run_site(
+    file: SiteFile, tell: Tell, keep: Keep | None = None, learner: Learner | None = None
+) -> None:
     """Serve the analyst's sessions until stopped.
 
     Parameters
@@ -117,6 +129,8 @@ def run_site(file: SiteFile, tell: Tell, keep: Keep | None = None) -> None:
         Logs an event.
     keep : callable, optional
         Writes a folder with the site's own classifier after each calibration.
+    learner : callable, optional
+        As of `site_role`.
     """
 
     def calibrated(number: int, spec: ClassifierSpec, statistics: Floats) -> None:
@@ -129,7 +143,7 @@ def run_site(file: SiteFile, tell: Tell, keep: Keep | None = None) -> None:
         else:
             tell("classifier written", folder=str(folder))
 
-    with site_role(file) as role:
+    with site_role(file, learner) as role:
         role.calibrated = None if keep is None else calibrated
         report = role.data.report
         for name, finding in report.left_out.items():

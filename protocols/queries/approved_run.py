@@ -21,7 +21,7 @@ from collections.abc import Generator
 from protocols.approval import Approved, Step, Winners
 from protocols.choices import Choices
 from protocols.contract import Contract, grouped_digest
-from protocols.errors import QueryRefusedError
+from protocols.errors import QueryRefusedError, refusing
 from protocols.queries.choose import Choose, portions
 from protocols.queries.commit import Commit
 from protocols.queries.describe import Describe
@@ -69,7 +69,9 @@ class ApprovedRun:
         step = self._next()
         if step is None:
             raise self._refused("the study has ended: begin another session for another run")
-        if _step_of(query) != step:
+        with refusing(self.site.party):  # arrays that describe no choices
+            asked = _step_of(query)
+        if asked != step:
             what = "choose" if isinstance(step, Choices) else "release"
             raise self._refused(
                 f"the query {query.kind!r} is not the next step of the study, a {what!r} with the "
@@ -119,15 +121,13 @@ class ApprovedRun:
 
     def _next(self) -> Step | None:
         """Return the next portion of a step; None after the last step."""
-        if not self._due and not self._is_over:
+        while not self._due and not self._is_over:  # choices without a set have no portion
             try:
-                step = self._advance()
+                self._due = self._portions(self._advance())
             except StopIteration:
                 self._is_over = True
             except ValueError as error:
                 raise self._refused(f"the contract does not fit the study: {error}") from None
-            else:
-                self._due = self._portions(step)
         return self._due[0] if self._due else None
 
     def _advance(self) -> Step:

@@ -21,7 +21,7 @@ from protocols.queries import Describe, Meet
 from protocols.transports.mailbox import RELAY
 from vertibayes import __version__
 from vertibayes.cli.notices import waiting
-from vertibayes.cli.study import check_settings, check_site
+from vertibayes.cli.study import check_settings, check_site, digest_of
 
 REACH_SECONDS = 3.0
 
@@ -35,7 +35,9 @@ def run_check(files: Sequence[Path], meet: bool) -> bool:
         If `meet` is true and the first file is not the file of a study, or cannot be used.
     """
     study = StudyFile.read(files[0]) if meet else None
-    findings = check_files(files, Outside(_reach_relay, _listen, check_settings, check_site))
+    findings = check_files(
+        files, Outside(_reach_relay, _listen, check_settings, check_site, digest_of)
+    )
     if study is not None and not findings.wrong:
         findings.begin()
         _meet(study, findings)

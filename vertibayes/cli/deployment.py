@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from protocols.approval import StepsOf
     from protocols.calibration.agreed import ClassifierSpec
     from protocols.calibration.factors import Floats
+    from protocols.contract import Contract
     from protocols.deployment.files import PartyFile, RelayFile
     from protocols.deployment.log import Tell
 
@@ -138,7 +140,7 @@ def _site(file: File, quiet: Quiet = False) -> None:
     from protocols.deployment.files import SiteFile
     from protocols.deployment.running import run_site
 
-    _serve(SiteFile.read, partial(run_site, keep=_keep), file, quiet)
+    _serve(SiteFile.read, partial(run_site, keep=_keep, learner=_follow), file, quiet)
 
 
 def _keep(folder: Path, spec: ClassifierSpec, statistics: Floats) -> None:
@@ -148,6 +150,43 @@ def _keep(folder: Path, spec: ClassifierSpec, statistics: Floats) -> None:
     from vertibayes.cli.outputs import write_whole
 
     write_whole(folder, partial(write_calibrated, model=model_of(spec, statistics)))
+
+
+def _follow(contract: Contract) -> StepsOf:
+    """Return the steps of an approved study; import only then what takes memory."""
+    from vertibayes.contract import steps_of_contract
+
+    return steps_of_contract(contract)
+
+
+@commands.command("approve", epilog=WHERE)
+def _approve(
+    study: Annotated[Path | None, typer.Argument(help="The analyst's study.toml.")] = None,
+    site: Annotated[Path, typer.Option(help="The site's own file.")] = Path("site.toml"),
+    by: Annotated[str | None, typer.Option(help="Who approves; this user if not given.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve without a question.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the approved studies.")] = False,
+    withdraw: Annotated[
+        str | None, typer.Option(help="Withdraw the approval of this digest, or its beginning.")
+    ] = None,
+) -> None:
+    """Approve a study as the owner of a site.
+
+    The command shows what would leave the site, to whom and how often, and the digest of the study,
+    which the owner compares with the analyst's by telephone. A running site answers the study from
+    then on. Every change of the study needs another approval.
+    """
+    from vertibayes.cli.approve import run_approve, run_list, run_withdraw
+
+    stop_on_signal()
+    if (study is not None) + list_ + (withdraw is not None) != 1:
+        raise ValueError("specify one of study.toml, --list and --withdraw DIGEST")
+    if study is not None:
+        run_approve(study, site, by, yes)
+    elif withdraw is not None:
+        run_withdraw(site, withdraw)
+    else:
+        run_list(site)
 
 
 @commands.command("dealer", epilog=WHERE)

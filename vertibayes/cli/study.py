@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -13,29 +10,26 @@ from typing import Any
 
 import typer
 
+from protocols.contract import grouped_digest
 from protocols.deployment.files import SiteFile, StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
-from protocols.deployment.tables import Table
 from protocols.public_keys import encode_public
 from protocols.session import Session
 from protocols.site.data import SiteData
 from vertibayes.cli.calibrate_study import check_site as check_calibrated
 from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
-from vertibayes.cli.learn import learn_with, ledger_kept, options_from, report_of
+from vertibayes.cli.contracts import contract_of, has_contract
+from vertibayes.cli.learn import learn_with, ledger_kept, report_of
 from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
 from vertibayes.cli.notices import waiting
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outcome import Task
 from vertibayes.cli.outputs import Run, check_folder
+from vertibayes.cli.study_settings import learner_of, options_of, placed, validations_of
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import Options, checks
-from vertibayes.settings import (
-    LEARNER,
-    LEARNING,
-    VALIDATION,
-)
+from vertibayes.learning import checks
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
 
@@ -129,52 +123,14 @@ def check_settings(file: StudyFile) -> None:
         read_calibration(file)
 
 
+def digest_of(file: StudyFile) -> str | None:
+    """Return the digest that sites approve; None of a study without [release]."""
+    return grouped_digest(contract_of(file).digest) if has_contract(file) else None
+
+
 def check_site(file: StudyFile, site: SiteFile, data: SiteData) -> str | None:
     """As `calibrate_study.check_site`; None if the study learns something else."""
     return check_calibrated(file, site, data) if learner_of(file) == "calibration" else None
-
-
-def learner_of(file: StudyFile) -> str:
-    """Return what a study's [learning] learns; as `options_of`."""
-    learner = str(file.source.table("learning").take(LEARNER))
-    if learner == "bayesian_network" and file.numbers:
-        reason = "Bayesian networks have states alone: remove it, or set learner"
-        raise file.source.error(("numbers",), reason)
-    if learner != "calibration" and "network" in file.source.values:
-        reason = f"{learner} does not use it: remove the table"
-        raise file.source.error(("network",), reason)
-    if learner != "bayesian_network" and "validation" in file.source.values:
-        reason = f"{learner} does not use it: remove the table; [learning] has test"
-        raise file.source.error(("validation",), reason)
-    return learner
-
-
-def options_of(file: StudyFile) -> Options:
-    """Return the options of a study's [learning].
-
-    Raises
-    ------
-    ValueError
-        If one cannot be used; the message names the file, the line and the key.
-    """
-    table = file.source.table("learning")
-    table.take(LEARNER)
-    values = table.take_all(LEARNING)
-    table.end()
-    with _placed(table):
-        return options_from(values)
-
-
-def validations_of(file: StudyFile) -> Validations:
-    """Return the validations of a study's [validation]; as `options_of`."""
-    table = file.source.table("validation")
-    validations = Validations(**table.take_all(VALIDATION))
-    table.end()
-    with _placed(table):
-        validations.check()
-    if validations.public is not None and not validations.public.is_file():
-        raise table.error("public", f"{validations.public}: no such file")
-    return validations
 
 
 def _fitting(file: StudyFile, counter: SecureCounter, task: Task) -> Validations:
@@ -191,18 +147,5 @@ def _fitting(file: StudyFile, counter: SecureCounter, task: Task) -> Validations
             check()
         except ValueError as error:
             raise table.error(key, str(error)) from None
-    with _placed(file.source.table("validation")):
+    with placed(file.source.table("validation")):
         return task.validations.prepared(counter.variables, counter.records)
-
-
-@contextmanager
-def _placed(table: Table) -> Iterator[None]:
-    """Place an error about settings, written `name`, at the first of them that the table has."""
-    try:
-        yield
-    except ValueError as error:
-        named = [name for name in re.findall("`([a-z_]+)`", str(error)) if name in table.values]
-        reason = str(error).replace("`", "")
-        if named:
-            raise table.error(named[0], reason) from None
-        raise table.file.error(table.keys, reason) from None

@@ -1,0 +1,88 @@
+"""The contract of a study's file: its parties, variables, learner and options, and what it releases.
+
+The analyst has the file with a private key beside it. The owner of a site has the file alone, and
+takes the analyst's public key from `site.toml`: the digests are equal if the keys are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from protocols.contract import Contract
+from protocols.deployment.files import StudyFile, own_keys
+from protocols.release import Rule
+from vertibayes.cli.study_settings import learner_of, options_of, placed
+from vertibayes.contract import BAYESIAN_NETWORK, options_json
+from vertibayes.released import check_options, rule_of
+from vertibayes.settings import RELEASE, VALIDATION
+
+
+def release_of(file: StudyFile) -> tuple[Rule | None, int]:
+    """Return the rule of a study's [release], None without one, and the number of runs.
+
+    Raises
+    ------
+    ValueError
+        If a value cannot be used; the message names the file, the line and the key.
+    """
+    table = file.source.table("release")
+    values = table.take_all(RELEASE)
+    table.end()
+    with placed(table):
+        rule = rule_of(values)
+    return rule, values["runs"]
+
+
+def has_contract(file: StudyFile) -> bool:
+    """Whether a study is one that sites approve: its file has the table [release]."""
+    return "release" in file.source.values
+
+
+def contract_of(file: StudyFile, analyst_key: bytes | None = None) -> Contract:
+    """Return the contract of a study's file.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study.
+    analyst_key : bytes, optional
+        The analyst's public key; that of the private key beside the file if None.
+
+    Raises
+    ------
+    ValueError
+        If the file does not say what a contract needs; the message names the line and the key.
+    """
+    if not file.variables:
+        reason = "missing; an approved study lists its variables, in its order"
+        raise file.source.error(("study", "variables"), reason)
+    if not has_contract(file):
+        reason = 'missing; sites approve what a study releases: add [release] with rule = "cut"'
+        raise file.source.error(("release",), reason)
+    learner, (rule, runs) = learner_of(file), release_of(file)
+    if learner != BAYESIAN_NETWORK:
+        reason = f"{learner} has no steps that sites could follow: they answer it with free_tables"
+        raise file.source.error(("release",), reason)
+    if rule is None:
+        reason = 'missing; expected how the tables are released, as rule = "cut"'
+        raise file.source.error(("release", "rule"), reason)
+    options, validation = options_of(file), _validation(file)
+    with placed(file.source.table("learning")):
+        check_options(options, validation["validate"])
+    return Contract(
+        sites=tuple((site, file.pinned[site]) for site in file.sites),
+        dealer=(file.dealer, file.pinned[file.dealer]),
+        analyst=(file.party, analyst_key or own_keys(file).public),
+        variables=file.variables,
+        learner=learner,
+        options={"learning": options_json(options), "validation": validation},
+        rule=rule,
+        runs=runs,
+    )
+
+
+def _validation(file: StudyFile) -> dict[str, Any]:
+    """Return which validations the analyst runs; its public records stay with the analyst."""
+    values = file.source.table("validation").take_all(VALIDATION)
+    validate, target, folds = values["validate"], values["target"], values["folds"]
+    return {"validate": list(validate), "target": target, "folds": folds}

@@ -1,0 +1,70 @@
+"""The settings of a study's file: what it learns, and how; errors name the line and the key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from protocols.deployment.files import StudyFile
+from protocols.deployment.tables import Table
+from vertibayes.cli.learn import options_from
+from vertibayes.cli.validations import Validations
+from vertibayes.learning import Options
+from vertibayes.settings import LEARNER, LEARNING, VALIDATION
+
+
+def learner_of(file: StudyFile) -> str:
+    """Return what a study's [learning] learns; as `options_of`."""
+    learner = str(file.source.table("learning").take(LEARNER))
+    if learner == "bayesian_network" and file.numbers:
+        reason = "Bayesian networks have states alone: remove it, or set learner"
+        raise file.source.error(("numbers",), reason)
+    if learner != "calibration" and "network" in file.source.values:
+        reason = f"{learner} does not use it: remove the table"
+        raise file.source.error(("network",), reason)
+    if learner != "bayesian_network" and "validation" in file.source.values:
+        reason = f"{learner} does not use it: remove the table; [learning] has test"
+        raise file.source.error(("validation",), reason)
+    return learner
+
+
+def options_of(file: StudyFile) -> Options:
+    """Return the options of a study's [learning].
+
+    Raises
+    ------
+    ValueError
+        If one cannot be used; the message names the file, the line and the key.
+    """
+    table = file.source.table("learning")
+    table.take(LEARNER)
+    values = table.take_all(LEARNING)
+    table.end()
+    with placed(table):
+        return options_from(values)
+
+
+def validations_of(file: StudyFile) -> Validations:
+    """Return the validations of a study's [validation]; as `options_of`."""
+    table = file.source.table("validation")
+    validations = Validations(**table.take_all(VALIDATION))
+    table.end()
+    with placed(table):
+        validations.check()
+    if validations.public is not None and not validations.public.is_file():
+        raise table.error("public", f"{validations.public}: no such file")
+    return validations
+
+
+@contextmanager
+def placed(table: Table) -> Iterator[None]:
+    """Place an error about settings, written `name`, at the first of them that the table has."""
+    try:
+        yield
+    except ValueError as error:
+        named = [name for name in re.findall("`([a-z_]+)`", str(error)) if name in table.values]
+        reason = str(error).replace("`", "")
+        if named:
+            raise table.error(named[0], reason) from None
+        raise table.file.error(table.keys, reason) from None

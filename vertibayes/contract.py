@@ -1,0 +1,98 @@
+"""What a contract says of a learner: its options as JSON, and the steps that follow from them.
+
+A site that has approved a contract calls `steps_of_contract` and derives each step itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from math import log2
+from typing import Any
+
+from protocols.approval import Steps, StepsOf
+from protocols.contract import Contract
+from protocols.roles import Study
+from vertibayes.learning import Options
+from vertibayes.network import Structure
+from vertibayes.released import check_options, steps_of
+
+BAYESIAN_NETWORK = "bayesian_network"
+
+
+def options_json(options: Options) -> dict[str, Any]:
+    """Return options as JSON: the content of the files that they name, not the files' names."""
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    if options.ordering is not None:
+        values["ordering"] = list(options.ordering)
+    if options.structure is not None:
+        parents = options.structure.parents
+        values["structure"] = [[node, list(parents[node])] for node in options.structure.nodes]
+    return values
+
+
+def options_of_json(content: Mapping[str, Any]) -> Options:
+    """Return the options of JSON, the inverse of `options_json`.
+
+    Raises
+    ------
+    ValueError
+        If the JSON is not that of options, or an option is out of its bounds.
+    """
+    known = {field.name for field in fields(Options)}
+    if wrong := sorted(set(content) ^ known):
+        raise ValueError(f"the options of the contract do not fit this release: {wrong[0]!r}")
+    values = dict(content)
+    try:
+        if values["structure"] is not None:
+            values["structure"] = Structure({n: tuple(ps) for n, ps in values["structure"]})
+        if values["ordering"] is not None:
+            values["ordering"] = [str(name) for name in values["ordering"]]
+        return Options(**values)
+    except TypeError as error:
+        raise ValueError(f"the options of the contract are not valid: {error}") from None
+
+
+def steps_of_contract(contract: Contract) -> StepsOf:
+    """Return what gives the steps of a contract, in a study that the sites have committed.
+
+    Raises
+    ------
+    ValueError
+        If the contract's learner has no steps, or its options or its rule do not fit.
+    """
+    if contract.learner != BAYESIAN_NETWORK:
+        raise ValueError(f"{contract.learner} is not a learner that sites can follow step by step")
+    if (rule := contract.rule) is None:
+        raise ValueError("the contract has no rule by which tables are released")
+    options = options_of_json(contract.options["learning"])
+    check_options(options)
+    named = options.structure.nodes if options.structure is not None else options.ordering
+    if named is not None and sorted(named) != sorted(contract.variables):
+        wrong = ", ".join(sorted(set(named) ^ set(contract.variables))) or "a name twice"
+        raise ValueError(f"the ordering or structure does not fit the study's variables: {wrong}")
+
+    def steps(study: Study) -> Steps[Structure]:
+        return steps_of(study.variables, options, rule)
+
+    return steps
+
+
+def widest(contract: Contract) -> int:
+    """Return how many variables a table of a contract has at most."""
+    options = options_of_json(contract.options["learning"])
+    if options.structure is not None:
+        return max(len(family.members) for family in options.structure.families)
+    return min(options.max_parents + 1, len(contract.variables))
+
+
+def most_bits(contract: Contract) -> float:
+    """Return how many bits the winners of a contract's choices have at most."""
+    options = options_of_json(contract.options["learning"])
+    if options.structure is not None:
+        return 0.0
+    return sum(
+        log2(1 + place - parents)
+        for place in range(len(contract.variables))
+        for parents in range(min(options.max_parents, place))
+    )
