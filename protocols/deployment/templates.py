@@ -71,8 +71,8 @@ id_column = "id"                 # identifies people; the same people where site
 {variables}
 
 [policy]                         # what this site refuses
-# free_tables = false            # false: all but the studies that its owner has approved, with
-                                 # `vertibayes approve study.toml`; true: nothing in these bounds
+# free_tables = false            # false: all except the studies that `vertibayes approve` has
+                                 # approved; true: nothing within the bounds below
 # most_failed_runs = 10          # of one approved study: runs that began and released nothing
 most_variables = 8               # in one table
 fewest_records = 10              # that a table counts or leaves out, or that tables differ in
@@ -96,27 +96,39 @@ _PEERS = """
 """
 
 _STUDY = """\
+# The owner of each site approves this file with `vertibayes approve study.toml`, and approves it
+# again after any change of it. `vertibayes check study.toml` prints the digest that they compare.
+
 [study]
-folder = "study"                 # exact tables that were revealed: a stopped run resumes with them
-# variables = ["a", "b"]         # of the study; all that the sites offer if not given
+folder = "study"                 # what the analyst keeps of the study
+variables = [{variables}]    # in K2's order, causes before effects
 # memory = "1GiB"                # of one query at a party; as the sites allow if not given
 """
 
 _LEARNING = """
 [learning]
 max_parents = 3
-# ordering = ["a", "b"]          # for K2; as in the study if not given
+# ordering = ["a", "b"]          # for K2; that of the variables above if not given
 # structure = "structure.json"   # learn only the CPTs of this structure
 # missing = "em"                 # em, synthetic, available or state
 # pseudo_count = 0.5             # added to each cell of the CPTs; 0: maximum likelihood
 # structure_records = 10_000     # learn the structure on a sample of this size
 
+[release]                        # what leaves: the learned arcs, and one table for each variable
+rule = "cut"                     # cut, laplace, gaussian or exact
+fewest = 10                      # cut: a count below it is released as 0
+# epsilon = 1.0                  # laplace, gaussian: privacy budget of all tables together
+# delta = 1e-6                   # gaussian
+runs = 1                         # how often the study may be run
+# Without [release] the analyst asks for exact tables of any variables: sites answer that only if
+# their policy sets free_tables = true.
+
 # [validation]
 # target = "a"
-# validate = ["scv"]             # scv, svdg, public
+# validate = ["scv"]             # scv, public; svdg only without [release]
 # folds = 10
 
-# Naive Bayes in place of a Bayesian network: replace [learning] by
+# Naive Bayes in place of a Bayesian network: replace [learning] and [release] by
 # [states]                       # the states of each variable; those of the data if not given
 # a = ["no", "yes"]
 # [numbers]                      # the bounds of variables that stay numbers at the sites
@@ -232,7 +244,7 @@ class _Writer:
         return [
             *sites,
             (self.names.dealer, "dealer.toml", self._dealer()),
-            (self.names.analyst, "study.toml", self._study()),
+            (self.names.analyst, "study.toml", self._study(variables)),
             (RELAY, "relay.toml", self._relay("server").lstrip()),
         ]
 
@@ -256,9 +268,11 @@ class _Writer:
             + self._relay("client")
         )
 
-    def _study(self) -> str:
+    def _study(self, variables: Mapping[Party, Sequence[str]]) -> str:
+        names = dict.fromkeys(name for s in self.names.sites for name in variables.get(s, ()))
+        listed = ", ".join(map(_key, names or ["example"]))
         return (
-            _STUDY
+            _STUDY.format(variables=listed)
             + "\n"
             + _OWN.format(role="analyst", name=self.names.analyst)
             + self._pinned("dealer", self.names.dealer, "the dealer that the sites have pinned")

@@ -18,6 +18,7 @@ from protocols.roles import AnalystRole
 from protocols.session import Session
 from protocols.transports.local import LocalTransport
 from tests.e2e.command import run
+from tests.protocols.deployment.parties import without_release
 from vertibayes.naive_bayes.model_file import read_naive_bayes
 
 RECORDS = 120
@@ -46,6 +47,7 @@ def deployment(folder, sites, policy, learning, address=None):
             path.read_text().replace("[policy]", f"[policy]\nfree_tables = true\n{policy}", 1)
         )
     path = folder / "analyst" / "study.toml"
+    without_release(path)
     text = path.read_text()
     start, end = text.index("\n[learning]"), text.index("\n[relay]")
     counts = np.bincount(y).tolist()

@@ -120,13 +120,13 @@ def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
         yield f"  not used: {', '.join(unused)}"
     yield ""
     yield f"{analyst} learns, {runs}:"
-    yield "- the number of records, and of each variable the name, the states and whether values miss"
+    yield "- the number of records; of each variable the name, the states, whether values are missing"
     yield from _learned(contract)
     yield from _released(contract)
     yield ""
     if others:
-        yield f"{', '.join(others)} learn: the same except the tables; whether the people are the same"
-    yield f"{contract.dealer[0]} learns: the same as the sites, except which parents are chosen"
+        yield f"{', '.join(others)} learn: the same without the tables, and whether the people differ"
+    yield f"{contract.dealer[0]} learns: the same as the sites, without the choices"
     yield "Nobody receives a record or an identifier."
     yield ""
     yield from _unprotected(contract)
@@ -153,7 +153,7 @@ def _released(contract: Contract) -> Iterator[str]:
         f"parents, at most {counted(widest(contract), 'variable')} in a table"
     )
     if contract.options["learning"]["missing"] != "available":
-        yield "  a missing value counts as a state of its own, where values miss"
+        yield "  a missing value counts as a state of its own"
     rule = contract.rule
     assert rule is not None  # as `contract_of` checks
     words = {

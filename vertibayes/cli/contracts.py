@@ -1,4 +1,4 @@
-"""The contract of a study's file: its parties, variables, learner and options, and what it releases.
+"""The contract of a study's file: parties, variables, learner and options, and what is released.
 
 The analyst has the file with a private key beside it. The owner of a site has the file alone, and
 takes the analyst's public key from `site.toml`: the digests are equal if the keys are.

@@ -43,8 +43,11 @@ def write_csv(path, ids, texts, names):
         writer.writerows([ids[at], *(texts[name][at] for name in names)] for at in order)
 
 
-def deployment(folder, *, people=None, address=None, **options):
-    """Write all parties' folders; `people` may leave a site other identifiers."""
+def deployment(folder, *, people=None, address=None, free=True, **options):
+    """Write all parties' folders; `people` may leave a site other identifiers.
+
+    free: whether the sites answer any query, and the study asks for exact tables.
+    """
     ids, texts = records()
     init(
         folder,
@@ -57,7 +60,10 @@ def deployment(folder, *, people=None, address=None, **options):
     for site in SITES:
         own = (people or {}).get(site, ids)
         write_csv(folder / site / "records.csv", own, texts, COLUMNS[site])
-        change(folder / site / "site.toml", "# free_tables = false", "free_tables = true")
+        if free:
+            change(folder / site / "site.toml", "# free_tables = false", "free_tables = true")
+    if free:
+        without_release(folder / "analyst" / "study.toml")
     change(folder / "north" / "site.toml", '"age" = {}', "age = { cut = [30, 50, 70] }")
     return folder
 
@@ -67,6 +73,15 @@ def pooled(folder):
     found = [read_data(SiteFile.read(folder / site / "site.toml")) for site in SITES]
     variables = {name: v for data in found for name, v in data.variables.items()}
     return SiteData(variables, {name: c for data in found for name, c in data.codes.items()})
+
+
+def without_release(path):
+    """Have a study ask for exact tables of all variables that the sites offer."""
+    text = path.read_text()
+    text = text[: text.index("[release]")] + text[text.index("# Without [release]") :]
+    text, number = re.subn(r"(?m)^variables = .*$", '# variables = ["a", "b"] ', text)
+    assert number == 1
+    path.write_text(text)
 
 
 def change(path, old, new):
