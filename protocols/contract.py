@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from mpc.rounds import Party
+from protocols.policy import GIBIBYTE
 from protocols.public_keys import decode_public, encode_public
 from protocols.release import Rule
 
@@ -22,6 +23,7 @@ MOST_PARTIES = 1000
 MOST_VARIABLES = 65_000
 MOST_NAME = 1000  # characters
 MOST_RUNS = 1000
+MOST_MEMORY = 1 << 50
 DIGEST_BYTES = 32
 
 Member: TypeAlias = tuple[Party, bytes]  # a party and its public key
@@ -47,6 +49,8 @@ class Contract:
         By which rule tables are released; None if the learner's options say what is released.
     runs : int, default=1
         How often the study may be run.
+    memory : int, default=2**30
+        How many bytes one query may take at a party: tables that need more are no candidates.
 
     Raises
     ------
@@ -62,6 +66,7 @@ class Contract:
     options: Mapping[str, Any] = field(hash=False)
     rule: Rule | None
     runs: int = 1
+    memory: int = GIBIBYTE
 
     def __post_init__(self) -> None:
         members = *self.sites, self.dealer, self.analyst
@@ -81,6 +86,8 @@ class Contract:
             raise ValueError(f"a name in a contract has 1 to {MOST_NAME} characters")
         if not 1 <= self.runs <= MOST_RUNS:
             raise ValueError(f"`runs` must be between 1 and {MOST_RUNS}, got {self.runs}")
+        if not 1 <= self.memory <= MOST_MEMORY:
+            raise ValueError(f"`memory` must be between 1 and {MOST_MEMORY}, got {self.memory}")
 
     @property
     def keys(self) -> dict[Party, bytes]:
@@ -118,6 +125,7 @@ class Contract:
             "options": self.options,
             "rule": None if self.rule is None else asdict(self.rule),
             "runs": self.runs,
+            "memory": self.memory,
         }
 
     @classmethod
@@ -159,6 +167,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "options": (dict,),
     "rule": (dict, type(None)),
     "runs": (int,),
+    "memory": (int,),
 }
 _RULE: dict[str, tuple[type, ...]] = {
     "kind": (str,),

@@ -93,6 +93,11 @@ class ApprovedRun:
     def _check_variables(self, query: Commit) -> None:
         if tuple(name for name, *_ in query.variables) != self.contract.variables:
             raise self._refused("the variables, or their order, are not those of the contract")
+        if query.memory != self.contract.memory:
+            raise self._refused(
+                f"queries may take {query.memory:,} bytes of memory: the contract says "
+                f"{self.contract.memory:,}"
+            )
         mine = {name for name, *_, holders in query.variables if self.site.party in holders}
         if mine != set(self.site.shown):
             raise self._refused(

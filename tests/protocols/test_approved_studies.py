@@ -49,6 +49,7 @@ def contract_of(federation, **changes):
         learner="a test",
         options={"most": 1},
         rule=RULE,
+        memory=study().memory,
     )
     return replace(contract, **changes)
 
@@ -207,6 +208,7 @@ def test_the_opening_is_the_contracts_in_its_order(world):
     for wrong in (fewer, other):
         reason = refuses(world, Commit.of(study(variables=wrong)))
         assert "the variables, or their order" in reason
+    assert "bytes of memory" in refuses(world, Commit.of(study(memory=study().memory // 2)))
     world.session.ask(Commit.of(study()))
     assert "is not the next step" in refuses(world, Commit.of(study()))
 

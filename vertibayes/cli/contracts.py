@@ -10,6 +10,7 @@ from typing import Any
 
 from protocols.contract import Contract
 from protocols.deployment.files import StudyFile, own_keys
+from protocols.policy import GIBIBYTE
 from protocols.release import Rule
 from vertibayes.cli.study_settings import learner_of, options_of, placed
 from vertibayes.contract import BAYESIAN_NETWORK, options_json
@@ -78,6 +79,7 @@ def contract_of(file: StudyFile, analyst_key: bytes | None = None) -> Contract:
         options={"learning": options_json(options), "validation": validation},
         rule=rule,
         runs=runs,
+        memory=file.memory or GIBIBYTE,
     )
 
 

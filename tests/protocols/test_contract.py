@@ -1,0 +1,104 @@
+"""Contracts: one digest for one content, and strict reading."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from protocols.contract import MOST_RUNS, Contract, grouped_digest
+from protocols.release import Rule
+
+
+def key(number):
+    return bytes([number]) * 32
+
+
+CONTRACT = Contract(
+    sites=(("clinic", key(1)), ("hospital", key(2))),
+    dealer=("dealer", key(3)),
+    analyst=("analyst", key(4)),
+    variables=("age", "blood préssure"),
+    learner="bayesian_network",
+    options={"learning": {"max_parents": 3, "pseudo_count": 0.5, "ordering": None}},
+    rule=Rule("cut", fewest=10),
+)
+
+
+def test_the_digest_is_of_canonical_json():
+    text = CONTRACT.canonical.decode("ascii")
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+    assert CONTRACT.digest.hex() == (
+        "420961de7684be65df12416fee34cf314b1a3bbed43c19cfad33e7d26226a2e4"
+    ), "another digest of the same content would void all approvals: raise FORMAT"
+    assert grouped_digest(CONTRACT.digest).split()[:2] == ["4209", "61de"]
+
+
+def test_a_contract_is_read_as_it_was_written():
+    again = Contract.from_json(json.loads(CONTRACT.canonical))
+    assert again == CONTRACT and again.digest == CONTRACT.digest
+    plain = replace(CONTRACT, rule=None, runs=3)
+    assert Contract.from_json(json.loads(plain.canonical)) == plain
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sites": CONTRACT.sites[::-1]},
+        {"sites": (("clinic", key(1)), ("hospital", key(9)))},
+        {"dealer": ("other", key(3))},
+        {"analyst": ("analyst", key(5))},
+        {"variables": CONTRACT.variables[::-1]},
+        {"learner": "naive_bayes"},
+        {"options": {"learning": {"max_parents": 2, "pseudo_count": 0.5, "ordering": None}}},
+        {"rule": Rule("cut", fewest=9)},
+        {"rule": Rule("exact")},
+        {"runs": 2},
+        {"memory": 1},
+    ],
+)
+def test_every_part_is_in_the_digest(changes):
+    assert replace(CONTRACT, **changes).digest != CONTRACT.digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"sites": ()}, "no sites"),
+        ({"sites": (("dealer", key(1)),)}, "two parties"),
+        ({"sites": (("clinic", key(3)),)}, "two keys"),
+        ({"variables": ()}, "1 to 65000 variables"),
+        ({"variables": ("a", "a")}, "two variables"),
+        ({"variables": ("",)}, "1 to 1000 characters"),
+        ({"runs": 0}, "`runs` must be"),
+        ({"runs": MOST_RUNS + 1}, "`runs` must be"),
+        ({"memory": 0}, "`memory` must be"),
+    ],
+)
+def test_values_out_of_their_bounds_are_refused(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        replace(CONTRACT, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"format": 2}, "another format"),
+        ({"format": True}, "wrong type"),
+        ({"more": 1}, "must have the keys"),
+        ({"runs": "1"}, "wrong type"),
+        ({"runs": True}, "wrong type"),
+        ({"variables": [1]}, "must be texts"),
+        ({"rule": {"kind": "cut"}}, "must have the keys"),
+        ({"sites": [{"name": "a"}]}, "must have the keys"),
+        ({"dealer": {"name": "dealer", "public_key": "vb1:"}}, "typing error"),
+        ({"options": []}, "wrong type"),
+    ],
+)
+def test_other_json_is_refused(changes, reason):
+    content = {**json.loads(CONTRACT.canonical), **changes}
+    with pytest.raises(ValueError, match=reason):
+        Contract.from_json(content)
+    with pytest.raises(ValueError, match="must be a JSON object"):
+        Contract.from_json([content])
+    with pytest.raises(ValueError, match="must have the keys"):
+        Contract.from_json({})
