@@ -34,14 +34,15 @@ class Approved:
     contract : Contract
     approver, date : str
         Who approved it, and when.
-    steps : callable
-        (study) -> the learner's steps, which the site derives as the analyst does.
+    steps : callable, optional
+        (study) -> the learner's steps, which the site derives as the analyst does; None if the
+        contract declares its queries.
     """
 
     contract: Contract
     approver: str
     date: str
-    steps: StepsOf = field(compare=False, repr=False)
+    steps: StepsOf | None = field(compare=False, repr=False)
 
 
 Approvals: TypeAlias = Callable[[bytes], Approved | None]  # by digest

@@ -47,6 +47,9 @@ class Contract:
         How it is learned. The learner's package reads them: here they are content of the digest.
     rule : Rule, optional
         By which rule tables are released; None if the learner's options say what is released.
+    queries : tuple of JSON objects, default=()
+        The public fields of the study's queries, in order (`protocols.queries.declared_run`); empty
+        if they follow step by step from the learner and the winners.
     runs : int, default=1
         How often the study may be run.
     memory : int, default=2**30
@@ -65,6 +68,7 @@ class Contract:
     learner: str
     options: Mapping[str, Any] = field(hash=False)
     rule: Rule | None
+    queries: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     runs: int = 1
     memory: int = GIBIBYTE
 
@@ -124,6 +128,7 @@ class Contract:
             "learner": self.learner,
             "options": self.options,
             "rule": None if self.rule is None else asdict(self.rule),
+            "queries": list(self.queries),
             "runs": self.runs,
             "memory": self.memory,
         }
@@ -150,6 +155,7 @@ class Contract:
                 "analyst": _member(values["analyst"]),
                 "variables": tuple(values["variables"]),
                 "rule": _rule(values["rule"]),
+                "queries": tuple(_taken(query, "query", _QUERY) for query in values["queries"]),
             }
         )
         if len(contract.canonical) > MOST_BYTES:
@@ -166,9 +172,11 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "learner": (str,),
     "options": (dict,),
     "rule": (dict, type(None)),
+    "queries": (list,),
     "runs": (int,),
     "memory": (int,),
 }
+_QUERY: dict[str, tuple[type, ...]] = {"kind": (str,), "fields": (dict,)}
 _RULE: dict[str, tuple[type, ...]] = {
     "kind": (str,),
     "fewest": (int,),

@@ -59,7 +59,8 @@ class ApprovalFolder:
         if not path.exists():
             return None
         approval = read_approval(path)
-        return Approved(*approval, self.learner(approval.contract))
+        contract = approval.contract
+        return Approved(*approval, None if contract.queries else self.learner(contract))
 
 
 def path_of(folder: Path, digest: bytes) -> Path:

@@ -138,6 +138,7 @@ class ApprovedRun:
     def _advance(self) -> Step:
         assert self.site.joined is not None  # since Commit
         if self._steps is None:
+            assert self.approved.steps is not None  # of a contract without declared queries
             self._steps = self.approved.steps(self.site.joined.study)
             return next(self._steps)
         won, self._won = self._won, ()

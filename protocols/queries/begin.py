@@ -15,14 +15,16 @@ Cost: 1 round.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mpc.rounds import Expect, Message, Program, exchange, send
+from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.approval import Approved
 from protocols.contract import DIGEST_BYTES, Contract, grouped_digest
 from protocols.errors import QueryRefusedError
 from protocols.queries.approved_run import ApprovedRun
+from protocols.queries.declared_run import DeclaredRun
 from protocols.roles import AnalystRole, SiteRole
 from protocols.session import Conversation, Query
 
@@ -35,9 +37,10 @@ class Begin(Query[None]):
     contract: bytes
 
     @classmethod
-    def of(cls, contract: Contract) -> Begin:
-        """Return the query that begins a run of a contract."""
-        return cls(contract.site_names, contract.digest)
+    def of(cls, contract: Contract, absent: Collection[Party] = ()) -> Begin:
+        """Return the query that begins a run of a contract with all its sites but the absent."""
+        present = tuple(site for site in contract.site_names if site not in absent)
+        return cls(present, contract.digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,9 @@ class Begun(Message):
 
 def _consider(site: SiteRole, query: Begin) -> None:
     approved = _approved(site, query)
-    if sorted(query.parties) != sorted(approved.contract.site_names):
+    sites = set(approved.contract.site_names)
+    all_are_needed = not approved.contract.queries  # of sums, some sites may be absent
+    if not sites >= set(query.parties) or (all_are_needed and len(query.parties) < len(sites)):
         raise QueryRefusedError(site.party, "the query asks other parties than the study's sites")
     if wrong := _wrong_party(site, approved.contract):
         reason = f"{wrong} of the approved contract is not the one that is pinned here"
@@ -102,7 +107,8 @@ def _check_runs(site: SiteRole, contract: Contract) -> None:
 
 def _site(site: SiteRole, query: Begin) -> Program[None]:
     approved = _approved(site, query)
-    site.run = ApprovedRun(site, approved)
+    is_declared = bool(approved.contract.queries)
+    site.run = DeclaredRun(site, approved) if is_declared else ApprovedRun(site, approved)
     begun, used = site.memory.runs(query.contract)
     what = (
         f"run {begun + 1} of the study {query.contract.hex()}, approved by {approved.approver} on "

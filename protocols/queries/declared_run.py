@@ -1,0 +1,173 @@
+"""A run of an approved study whose contract declares its queries: sums, reports, calibrations.
+
+    Begin                                    the digest of an approved contract
+    Sums | Updates | Report | ...            the contract's queries, in its order, once a session
+
+The contract has the public fields of each query: what is counted, with which noise, over whom. A
+site answers a query only if these fields are equal to the contract's. Free are the number of a
+query, which parties are absent, and, between two sessions, where a calibration goes on.
+
+Security: that of the queries; noise, bounds and budget are checked by each query as ever.
+Leakage: as of the queries. Cost: no message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from protocols.approval import Approved
+from protocols.contract import Contract, grouped_digest
+from protocols.errors import QueryRefusedError
+from protocols.queries.consensus_query import Consensus
+from protocols.queries.describe import Describe
+from protocols.queries.meet import Meet
+from protocols.queries.publish import Publish
+from protocols.queries.report import Report
+from protocols.queries.scores import Scores
+from protocols.queries.sum_query import Sums
+from protocols.queries.updates import Updates
+from protocols.roles import SiteRole
+from protocols.session import AnyQuery
+
+LAST_ROUND = "last round"  # in the declaration of a calibration
+
+DECLARED: dict[type[AnyQuery], tuple[str, ...]] = {  # which fields a contract declares
+    Meet: (),
+    Describe: (),
+    Sums: (
+        "variables", "numerics", "bounds", "families", "moments", "most_parties", "most_records",
+        "noise", "shares", "via", "estimates",
+    ),
+    Updates: (
+        "variables", "numerics", "bounds", "families", "moments", "most_parties", "most_records",
+        "noise", "shares", "members", "iterations",
+    ),
+    Report: (
+        "target", "variables", "numerics", "bounds", "most_records", "reports", "oracle", "shares",
+        "bins", "approach", "missing",
+    ),
+    Publish: ("target", "classes", "class_counts", "eps", "first", "last"),
+    Scores: ("target", "classes", "class_counts", "alpha", "via", "first", "last"),
+    Consensus: (
+        "target", "variables", "numerics", "bounds", "families", "nodes", "edges", "mixing",
+        "start", "shown", "iterations", "most_records", "shares",
+    ),
+}  # fmt: skip
+
+
+def declare(query: AnyQuery, last_round: int | None = None) -> dict[str, Any]:
+    """Return what a contract has of a query, as JSON.
+
+    Parameters
+    ----------
+    query : Query
+        The query as the analyst asks it.
+    last_round : int, optional
+        Of a calibration: the number of its last round.
+    """
+    fields = {name: _plain(getattr(query, name)) for name in DECLARED[type(query)]}
+    if last_round is not None:
+        fields[LAST_ROUND] = last_round
+    return {"kind": query.kind, "fields": fields}
+
+
+def _plain(value: Any) -> Any:
+    """Return a field as JSON: lists, texts and numbers; a nan is a text."""
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, _plain(value.tolist())]
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
+class DeclaredRun:
+    """A run of a study whose contract declares its queries.
+
+    Parameters
+    ----------
+    site : SiteRole
+    approved : Approved
+    """
+
+    def __init__(self, site: SiteRole, approved: Approved) -> None:
+        self.site, self.approved = site, approved
+        self._place = 0  # in the contract's queries
+        self._is_used = False
+
+    @property
+    def contract(self) -> Contract:
+        """The contract that is run."""
+        return self.approved.contract
+
+    def check(self, query: AnyQuery) -> None:
+        """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
+        if self.site.approvals(self.contract.digest) != self.approved:
+            raise self._refused("its approval has been withdrawn or has changed")
+        fields = self.contract.queries[self._place_of(query)]["fields"]
+        declared = declare(query, fields.get(LAST_ROUND))["fields"]
+        for name, value in fields.items():
+            if declared.get(name) != value:
+                raise self._refused(f"{name} of {query.kind!r} is not that of the contract")
+        self._check_parties(query)
+        if isinstance(query, Consensus):
+            self._check_rounds(query, fields)
+
+    def _place_of(self, query: AnyQuery) -> int:
+        """Return the place of a query's kind, at the next place or after it."""
+        for place, declared in enumerate(self.contract.queries):
+            if place >= self._place and declared["kind"] == query.kind:
+                return place
+        raise self._refused(f"the contract has no further query of the kind {query.kind!r}")
+
+    def _check_parties(self, query: AnyQuery) -> None:
+        sites, keys = set(self.contract.site_names), self.contract.keys
+        if not set(query.parties) <= {*sites, self.contract.dealer[0]}:
+            raise self._refused("the query asks parties that are not those of the contract")
+        if isinstance(query, Meet) and query.keys != tuple(keys[name] for name in query.parties):
+            raise self._refused("the keys of the parties are not those of the contract")
+        if isinstance(query, Sums) and sorted(n for b in query.blocks for n in b) != sorted(sites):
+            raise self._refused("the members of the sum are not the sites of the contract")
+        if isinstance(query, Publish | Scores):
+            named = {query.target, *(name for name, *_ in query.features)}
+            if not named <= set(self.contract.variables):
+                raise self._refused("the query names variables that the contract does not have")
+
+    def _check_rounds(self, query: Consensus, fields: Mapping[str, Any]) -> None:
+        last, end = fields[LAST_ROUND], query.first + query.rounds - 1
+        if end > last or (query.reveal and end < last):
+            raise self._refused(
+                f"rounds {query.first} to {end}: the contract has {last}, and reveals after the last"
+            )
+
+    def begin(self, query: AnyQuery) -> None:
+        """Note the run in the site's memory; the first query about records uses it up.
+
+        A calibration has several sessions: its first round begins a run, and the query that
+        reveals its model uses it up.
+        """
+        digest = self.contract.digest
+        if isinstance(query, Meet | Describe):
+            return
+        if isinstance(query, Consensus):
+            if query.first == 1:
+                self.site.memory.begin_run(digest)
+            if query.reveal:
+                self.site.memory.use_run(digest)
+        elif not self._is_used:
+            self._is_used = True
+            self.site.memory.begin_run(digest)
+            self.site.memory.use_run(digest)
+
+    def end(self, query: AnyQuery) -> None:
+        """Advance behind a query that was answered."""
+        self._place = self._place_of(query) + 1
+
+    def _refused(self, reason: str) -> QueryRefusedError:
+        study = grouped_digest(self.contract.digest)[:9]
+        return QueryRefusedError(self.site.party, f"approved study {study}: {reason}")
