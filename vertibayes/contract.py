@@ -15,7 +15,7 @@ from protocols.contract import Contract
 from protocols.roles import Study
 from vertibayes.learning import Options
 from vertibayes.network import Structure
-from vertibayes.released import check_options, steps_of
+from vertibayes.released import check_options, steps_of_study
 
 BAYESIAN_NETWORK = "bayesian_network"
 
@@ -73,7 +73,7 @@ def steps_of_contract(contract: Contract) -> StepsOf:
         raise ValueError(f"the ordering or structure does not fit the study's variables: {wrong}")
 
     def steps(study: Study) -> Steps[Structure]:
-        return steps_of(study.variables, options, rule)
+        return steps_of_study(study, options, rule)
 
     return steps
 

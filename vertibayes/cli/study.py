@@ -10,13 +10,17 @@ from typing import Any
 
 import typer
 
-from protocols.contract import grouped_digest
+from protocols.contract import Contract, grouped_digest
 from protocols.deployment.files import SiteFile, StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import study_session
+from protocols.opening import open_study
 from protocols.public_keys import encode_public
+from protocols.queries import Begin
+from protocols.roles import Study
 from protocols.session import Session
 from protocols.site.data import SiteData
+from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.calibrate_study import check_site as check_calibrated
 from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
 from vertibayes.cli.contracts import contract_of, has_contract
@@ -26,10 +30,12 @@ from vertibayes.cli.notices import waiting
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outcome import Task
 from vertibayes.cli.outputs import Run, check_folder
+from vertibayes.cli.release import release_with
 from vertibayes.cli.study_settings import learner_of, options_of, placed, validations_of
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import checks
+from vertibayes.released import check_validations
 from vertibayes.study import counter_of
 from vertibayes.table_file import TableFile
 
@@ -78,8 +84,39 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
         return
     start_log(file.party, quiet=quiet)
     task = Task(options_of(file), out, quiet, validations_of(file))
+    if has_contract(file):
+        contract = contract_of(file)
+        with study_session(file, waiting=waiting(quiet)) as session:
+            _learn_approved(file, contract, session, replace(task, rule=contract.rule))
+        return
     with TableFile(file.tables) as kept, study_session(file, waiting=waiting(quiet)) as session:
         _learn(file, session, kept, task)
+
+
+def _learn_approved(file: StudyFile, contract: Contract, session: Session, task: Task) -> None:
+    """Run a study that all sites have approved: choices, and one release."""
+    start, ledger = perf_counter(), session.role.ledger
+    with ledger_kept(ledger, task.out):
+        session.ask(Begin.of(contract))
+        study = open_study(
+            session,
+            file.sites,
+            file.dealer,
+            order=contract.variables,
+            variables=contract.variables,
+            memory=contract.memory,
+        )
+        fitting = replace(task, validations=_fitting(file, SecretChooser(study), task))
+        run = Run(
+            ledger,
+            session.transport.traffic,
+            shown(study.study),
+            file.party,
+            {**named(file, study.study), "contract": contract.digest.hex()},
+        )
+        learned, summary = release_with(study, run, fitting, perf_counter() - start)
+    if not task.quiet:
+        sys.stdout.write(report_of(learned, summary, task.options) + f"Written: {task.out}\n")
 
 
 def _learn(file: StudyFile, session: Session, kept: TableFile, task: Task) -> None:
@@ -91,23 +128,22 @@ def _learn(file: StudyFile, session: Session, kept: TableFile, task: Task) -> No
         if before and not task.quiet:
             were = "table that was" if before == 1 else "tables that were"
             sys.stderr.write(f"resuming the study with {before} {were} revealed before\n")
-        traffic, study = session.transport.traffic, named(file, counter)
-        run = Run(ledger, traffic, shown(counter), file.party, study)
+        traffic, study = session.transport.traffic, named(file, counter.study)
+        run = Run(ledger, traffic, shown(counter.study), file.party, study)
         fitting = replace(task, validations=validations)
         learned, summary = learn_with(counter, run, fitting, perf_counter() - start)
     if not task.quiet:
         sys.stdout.write(report_of(learned, summary, task.options) + f"Written: {task.out}\n")
 
 
-def named(file: StudyFile, counter: SecureCounter) -> dict[str, Any]:
+def named(file: StudyFile, study: Study) -> dict[str, Any]:
     """Return what identifies a study: its file, its id, the parties and their keys."""
     keys = {party: encode_public(key) for party, key in file.pinned.items()}
-    return {"file": str(file.source.path), "id": counter.study.id.hex(), "keys": keys}
+    return {"file": str(file.source.path), "id": study.id.hex(), "keys": keys}
 
 
-def shown(counter: SecureCounter) -> dict[str, list[str]]:
+def shown(study: Study) -> dict[str, list[str]]:
     """Return the variables of each site, in the study's order."""
-    study = counter.study
     return {s: [n for n in study.variables if s in study.holders[n]] for s in study.sites}
 
 
@@ -133,7 +169,7 @@ def check_site(file: StudyFile, site: SiteFile, data: SiteData) -> str | None:
     return check_calibrated(file, site, data) if learner_of(file) == "calibration" else None
 
 
-def _fitting(file: StudyFile, counter: SecureCounter, task: Task) -> Validations:
+def _fitting(file: StudyFile, counter: SecureCounter | SecretChooser, task: Task) -> Validations:
     """Refuse options that do not fit what the sites offer, before a table is revealed.
 
     Raises
@@ -148,4 +184,6 @@ def _fitting(file: StudyFile, counter: SecureCounter, task: Task) -> Validations
         except ValueError as error:
             raise table.error(key, str(error)) from None
     with placed(file.source.table("validation")):
+        if task.rule is not None:
+            check_validations(counter.variables, task.options, task.validations.validate)
         return task.validations.prepared(counter.variables, counter.records)
