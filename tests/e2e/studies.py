@@ -15,6 +15,7 @@ from protocols.session import Session
 from protocols.transports.local import LocalTransport
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import SITES
+from vertibayes.contract import steps_of_contract
 
 
 def run_in_one_process(monkeypatch, folder):
@@ -27,7 +28,7 @@ def run_in_one_process(monkeypatch, folder):
             roles = {"dealer": dealer_role(DealerFile.read(folder / "dealer" / "dealer.toml"))}
             for site in SITES:
                 found = SiteFile.read(folder / site / "site.toml")
-                roles[site] = held.enter_context(site_role(found))
+                roles[site] = held.enter_context(site_role(found, steps_of_contract))
             programs = {
                 party: serve(found, file.party, CONVERSATIONS, considered(teller(party)))
                 for party, found in roles.items()

@@ -22,6 +22,7 @@ from vertibayes.calibration.models import to_naive_bayes
 from vertibayes.cli import calibrate_study
 from vertibayes.cli.calibrate_study import read_calibration
 from vertibayes.cli.deployment import _keep
+from vertibayes.contract import steps_of_contract
 
 SITES = dict.fromkeys(("one", "two", "three"), ("a", "b", "c", "y"))
 SUMMED = "exact_sums = true"
@@ -74,7 +75,7 @@ def sites(monkeypatch, away):
         with ExitStack() as held:
             for site in file.sites:
                 own = SiteFile.read(folder / site / "site.toml")
-                roles[site] = held.enter_context(site_role(own))
+                roles[site] = held.enter_context(site_role(own, steps_of_contract))
             yield open_session
 
     monkeypatch.setattr(calibrate_study, "record_sessions", sessions)

@@ -19,6 +19,7 @@ from protocols.session import Session
 from protocols.transports.local import LocalTransport
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import without_release
+from vertibayes.contract import steps_of_contract
 from vertibayes.naive_bayes.model_file import read_naive_bayes
 
 RECORDS = 120
@@ -71,7 +72,7 @@ def in_one_process(monkeypatch):
             roles = {"dealer": dealer_role(DealerFile.read(folder / "dealer" / "dealer.toml"))}
             for site in file.sites:
                 found = SiteFile.read(folder / site / "site.toml")
-                roles[site] = held.enter_context(site_role(found))
+                roles[site] = held.enter_context(site_role(found, steps_of_contract))
             programs = {p: serve(found, file.party, CONVERSATIONS) for p, found in roles.items()}
             with Session(role, LocalTransport(file.party, programs), CONVERSATIONS) as session:
                 yield session

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
@@ -21,7 +20,8 @@ from protocols.deployment.files import SiteFile, StudyFile, own_keys
 from protocols.errors import printable
 from protocols.public_keys import encode_public
 from vertibayes.cli.contracts import contract_of
-from vertibayes.contract import most_bits, steps_of_contract, widest
+from vertibayes.cli.what_leaves import own_variables, what_leaves
+from vertibayes.contract import steps_of_contract, widest
 from vertibayes.report.words import counted
 
 FIRST_GROUP = 4  # digits of the digest, which the owner types
@@ -88,10 +88,12 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
         reason = f"it is not the public key of this site: {encode_public(key)}"
         raise file.source.error(("sites", own.party), reason)
     contract = contract_of(file, own.pinned[own.analyst])
-    _ = steps_of_contract(contract)  # which checks that the site can follow it
     if not own_variables(contract, own):
         reason = f"{own.party} offers none of them; it offers {', '.join(own.variables)}"
         raise file.source.error(("study", "variables"), reason)
+    if contract.queries:
+        return contract
+    _ = steps_of_contract(contract)  # which checks that the site can follow it
     if (needed := widest(contract)) > (most := own.policy.most_variables):
         reason = (
             f"the study needs tables of {counted(needed, 'variable')}: the policy of {own.party} "
@@ -99,92 +101,6 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
         )
         raise file.source.error(("learning", "max_parents"), reason)
     return contract
-
-
-def own_variables(contract: Contract, own: SiteFile) -> list[str]:
-    """Return the variables of a contract that a site offers."""
-    return [name for name in contract.variables if name in own.variables]
-
-
-def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
-    """Yield, line by line, what would leave a site, and to whom."""
-    mine = own_variables(contract, own)
-    analyst, others = contract.analyst[0], [s for s in contract.site_names if s != own.party]
-    runs = "once" if contract.runs == 1 else f"{contract.runs} times"
-    yield f"Study of {analyst} with {', '.join(contract.site_names)}; dealer: {contract.dealer[0]}"
-    yield f"Digest: {grouped_digest(contract.digest)}"
-    yield f"Compare it with {analyst} by telephone: `vertibayes check study.toml` prints it there."
-    yield ""
-    yield f"Of this site, {own.party}: {', '.join(mine)}"
-    if unused := [name for name in own.variables if name not in mine]:
-        yield f"  not used: {', '.join(unused)}"
-    yield ""
-    yield f"{analyst} learns, {runs}:"
-    yield "- the number of records; of each variable the name, the states, whether values are missing"
-    yield from _learned(contract)
-    yield from _released(contract)
-    yield ""
-    if others:
-        yield f"{', '.join(others)} learn: the same without the tables, and whether the people differ"
-    yield f"{contract.dealer[0]} learns: the same as the sites, without the choices"
-    yield "Nobody receives a record or an identifier."
-    yield ""
-    yield from _unprotected(contract)
-
-
-def _learned(contract: Contract) -> Iterator[str]:
-    learning = contract.options["learning"]
-    if learning["structure"] is not None:
-        yield "- no choice: the study states the parents of each variable"
-        return
-    over = "all records"
-    if learning["structure_records"] is not None:
-        over = f"a random sample of {learning['structure_records']:,} records"
-    yield (
-        f"- which parents, at most {learning['max_parents']}, predict each variable best, over "
-        f"{over}: at most {most_bits(contract):,.0f} bits in all; no count"
-    )
-
-
-def _released(contract: Contract) -> Iterator[str]:
-    number = len(contract.variables)
-    yield (
-        f"- {counted(number, 'table')} of counts over all records: one for each variable with its "
-        f"parents, at most {counted(widest(contract), 'variable')} in a table"
-    )
-    if contract.options["learning"]["missing"] != "available":
-        yield "  a missing value counts as a state of its own"
-    rule = contract.rule
-    assert rule is not None  # as `contract_of` checks
-    words = {
-        "exact": "the counts are exact",
-        "cut": f"a count below {rule.fewest} is released as 0; the other counts are exact",
-        "laplace": f"the counts have Laplace noise, epsilon {rule.epsilon:g} for all tables",
-        "gaussian": (
-            f"the counts have Gaussian noise, epsilon {rule.epsilon:g} and delta {rule.delta:g} "
-            "for all tables"
-        ),
-    }
-    yield f"  rule {rule.kind}: {words[rule.kind]}"
-
-
-def _unprotected(contract: Contract) -> Iterator[str]:
-    rule = contract.rule
-    assert rule is not None  # as `contract_of` checks
-    yield "What the rule does not protect:"
-    if rule.kind == "exact":
-        yield "- a count of 1 singles out a person, whose values in that table are then known"
-    if rule.kind == "cut":
-        yield (
-            f"- counts from {rule.fewest} on are exact; tables that share variables can give back "
-            "some counts that were cut"
-        )
-        yield "- two studies over data that differ by few people can show what these people have"
-    if rule.is_noisy:
-        yield "- the choice of parents has no noise: epsilon is the promise of the tables alone"
-    if rule.dishonest:
-        yield f"- more than {rule.dishonest:.0%} of the sites working with the analyst"
-    yield "- a site that lies about its own columns: it can change what is chosen and released"
 
 
 def _confirm(contract: Contract) -> None:

@@ -18,13 +18,14 @@ import numpy as np
 from protocols.calibration.agreed import Calibration, ClassifierSpec
 from protocols.calibration.choices import Mixing
 from protocols.calibration.graph import Graph
+from protocols.contract import Contract
 from protocols.deployment.files import SiteFile, StudyFile, own_keys
 from protocols.deployment.log import start_log
 from protocols.deployment.running import record_sessions, role_of
 from protocols.deployment.tables import Table
 from protocols.errors import QueryRefusedError, words
 from protocols.ledger import Ledger
-from protocols.queries import CONVERSATIONS, Consensus
+from protocols.queries import CONVERSATIONS, Begin, Consensus
 from protocols.roles import AnalystRole, Party
 from protocols.schema import Schema
 from protocols.session import Session
@@ -77,7 +78,7 @@ def read_calibration(file: StudyFile) -> CalibrationStudy:
     ValueError
         If there are some; the message names the file, the line and the key.
     """
-    study = _settings(file)
+    study = settings_of(file)
     if study.test is None:
         return study
     try:  # after a run, an error in the records would be too late
@@ -103,7 +104,7 @@ def check_site(file: StudyFile, site: SiteFile, data: SiteData) -> str:
     ValueError
         If the study's settings cannot be used, or the site refuses; the message says why.
     """
-    study, role = _settings(file), role_of(site, own_keys(site), data)
+    study, role = settings_of(file), role_of(site, own_keys(site), data)
     analyst = AnalystRole(file.party, signing_keys=dict(file.signing))
     rounds = min(study.values["rounds"], study.values["rounds_per_part"])
     query = Consensus.of(analyst, study.agreed, rounds)
@@ -116,7 +117,8 @@ def check_site(file: StudyFile, site: SiteFile, data: SiteData) -> str:
     return f"{site.party}: takes part in the calibration of {file.source.path}"
 
 
-def _settings(file: StudyFile) -> CalibrationStudy:
+def settings_of(file: StudyFile) -> CalibrationStudy:
+    """Return what a study calibrates, without its test records; as `read_calibration`."""
     table = file.source.table("learning")
     values = table.take_all([LEARNER, *CALIBRATION, *BETWEEN_MACHINES, *TEST])
     table.end()
@@ -205,7 +207,9 @@ def _network(file: StudyFile) -> Graph:
     return graph
 
 
-def run_calibration_study(file: StudyFile, out: Path, quiet: bool) -> None:
+def run_calibration_study(
+    file: StudyFile, out: Path, quiet: bool, contract: Contract | None = None
+) -> None:
     """Calibrate a classifier over the sites of a study, and write the results.
 
     Parameters
@@ -216,6 +220,8 @@ def run_calibration_study(file: StudyFile, out: Path, quiet: bool) -> None:
         The folder for the results.
     quiet : bool
         Whether to print errors and warnings only.
+    contract : Contract, optional
+        What the sites have approved; None asks sites that answer any query.
 
     Raises
     ------
@@ -226,7 +232,7 @@ def run_calibration_study(file: StudyFile, out: Path, quiet: bool) -> None:
     schema = study.schema
     start_log(file.party, quiet=quiet)
     start = perf_counter()
-    noted = _Noted()
+    noted = _Noted(contract)
     with noted.ledger_kept(out):
         with record_sessions(file, waiting(quiet)) as open_session:
             sites = calibrate_sites(
@@ -258,7 +264,8 @@ def run_calibration_study(file: StudyFile, out: Path, quiet: bool) -> None:
 class _Noted:
     """What the sessions of a study have in common: the analyst's ledger, and what it sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, contract: Contract | None) -> None:
+        self.contract = contract
         self.ledger: Ledger | None = None
         self.rounds, self.bytes = 0, 0
 
@@ -282,6 +289,8 @@ class _Noted:
             with open_session() as (session, absent):
                 self.ledger = session.role.ledger
                 try:
+                    if self.contract is not None:
+                        session.ask(Begin.of(self.contract, absent))
                     yield session, absent
                 finally:
                     self.rounds += session.transport.traffic.rounds

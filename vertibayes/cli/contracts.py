@@ -12,26 +12,11 @@ from protocols.contract import Contract
 from protocols.deployment.files import StudyFile, own_keys
 from protocols.policy import GIBIBYTE
 from protocols.release import Rule
+from vertibayes.cli.declared import declared_calibration, declared_naive_bayes
 from vertibayes.cli.study_settings import learner_of, options_of, placed
 from vertibayes.contract import BAYESIAN_NETWORK, options_json
 from vertibayes.released import check_options, rule_of
 from vertibayes.settings import RELEASE, VALIDATION
-
-
-def release_of(file: StudyFile) -> tuple[Rule | None, int]:
-    """Return the rule of a study's [release], None without one, and the number of runs.
-
-    Raises
-    ------
-    ValueError
-        If a value cannot be used; the message names the file, the line and the key.
-    """
-    table = file.source.table("release")
-    values = table.take_all(RELEASE)
-    table.end()
-    with placed(table):
-        rule = rule_of(values)
-    return rule, values["runs"]
 
 
 def has_contract(file: StudyFile) -> bool:
@@ -54,33 +39,55 @@ def contract_of(file: StudyFile, analyst_key: bytes | None = None) -> Contract:
     ValueError
         If the file does not say what a contract needs; the message names the line and the key.
     """
-    if not file.variables:
-        reason = "missing; an approved study lists its variables, in its order"
-        raise file.source.error(("study", "variables"), reason)
     if not has_contract(file):
         reason = 'missing; sites approve what a study releases: add [release] with rule = "cut"'
         raise file.source.error(("release",), reason)
-    learner, (rule, runs) = learner_of(file), release_of(file)
-    if learner != BAYESIAN_NETWORK:
-        reason = f"{learner} has no steps that sites could follow: they answer it with free_tables"
-        raise file.source.error(("release",), reason)
-    if rule is None:
-        reason = 'missing; expected how the tables are released, as rule = "cut"'
-        raise file.source.error(("release", "rule"), reason)
-    options, validation = options_of(file), _validation(file)
-    with placed(file.source.table("learning")):
-        check_options(options, validation["validate"])
+    if not file.variables:
+        reason = "missing; an approved study lists its variables, in its order"
+        raise file.source.error(("study", "variables"), reason)
+    learner, (rule, runs) = learner_of(file), _release_of(file)
+    content = _steps_of(file, rule) if learner == BAYESIAN_NETWORK else _queries_of(file, rule)
     return Contract(
         sites=tuple((site, file.pinned[site]) for site in file.sites),
         dealer=(file.dealer, file.pinned[file.dealer]),
         analyst=(file.party, analyst_key or own_keys(file).public),
         variables=file.variables,
         learner=learner,
-        options={"learning": options_json(options), "validation": validation},
         rule=rule,
         runs=runs,
         memory=file.memory or GIBIBYTE,
+        **content,
     )
+
+
+def _release_of(file: StudyFile) -> tuple[Rule | None, int]:
+    """Return the rule of a study's [release], None without one, and the number of runs."""
+    table = file.source.table("release")
+    values = table.take_all(RELEASE)
+    table.end()
+    with placed(table):
+        return rule_of(values), values["runs"]
+
+
+def _steps_of(file: StudyFile, rule: Rule | None) -> dict[str, Any]:
+    """Return the options of a learner whose steps sites follow; its rule must be given."""
+    if rule is None:
+        reason = 'missing; expected how the tables are released, as rule = "cut"'
+        raise file.source.error(("release", "rule"), reason)
+    options, validation = options_of(file), _validation(file)
+    with placed(file.source.table("learning")):
+        check_options(options, validation["validate"])
+    return {"options": {"learning": options_json(options), "validation": validation}}
+
+
+def _queries_of(file: StudyFile, rule: Rule | None) -> dict[str, Any]:
+    """Return the options and the queries of a learner that asks sums, reports or rounds."""
+    if rule is not None:
+        reason = "only Bayesian networks use it; what leaves is in [learning]: remove it"
+        raise file.source.error(("release", "rule"), reason)
+    is_calibration = learner_of(file) == "calibration"
+    queries = declared_calibration(file) if is_calibration else declared_naive_bayes(file)
+    return {"options": {}, "queries": queries}
 
 
 def _validation(file: StudyFile) -> dict[str, Any]:

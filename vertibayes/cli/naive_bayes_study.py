@@ -8,8 +8,8 @@ with noise, or exact tables through a counter; predictions over the sites
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from protocols.accounting import share_of
+from protocols.contract import Contract
 from protocols.deployment.files import StudyFile
 from protocols.deployment.log import start_log
 from protocols.deployment.running import star_session, study_session
 from protocols.errors import words
-from protocols.queries import Describe, Meet, Publish
+from protocols.queries import Begin, Describe, Meet, Publish
 from protocols.queries.publish import RecordNoise
 from protocols.queries.scoring import Split
 from protocols.schema import Schema
@@ -55,19 +56,34 @@ SCORED = "the scores of the predicted records, which depend on the values of the
 
 
 @dataclass(frozen=True)
-class _Study:
-    """A study's file, its options, and where its results go."""
+class NaiveBayesStudy:
+    """A study's file, its options, where its results go, and what the sites have approved."""
 
     file: StudyFile
     request: Request
     membership: Mapping[str, Any]
     predict: int
-    out: Path
-    quiet: bool
+    out: Path = Path()
+    quiet: bool = False
+    contract: Contract | None = None
+
+    def begin(self, session: Session, absent: Collection[str] = ()) -> None:
+        """Begin a run of the study at sites that have approved it."""
+        if self.contract is not None:
+            session.ask(Begin.of(self.contract, absent))
 
 
-def read_study(file: StudyFile, out: Path, quiet: bool) -> _Study:
+def read_study(
+    file: StudyFile, out: Path, quiet: bool, contract: Contract | None = None
+) -> NaiveBayesStudy:
     """Return a study's options, or refuse those that cannot be used; as `run_naive_bayes_study`."""
+    study = replace(read_settings(file), out=out, quiet=quiet, contract=contract)
+    _check_test(study)
+    return study
+
+
+def read_settings(file: StudyFile) -> NaiveBayesStudy:
+    """Return a study's options, without the analyst's test records; as `read_study`."""
     table = file.source.table("learning")
     values = table.take_all([LEARNER, *NAIVE_BAYES, *TEST])
     membership, predict = table.take_all(MEMBERSHIP), table.take(PREDICT)
@@ -79,13 +95,12 @@ def read_study(file: StudyFile, out: Path, quiet: bool) -> _Study:
         raise table.error("learner", str(error).replace("--", "")) from None
     if request.holdout is not None:
         raise table.error("holdout", "the records lie at the sites: use test, a file of records")
-    study = _Study(file, request, membership, predict or 0, out, quiet)
+    study = NaiveBayesStudy(file, request, membership, predict or 0)
     (_check_columns if request.method == "vdpnb" else _check_records)(study)
-    _check_test(study)
     return study
 
 
-def _check_records(study: _Study) -> None:
+def _check_records(study: NaiveBayesStudy) -> None:
     """Refuse settings of a study whose sites hold records."""
     file, request, membership = study.file, study.request, study.membership
     unused = f"{request.method} does not use it: "
@@ -108,7 +123,7 @@ def _check_records(study: _Study) -> None:
         raise file.source.error(("learning", "dropouts"), reason)
 
 
-def _check_columns(study: _Study) -> None:
+def _check_columns(study: NaiveBayesStudy) -> None:
     """Refuse settings of a study whose sites hold columns."""
     file, counts = study.file, study.file.class_counts
     if file.states:
@@ -125,7 +140,7 @@ def _check_columns(study: _Study) -> None:
         raise file.source.error(("learning", "predict"), reason)
 
 
-def _check_test(study: _Study) -> None:
+def _check_test(study: NaiveBayesStudy) -> None:
     """Refuse a file of test records that cannot be used: after a release it would be too late."""
     file, request = study.file, study.request
     if request.test is None:
@@ -140,7 +155,9 @@ def _check_test(study: _Study) -> None:
         raise file.source.error(("learning", "test"), reason) from None
 
 
-def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
+def run_naive_bayes_study(
+    file: StudyFile, out: Path, quiet: bool, contract: Contract | None = None
+) -> None:
     """Learn naive Bayes over the sites of a study, and write the results.
 
     Parameters
@@ -151,13 +168,15 @@ def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
         The folder for the results.
     quiet : bool
         Whether to print errors and warnings only.
+    contract : Contract, optional
+        What the sites have approved; None asks sites that answer any query.
 
     Raises
     ------
     ValueError
         If the study's settings cannot be used; the message names the key.
     """
-    study = read_study(file, out, quiet)
+    study = read_study(file, out, quiet, contract)
     request = study.request
     start_log(file.party, quiet=quiet)
     start = perf_counter()
@@ -174,7 +193,7 @@ def run_naive_bayes_study(file: StudyFile, out: Path, quiet: bool) -> None:
 # ---- sites that hold records ---------------------------------------------------------------------
 
 
-def _records(study: _Study) -> Learned:
+def _records(study: NaiveBayesStudy) -> Learned:
     """Learn from the records of the sites that are there."""
     file, request, membership = study.file, study.request, study.membership
     most_absent = math.floor(share_of(membership["dropouts"], len(file.sites)))
@@ -182,6 +201,7 @@ def _records(study: _Study) -> Learned:
         star_session(file, most_absent, waiting=waiting(study.quiet)) as (session, absent),
         ledger_kept(session.role.ledger, study.out),
     ):
+        study.begin(session, absent)
         schema = _schema(study, session, absent)
         holders = Holders(file.sites, absent=absent, **membership)
         learned = learn_records(request, session, schema, holders)
@@ -193,7 +213,7 @@ def _records(study: _Study) -> Learned:
     return learned
 
 
-def _schema(study: _Study, session: Session, absent: frozenset[str]) -> Schema:
+def _schema(study: NaiveBayesStudy, session: Session, absent: frozenset[str]) -> Schema:
     """Return the class and the features: as declared, or as the sites describe them."""
     states = dict(study.file.states)
     if not states:
@@ -206,7 +226,12 @@ def _schema(study: _Study, session: Session, absent: frozenset[str]) -> Schema:
     return _schema_of(study, variables_of(states))
 
 
-def _schema_of(study: _Study, variables: Mapping[str, Variable]) -> Schema:
+def schema_in(study: NaiveBayesStudy) -> Schema:
+    """Return the class and the features as the study declares them."""
+    return _schema_of(study, variables_of(study.file.states))
+
+
+def _schema_of(study: NaiveBayesStudy, variables: Mapping[str, Variable]) -> Schema:
     request = study.request
     return schema_of(study.file, request.target, variables, centred=request.noise != "none")
 
@@ -257,12 +282,13 @@ def schema_of(
 # ---- sites that hold columns ---------------------------------------------------------------------
 
 
-def _columns(study: _Study) -> Learned:
+def _columns(study: NaiveBayesStudy) -> Learned:
     """Learn from tables, and predict records over the sites."""
     with (
         study_session(study.file, waiting=waiting(study.quiet)) as session,
         ledger_kept(session.role.ledger, study.out),
     ):
+        study.begin(session)
         learn = _exact if study.request.noise == "none" else _noisy
         learned, split = learn(study, session)
         if study.predict:
@@ -271,7 +297,7 @@ def _columns(study: _Study) -> Learned:
     return learned
 
 
-def _exact(study: _Study, session: Session) -> tuple[Learned, Split]:
+def _exact(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
     """Reveal exact tables: the class is at one site."""
     file, request = study.file, study.request
     with TableFile(file.tables) as kept:
@@ -285,7 +311,7 @@ def _exact(study: _Study, session: Session) -> tuple[Learned, Split]:
     return learned, split
 
 
-def _noisy(study: _Study, session: Session) -> tuple[Learned, Split]:
+def _noisy(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
     """Have each site count, add noise and publish its tables: all sites know the class."""
     file, request = study.file, study.request
     assert request.epsilon is not None  # the request was checked
@@ -308,14 +334,16 @@ def _noisy(study: _Study, session: Session) -> tuple[Learned, Split]:
     return learned, split
 
 
-def _split(study: _Study, schema: Schema, holders: Mapping[str, str], counts: list[int]) -> Split:
+def _split(
+    study: NaiveBayesStudy, schema: Schema, holders: Mapping[str, str], counts: list[int]
+) -> Split:
     held: dict[str, list[str]] = {}
     for name in schema.features:
         held.setdefault(holders[name], []).append(name)
     return Split(schema, held, counts, study.request.alpha)
 
 
-def _predict(study: _Study, session: Session, learned: Learned, split: Split) -> None:
+def _predict(study: NaiveBayesStudy, session: Session, learned: Learned, split: Split) -> None:
     """Predict the first records, in the order of their identifiers, over the sites."""
     start = perf_counter()
     tables = tables_of(learned.model, split.schema.categorical)

@@ -80,7 +80,7 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     learner = learner_of(file)
     if learner != "bayesian_network":
         run = run_naive_bayes_study if learner == "naive_bayes" else run_calibration_study
-        run(file, out, quiet)
+        run(file, out, quiet, contract_of(file) if has_contract(file) else None)
         return
     start_log(file.party, quiet=quiet)
     task = Task(options_of(file), out, quiet, validations_of(file))

@@ -1,0 +1,99 @@
+"""The queries of naive Bayes and of a calibration, as a contract declares them.
+
+Each query is what the analyst's own code asks: here it asks a session that takes down the query and
+sends nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from protocols.deployment.files import StudyFile
+from protocols.queries import Consensus, Describe, Meet, Publish, Scores
+from protocols.queries.declared_run import declare
+from protocols.queries.publish import RecordNoise
+from protocols.queries.scores import variant_of
+from protocols.queries.scoring import Split
+from protocols.roles import AnalystRole
+from protocols.schema import Schema
+from protocols.session import AnyQuery, Query, Session
+from protocols.variables import Variable
+from vertibayes.cli.calibrate_study import settings_of
+from vertibayes.cli.naive_bayes_records import Holders, learn_records
+from vertibayes.cli.naive_bayes_study import NaiveBayesStudy, read_settings, schema_in
+
+Declared = tuple[dict[str, Any], ...]
+
+
+def declared_calibration(file: StudyFile) -> Declared:
+    """Return the query of a study's calibration."""
+    study = settings_of(file)
+    query = Consensus.of(AnalystRole(file.party), study.agreed, 1)
+    return (declare(query, study.values["rounds"]),)
+
+
+def declared_naive_bayes(file: StudyFile) -> Declared:
+    """Return the queries of a study's naive Bayes.
+
+    Raises
+    ------
+    ValueError
+        If the file leaves open what is asked; the message names the line and the key.
+    """
+    study = read_settings(file)
+    if study.request.method == "vdpnb":
+        return _of_columns(study)
+    if not file.states:
+        reason = "missing; an approved study declares the states of its variables"
+        raise file.source.error(("states",), reason)
+    session = _Recorder(file.party)
+    try:
+        holders = Holders(file.sites, **study.membership)
+        learn_records(study.request, session, schema_in(study), holders)
+    except _AskedError as asked:
+        return (declare(asked.query),)
+    raise AssertionError  # each method asks a query
+
+
+def _of_columns(study: NaiveBayesStudy) -> Declared:
+    """Return the queries over sites that hold columns, with noise."""
+    file, request = study.file, study.request
+    if request.epsilon is None:
+        reason = "exact tables of columns are asked freely: sites answer with free_tables alone"
+        raise file.source.error(("learning", "noise"), reason)
+    features = {n: Variable(n, ("", "?")) for n in file.variables if n != request.target}
+    schema = Schema(Variable(request.target, tuple(file.class_counts)), features)
+    counts = list(file.class_counts.values())
+    names, sites = list(features), file.sites  # who holds what is not declared
+    held = {site: names[place :: len(sites)] for place, site in enumerate(sites)}
+    split = Split(schema, {s: own for s, own in held.items() if own}, counts, request.alpha)
+    queries: list[AnyQuery] = [
+        Meet.of(AnalystRole(file.party), file.sites, file.dealer),
+        Describe(file.sites),
+        Publish.of(split, RecordNoise(request.epsilon, request.accounting)),
+    ]
+    if study.predict:
+        sums = variant_of(split, {}, "additive", AnalystRole(file.party).modulus)
+        scores = Scores.of(sums, file.dealer, 0, study.predict)
+        queries.append(replace(scores, via=request.via))
+    return tuple(map(declare, queries))
+
+
+class _AskedError(Exception):
+    """A query that is not sent."""
+
+    def __init__(self, query: AnyQuery) -> None:
+        super().__init__(query.kind)
+        self.query = query
+
+
+class _Recorder(Session):
+    """A session that takes down the first query."""
+
+    def __init__(self, party: str) -> None:
+        self.role = AnalystRole(party)
+
+    def ask(self, query: Query[Any]) -> NoReturn:
+        """Raise the query."""
+        raise _AskedError(query)

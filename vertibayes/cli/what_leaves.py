@@ -1,0 +1,151 @@
+"""What would leave a site by a study, to whom and how often, in words for the site's owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from protocols.contract import Contract, grouped_digest
+from protocols.deployment.files import SiteFile
+from protocols.queries.declared_run import LAST_ROUND
+from vertibayes.contract import most_bits, widest
+from vertibayes.report.words import counted
+
+
+def own_variables(contract: Contract, own: SiteFile) -> list[str]:
+    """Return the variables of a contract that a site offers."""
+    return [name for name in contract.variables if name in own.variables]
+
+
+def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
+    """Yield, line by line, what would leave a site, and to whom."""
+    mine = own_variables(contract, own)
+    analyst, others = contract.analyst[0], [s for s in contract.site_names if s != own.party]
+    runs = "once" if contract.runs == 1 else f"{contract.runs} times"
+    yield f"Study of {analyst} with {', '.join(contract.site_names)}; dealer: {contract.dealer[0]}"
+    yield f"Digest: {grouped_digest(contract.digest)}"
+    yield f"Compare it with {analyst} by telephone: `vertibayes check study.toml` prints it there."
+    yield ""
+    yield f"Of this site, {own.party}: {', '.join(mine)}"
+    if unused := [name for name in own.variables if name not in mine]:
+        yield f"  not used: {', '.join(unused)}"
+    yield ""
+    yield f"{analyst} learns, {runs}:"
+    if contract.queries:
+        for query in contract.queries:
+            yield from _declared(query["kind"], query["fields"])
+        yield ""
+        yield "Nobody receives a record or an identifier."
+        return
+    yield "- the number of records; of each variable the name and the states"
+    yield from _learned(contract)
+    yield from _released(contract)
+    yield ""
+    if others:
+        yield f"{', '.join(others)} learn: the same without the tables; whether the people differ"
+    yield f"{contract.dealer[0]} learns: the same as the sites, without the choices"
+    yield "Nobody receives a record or an identifier."
+    yield ""
+    yield from _unprotected(contract)
+
+
+def _learned(contract: Contract) -> Iterator[str]:
+    learning = contract.options["learning"]
+    if learning["structure"] is not None:
+        yield "- no choice: the study states the parents of each variable"
+        return
+    over = "all records"
+    if learning["structure_records"] is not None:
+        over = f"a random sample of {learning['structure_records']:,} records"
+    yield (
+        f"- which parents, at most {learning['max_parents']}, predict each variable best, over "
+        f"{over}: at most {most_bits(contract):,.0f} bits in all; no count"
+    )
+
+
+def _released(contract: Contract) -> Iterator[str]:
+    number = len(contract.variables)
+    yield (
+        f"- {counted(number, 'table')} of counts over all records: one for each variable with its "
+        f"parents, at most {counted(widest(contract), 'variable')} in a table"
+    )
+    if contract.options["learning"]["missing"] != "available":
+        yield "  a missing value counts as a state of its own"
+    rule = contract.rule
+    assert rule is not None  # as `contract_of` checks
+    words = {
+        "exact": "the counts are exact",
+        "cut": f"a count below {rule.fewest} is released as 0; the other counts are exact",
+        "laplace": f"the counts have Laplace noise, epsilon {rule.epsilon:g} for all tables",
+        "gaussian": (
+            f"the counts have Gaussian noise, epsilon {rule.epsilon:g} and delta {rule.delta:g} "
+            "for all tables"
+        ),
+    }
+    yield f"  rule {rule.kind}: {words[rule.kind]}"
+
+
+def _unprotected(contract: Contract) -> Iterator[str]:
+    rule = contract.rule
+    assert rule is not None  # as `contract_of` checks
+    yield "What the rule does not protect:"
+    if rule.kind == "exact":
+        yield "- a count of 1 singles out a person, whose values in that table are then known"
+    if rule.kind == "cut":
+        yield (
+            f"- counts from {rule.fewest} on are exact; tables that share variables can give back "
+            "some counts that were cut"
+        )
+        yield "- two studies over data that differ by few people can show what these people have"
+    if rule.is_noisy:
+        yield "- the choice of parents has no noise: epsilon is the promise of the tables alone"
+    if rule.dishonest:
+        yield f"- more than {rule.dishonest:.0%} of the sites working with the analyst"
+    yield "- a site that lies about its own columns: it can change what is chosen and released"
+
+
+def _declared(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the analyst learns by one declared query."""
+    numbers = fields.get("shares", ["", []])[1]
+    if kind == "describe":
+        yield "- the number of records; of each variable the name and the states"
+    if kind in ("sums", "updates"):
+        whose = "the sum over all sites of" if kind == "sums" else "from this site alone,"
+        tables = ", ".join(" x ".join(family) for family in fields["families"])
+        yield f"- {whose} the counts of {tables}{_moments(fields)}: {_noise(fields)}"
+    if kind == "updates" and fields["iterations"] > 1:
+        yield f"  other sites learn estimates with this noise, {fields['iterations']} times"
+    if kind == "report":
+        yield (
+            f"- for each person a perturbed report ({fields['reports']}), epsilon {numbers[0]:g} "
+            "for one person"
+        )
+    if kind == "publish":
+        yield (
+            f"- from this site, the counts of {fields['target']} with each of its variables, each "
+            f"count with Laplace noise, epsilon {fields['eps'][1][0]:g}"
+        )
+    if kind == "scores":
+        yield f"- the scores of each {fields['target']} of {fields['last']} records, without noise"
+    if kind == "consensus":
+        yield (
+            f"- after {fields[LAST_ROUND]} rounds the mean statistics of all sites for "
+            f"{fields['target']}, and the number of errors of each round; without noise"
+        )
+        seen = "this site's own statistics" if fields["shown"] else "sums that have this site's"
+        yield f"  the neighbours of this site see {seen} in each round"
+
+
+def _moments(fields: Mapping[str, Any]) -> str:
+    names = dict.fromkeys(name for columns, *_ in fields["moments"] for name in columns)
+    return f"; the sums of {', '.join(names)} and of their squares" if names else ""
+
+
+def _noise(fields: Mapping[str, Any]) -> str:
+    if not fields["noise"]:
+        return "exact, without noise"
+    accounting, protects, noise = fields["noise"]
+    eps, delta = fields["shares"][1][:2]
+    of = "in all" if accounting == "whole" else "for each count"
+    also = f" and delta {delta:g}" if noise in ("gaussian", "diluted") else ""
+    return f"{noise} noise, epsilon {eps:g}{also} {of}, for each {protects}"
