@@ -33,7 +33,8 @@ from protocols.opening import open_study
 from protocols.site.data import SiteData
 from protocols.site.text import read_columns
 from protocols.variables import Variable
-from vertibayes.choosing import SecretChooser, TableChooser
+from vertibayes.choosing import TableChooser
+from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure, from_pgmpy
@@ -52,17 +53,18 @@ class Margins:
         self._counter = PlainCounter(data)
         self._chooser = TableChooser(self._counter)
         self.variables, self.records = self._chooser.variables, self._chooser.records
-        self.most_variables, self.most_cells = None, self._chooser.most_cells
+        self.most_variables, self.fits = None, self._chooser.fits
         self.check, self.score_error = self._chooser.check, self._chooser.score_error
         self.margins: list[float] = []
 
     def choose(self, choices: Choices) -> Winners:
-        """Choose, and choose again without the winners: their scores differ by the margin."""
-        winners = self._chooser.choose(choices)
-        scores = self._chooser.scores_of(choices)
-        for won, of_set in zip(winners, scores, strict=True):
-            self.margins.append(of_set[won] - max(s for k, s in enumerate(of_set) if k != won))
-        return winners
+        """Choose, and note the margins."""
+        winners = []
+        for scores in self._chooser.scores_of(choices):
+            second, best = sorted(scores)[-2:]
+            self.margins.append(best - second)
+            winners.append(scores.index(best))
+        return tuple(winners)
 
 
 @dataclass
@@ -146,9 +148,7 @@ def cases(folder: Path | None) -> dict[str, SiteData]:
         complete["alarm"] = read(folder, "alarm", "alarm.csv.gz")
         complete["diabetes"] = read(folder, "diabetes", "diabetes_binned.csv")
     return {
-        f"{name}, {share:.0%} missing" if share else name: with_missing(data, share)
-        if share
-        else data
+        f"{name}, {share:.0%} missing": with_missing(data, share) if share else data
         for name, data in complete.items()
         for share in (0.0, 0.1, 0.3)
     }
@@ -188,7 +188,8 @@ def prices(data: SiteData, repeats: int) -> str:
             tables.cells, same,
         ])  # fmt: skip
     header = ["sites", "tables s", "choices s", "ratio", "tables MB", "choices MB", "ratio",
-              "tables rounds", "choices rounds", "cells that tables reveal", "structures"]  # fmt: skip
+              "tables rounds", "choices rounds", "cells revealed by tables",
+              "structures"]  # fmt: skip
     return table(header, rows)
 
 
@@ -210,7 +211,9 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     given = parser.parse_args()
     data = cases(Path(given.data) if given.data else None)
-    print(f"ALARM, {RECORDS} records, at most 3 parents\n\n{prices(data['alarm'], given.repeats)}")
+    print(
+        f"ALARM, {RECORDS} records, at most 3 parents\n\n{prices(data['alarm, 0% missing'], given.repeats)}"
+    )
     print(f"\n{structures(data)}")
     if given.records:
         many = sample(from_pgmpy(get_example_model("alarm")), given.records, seed=1)

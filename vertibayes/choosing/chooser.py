@@ -121,6 +121,10 @@ class TableChooser:
 
     def choose(self, choices: Choices) -> Winners:
         """Choose by scores in floating point; see `Chooser.choose`."""
+        return tuple(map(_first_highest, self.scores_of(choices)))
+
+    def scores_of(self, choices: Choices) -> list[list[float]]:
+        """Return the score of each candidate of each set, in nats."""
         by_table: dict[Family, list[_Scored]] = {}
         for scored in _scored(choices):
             by_table.setdefault(_table_of(*scored), []).append(scored)
@@ -133,7 +137,7 @@ class TableChooser:
                 for scored in by_table[family]
             }
             scores |= zip(needed, self._scores(list(needed.values())), strict=True)
-        return tuple(_winner(candidates, scores) for candidates in choices.sets)
+        return [[_sum(candidate, scores) for candidate in one] for one in choices.sets]
 
     def score_error(self, choices: Choices) -> float:
         """Return 0: scores are exact except for their rounding."""
@@ -166,10 +170,14 @@ def _margin(table: Table, scored: _Scored) -> Table:
     return np.asarray(table.sum(axis=tuple(range(-within, 0)))) if within else table
 
 
-def _winner(candidates: Sequence[Candidate], scores: Mapping[_Scored, float]) -> int:
-    """Return the place of the candidate with the highest score, the first of equals."""
-    sums = [fsum(s.sign * scores[s.family, s.within] for s in one) for one in candidates]
-    return max(range(len(sums)), key=sums.__getitem__)  # max takes the first
+def _sum(candidate: Candidate, scores: Mapping[_Scored, float]) -> float:
+    """Return the score of a candidate."""
+    return fsum(score.sign * scores[score.family, score.within] for score in candidate)
+
+
+def _first_highest(scores: Sequence[float]) -> int:
+    """Return the place of the highest score, the first of equals."""
+    return max(range(len(scores)), key=scores.__getitem__)  # max takes the first
 
 
 def chooser_of(source: Counter | Chooser) -> Chooser:
