@@ -159,7 +159,8 @@ class LookupPlan:
     def parts(self) -> tuple[Part, ...]:
         """The lookups in parts of bounded memory: an even share of each batch in each."""
         number = -(-self._most_held(batch.counts for batch in self.batches) // PART_BYTES)
-        return tuple(tuple(self._slices(place, number)) for place in range(number))
+        parts = (tuple(self._slices(place, number)) for place in range(number))
+        return tuple(part for part in parts if part)
 
     def _slices(self, place: int, number: int) -> Iterator[Slice]:
         for index, batch in enumerate(self.batches):
@@ -218,7 +219,7 @@ class LookupPlan:
 
     @property
     def rounds(self) -> int:
-        """The rounds of all lookups: three for each part, four if more than two sites look up."""
+        """The most rounds of all lookups: three a part, four if more than two sites look up."""
         return sum(
             MANY_ROUNDS if any(len(self.batches[s.batch].holders) > 2 for s in part) else TWO_ROUNDS
             for part in self.parts

@@ -54,7 +54,11 @@ def test_log_gamma_of_a_million_records_is_close_for_every_count(shift):
 
 @pytest.mark.parametrize(
     ("arguments", "digest"),
-    [((1, 1_000, 42), "c276c58a70781b73b8240611a8532894"), ((3, 10_000, 38), "83ad4a238282f7667380936e6c58d890"), ((2, 60_000, 36), "4edb0ee27baaf6bfafba129a044b87ec")],
+    [
+        ((1, 1_000, 42), "c276c58a70781b73b8240611a8532894"),
+        ((3, 10_000, 38), "83ad4a238282f7667380936e6c58d890"),
+        ((2, 60_000, 36), "4edb0ee27baaf6bfafba129a044b87ec"),
+    ],
 )
 def test_the_integers_are_the_same_on_every_machine(arguments, digest):
     assert log_gamma(*arguments).digest.hex()[:32] == digest
@@ -145,7 +149,8 @@ def check(w, plan, counts):
     sizes = [(s.sender == "dealer", len(s.message.values)) for s in transcript]
     assert sum(size for dealt, size in sizes if dealt) == plan.dealt_bytes
     assert sum(size for dealt, size in sizes if not dealt) == plan.sent_bytes
-    assert max((s.depth for s in transcript), default=0) == plan.rounds
+    depth = max((s.depth for s in transcript), default=0)
+    assert depth == plan.rounds if len(plan.parts) < 2 else depth <= plan.rounds
     assert not [s for s in transcript if s.receiver == "dealer"]
     return transcript
 

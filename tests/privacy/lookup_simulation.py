@@ -15,12 +15,14 @@ import numpy as np
 
 from mpc.lookups import Batch, LookupPlan, PublicFunction, deal_lookups, look_up
 from mpc.lookups.messages import Dealt, unpacked
+from mpc.lookups.two_sites import Bits
+from mpc.randomness import label
 from mpc.ring import Ring
 from mpc.scheduler import run_all
-from tests.privacy.shuffle_simulation import counted
 from tests.randomness import HashStream
 from tests.worlds import world
 
+PLAN_NAME = b"the same for any number of settings"
 RING, COUNTS = Ring(2), range(4)
 MOST_SETTINGS = 1 << 22
 # f~ = 1, 3, 2, 2 modulo 4: every value counts, and all four counts are looked up.
@@ -68,11 +70,19 @@ class LookupStream:
 
 
 class Case(NamedTuple):
-    """Who looks up, in which batches, and who of them is outside the coalition of all others."""
+    """Who looks up, in which batches, and who of them is outside the coalition of all others.
+
+    salt: chooses the streams that the coalition knows. data: the honest site's shares of the counts
+    of all batches; all counts of one batch by default. aside: masks that hide one element of a
+    message and are in no other message, so that this element is uniform whatever the others are:
+    both are left out.
+    """
 
     batches: tuple
     honest: str
-    salt: str = ""
+    salt: str = "1"
+    data: tuple = ()
+    aside: tuple = ()
 
 
 def view_of(case, counts, settings):
@@ -90,7 +100,7 @@ def view_of(case, counts, settings):
     pieces = ((FUNCTION, settings.count),)
     batches = tuple(Batch(tuple(holders), pieces) for holders in case.batches)
     plan = LookupPlan(b"view", RING, batches)
-    vars(plan)["name"] = b"the same for any number of settings"
+    vars(plan)["name"] = PLAN_NAME
     assert len(plan.parts) == 1, "a part has all settings"
 
     def shares(site):
@@ -104,11 +114,11 @@ def view_of(case, counts, settings):
     _, sent = run_all(programs | {"dealer": deal_lookups(w.dealer_keys, plan)})
     seen = [m for m in sent if m.receiver != case.honest and m.sender in secret]
     seen.sort(key=lambda m: (m.sender, m.receiver, m.depth))
-    columns = [each for m in seen for each in elements_of(plan, m, settings.count)]
+    columns = [each for m in seen for each in elements_of(case, plan, m, settings.count)]
     return np.stack([np.broadcast_to(c, settings.count) for c in columns], axis=1)
 
 
-def elements_of(plan, sent, count):
+def elements_of(case, plan, sent, count):
     """Return the elements of a message, each for all settings."""
     if isinstance(sent.message, Dealt):
         values, at = sent.message.values, 0
@@ -116,18 +126,21 @@ def elements_of(plan, sent, count):
             if plan.dealt_to(each) == sent.receiver:
                 layout = plan.dealt(each)
                 size = sum(piece.size for piece in layout)
-                for array in unpacked(layout, values[at : at + size]):
-                    yield from array.reshape(count, -1).T
+                arrays = zip(Bits._fields, unpacked(layout, values[at : at + size]), strict=False)
+                for name, array in arrays:
+                    if name not in case.aside:
+                        yield from array.reshape(count, -1).T
                 at += size
     else:
         yield from sent.message.values.reshape(-1, count)
 
 
 def distributions(case):
-    """Return the distribution of the view for each count, or counts, of the honest site."""
+    """Return for each count of the honest site the distribution of the view: its sorted words."""
     found = Settings()
     view_of(case, [0] * len(case.batches), found)
-    sizes = found.sizes
+    aside = {label("lookup", PLAN_NAME, 0, 0, mask) for mask in case.aside}
+    sizes = {key: size for key, size in found.sizes.items() if key[1] not in aside}
     total = math.prod(sizes.values())
     assert total <= MOST_SETTINGS, f"{total} settings of {len(sizes)} elements"
     values, before = {}, 1
@@ -135,11 +148,21 @@ def distributions(case):
         values[key] = (np.arange(total) // before % size).astype(np.uint8)
         before *= size
     settings = Settings(total, values)
-    data = np.ndindex(*(len(COUNTS),) * len(case.batches))
-    return [counted(view_of(case, counts, settings)) for counts in data]
+    for counts in case.data or [(count,) for count in COUNTS]:
+        yield np.sort(words(view_of(case, counts, settings)))
+
+
+def words(views):
+    """Return each row of elements of two bits as one word."""
+    assert views.max(initial=0) < 4 and views.shape[1] <= 32
+    whole = np.zeros(len(views), np.uint64)
+    for column in views.T:
+        whole = whole << np.uint64(2) | column
+    return whole
 
 
 def is_simulatable(case):
     """Whether the view has the same distribution for all counts of the honest site."""
-    first, *others = distributions(case)
-    return all(view == first for view in others)
+    views = distributions(case)
+    first = next(views)
+    return all(np.array_equal(view, first) for view in views)
