@@ -30,6 +30,7 @@ from mpc.rounds import Party, Program
 from protocols import wire
 from protocols.choices import Choices, Score
 from protocols.errors import refusing
+from protocols.ledger import Ledger
 from protocols.policy import Policy
 from protocols.queries.choice_lookups import choice_lookups
 from protocols.queries.choice_plan import ChoicePlan, choose, deal_choices
@@ -47,6 +48,8 @@ from protocols.session import Conversation, Query
 from protocols.variables import Family, Rows
 
 T = TypeVar("T")
+
+COMPARED = "which scores are compared, over which records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,22 +269,22 @@ def _consider_at_dealer(dealer: DealerRole, query: Choose) -> None:
 # ---- programs ------------------------------------------------------------------------------------
 
 
-def _what(query: Choose) -> str:
-    """Return what is revealed, in words."""
+def _note(ledger: Ledger, query: Choose, site: Party, sites: tuple[Party, ...], to: Party) -> None:
+    """Note what is revealed of a site's columns."""
     bits = sum(log2(size) for size in query.sets.tolist())
     over = "" if query.rows == Rows() else f", over {query.rows}"
-    return (
+    what = (
         f"which of {len(query.candidates)} candidates win, in {len(query.sets)} sets{over}: "
         f"at most {bits:.0f} bits"
     )
+    ledger.note(what, site, (to, *(party for party in sites if party != site)))
 
 
 def _site(site: SiteRole, query: Choose) -> Program[None]:
     assert site.joined is not None and site.holder is not None  # considered
-    plan, study = _plan(site.joined, query), site.joined.study
+    plan, sites = _plan(site.joined, query), site.joined.study.sites
     remember_records(site, query.rows)
-    others = tuple(party for party in study.sites if party != site.party)
-    site.ledger.note(_what(query), site.party, (site.analyst, *others))
+    _note(site.ledger, query, site.party, sites, site.analyst)
     winners = yield from choose(site.holder, plan, site.analyst)
     site.joined.won = tuple(winners.tolist())
 
@@ -296,12 +299,11 @@ def _analyst(analyst: AnalystRole, query: Choose) -> Program[tuple[int, ...]]:
         raise ValueError("the study must be committed before choices are asked for")
     plan = _plan(analyst.joined, query)
     winners = tuple((yield from open_argmax(plan.argmax)).tolist())
-    for site in analyst.joined.study.sites:
-        analyst.ledger.note(_what(query), site, (analyst.party, *analyst.joined.study.sites))
+    sites = analyst.joined.study.sites
+    for site in sites:
+        _note(analyst.ledger, query, site, sites, analyst.party)
     for party in query.parties:
-        analyst.ledger.note(
-            "which scores are compared, over which records", analyst.party, (party,)
-        )
+        analyst.ledger.note(COMPARED, analyst.party, (party,))
     analyst.joined.won = winners
     return winners
 

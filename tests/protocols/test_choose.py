@@ -6,21 +6,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.special import gammaln
 
 from mpc.lookups import log_gamma
 from protocols.choices import Choices, Score
-from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER
+from protocols.ledger import Fact
 from protocols.opening import OpenStudy
 from protocols.policy import Policy
-from protocols.queries import Describe
+from protocols.queries import Commit, Describe
 from protocols.queries.choice_lookups import choice_lookups
-from protocols.queries.choice_precision import log_bound, score_bound
+from protocols.queries.choice_precision import Precision, log_bound, score_bound
 from protocols.queries.choose import Choose, portions, score_error
+from protocols.roles import Joined
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
+from tests.protocols.network import Parties
 from tests.protocols.small import (
     STATES,
     committed,
@@ -28,7 +31,6 @@ from tests.protocols.small import (
     data_of,
     packets,
     refusal,
-    seeded,
     study_of,
 )
 
@@ -96,10 +98,13 @@ def chosen(federation, choices):
 # ---- winners -------------------------------------------------------------------------------------
 
 
+RECORDS = 1, 2, 3, 15, 16, 63, 200  # few numbers: functions are kept
+
+
 @st.composite
 def worlds(draw):
     """Draw sites with few columns, some equal, constant or with missing values."""
-    sites, records = draw(st.integers(1, 5)), draw(st.integers(1, 200))
+    sites, records = draw(st.integers(1, 5)), draw(st.sampled_from(RECORDS))
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
     drawn: dict[str, tuple[Variable, np.ndarray]] = {}
     for name in "uvwxyz":
@@ -155,3 +160,243 @@ def test_winners_are_those_of_the_same_integers_in_the_clear(data, asked):
     query = Choose.of(federation.session.role.joined, asked)
     assert query.choices == asked
     assert chosen(federation, asked) == oracle(data, study, asked)
+
+
+@pytest.mark.parametrize("rows", [Rows(1, 0, 20), Rows(0, 10)])
+def test_winners_over_chosen_records(rows):
+    data = data_of(a="xy", b="z", c="w")
+    federation, study = committed(data)
+    asked = Choices((((), gain("xz"), gain("xw")), ((score("x"),), (score("w"),))), rows=rows)
+    winners = chosen(federation, asked)
+    places = federation.roles["b"].joined.selection(rows).indices
+    assert winners == oracle(data, study, asked, places)
+
+
+def test_the_first_of_equal_candidates_wins():
+    """A copy of a column adds nothing to it, nor does a column of one value: no parent wins."""
+    data = data_of(a="xy", b="z", c="wv")
+    constant = np.zeros(40, np.uint8)
+    data["b"].codes["z"][:] = constant
+    data["c"].codes["w"][:] = data["a"].codes["x"]
+    data["c"].codes["v"][:] = data["a"].codes["x"]
+    federation, _ = committed(data)
+    sets = ((), gain("yz")), ((), gain("xwv")), ((), gain("xw"), gain("xv")), (gain("xv"), ())
+    assert chosen(federation, Choices(sets)) == (0, 0, 1, 0)
+
+
+def test_choices_work_over_a_network():
+    asked = Choices((((), gain("xz"), gain("xw")), ((score("xyzw"),), (score("wz"),))))
+    with Parties(DATA) as parties, parties.session() as session:
+        study = session.ask(Commit.of(STUDY)).study
+        winners = session.ask(Choose.of(session.role.joined, asked))
+        session.ask(Describe(parties.sites))
+        assert winners == oracle(DATA, study, asked)
+        assert {parties.roles[site].joined.won for site in DATA} == {winners}
+
+
+# ---- what is seen, noted and remembered ----------------------------------------------------------
+
+
+ASKED = Choices((((), gain("xz"), gain("xw")), ((score("x"),), (score("w"),))))
+
+
+def test_the_analyst_receives_winners_and_the_dealer_nothing(monkeypatch):
+    with packets(monkeypatch) as seen:
+        federation, _ = committed(DATA)
+        before = len(seen)
+        chosen(federation, ASKED)
+    received = {}
+    for sent, _ in seen[before:]:
+        received.setdefault(sent.receiver, set()).add(sent.message.kind)
+    assert received[ANALYST] == {"answer", "winners", "description"}
+    assert received[DEALER] == {"choose", "go"}
+
+
+def test_ledgers_say_who_learns_how_many_winners():
+    federation, _ = committed(DATA)
+    chosen(federation, ASKED)
+    what = "which of 5 candidates win, in 2 sets: at most 3 bits"
+    assert Fact(what, "a", (ANALYST, "b", "c")) in federation.roles["a"].ledger.facts
+    analyst = federation.session.role.ledger
+    assert Fact(what, "b", (ANALYST, "a", "c")) in analyst.facts
+    assert not analyst.tables and not federation.roles["a"].ledger.tables
+
+
+def test_a_choice_is_an_answer_over_its_records():
+    federation, _ = committed(DATA)
+    chosen(federation, replace(ASKED, rows=Rows(1, 0, 20)))
+    joined = federation.session.role.joined
+    few = Choose.of(joined, replace(ASKED, rows=Rows(1, 0, 21)))
+    assert "single out fewer than 10" in refusal(federation, few)
+    assert "at least 10 are required" in refusal(
+        federation, Choose.of(joined, replace(ASKED, rows=Rows(0, 0, 9)))
+    )
+
+
+def test_choices_and_tables_share_their_numbers():
+    federation, study = committed(DATA)
+    chosen(federation, ASKED)
+    assert federation.roles["a"].holder.last == 1
+    assert len(count(federation, study, "xz")) == 1
+    again = replace(Choose.of(federation.session.role.joined, ASKED), number=2)
+    assert "masks are used once" in refusal(federation, again)
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+
+
+def numbers(*values, dtype=np.uint32):
+    return np.array(values, dtype)
+
+
+QUERY = Choose.of(
+    Joined(STUDY, commitments=None, seed=None), Choices((((), (score("xz"),)), ((), (score("w"),))))
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"study": b"another"}, "has not committed to this study"),
+        ({"variables": ("x", "z", "v")}, "the study has no variable 'v'"),
+        ({"members": numbers(0, 1, 3)}, "places beyond the query's variables"),
+        ({"members": numbers(0, 0, 2)}, "appears twice"),
+        ({"members": numbers(0, 1, 2, dtype=np.uint16)}, "places beyond"),
+        ({"members": numbers(0, 1)}, "must fit the arrays"),
+        ({"families": numbers(3, 1)}, "must fit the arrays"),
+        ({"families": numbers(3, 0)}, "must have a child"),
+        ({"families": numbers(2, 2**32 - 1)}, "must fit the arrays"),
+        ({"families": numbers(2.0, 1.0, dtype=float)}, "whole numbers"),
+        ({"withins": numbers(0)}, "a sign and two lengths"),
+        ({"signs": numbers(1, 2, dtype=np.int64)}, "must be 1 or -1"),
+        ({"signs": numbers(1, -(2**63), dtype=np.int64)}, "must be 1 or -1"),
+        ({"candidates": numbers(0, 1, 0, 2)}, "must fit the arrays"),
+        ({"sets": numbers(1, 3)}, "at least two candidates each"),
+        ({"sets": numbers(4, 0)}, "at least two candidates each"),
+        ({"parties": ("a", "b", DEALER)}, "asks other parties"),
+        ({"parties": ("a", "c", "b", DEALER)}, "asks other parties"),
+        ({"number": -1}, "masks are used once"),
+        ({"last": 41}, "does not lie within 40 records"),
+    ],
+)
+def test_crafted_choices_are_refused_and_not_noted(changes, reason):
+    federation, _ = committed(DATA)
+    assert reason in refusal(federation, replace(QUERY, **changes))
+    assert not any("candidates" in f.what for f in federation.roles["a"].ledger.facts)
+    assert federation.session.ask(QUERY) is not None
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (Policy(most_variables=1), "a table of 2 variables, at most 1"),
+        (Policy(most_cells=11), "tables of 15 cells, at most 11"),
+    ],
+)
+def test_choices_are_bounded_by_the_policy(policy, reason):
+    federation, _ = committed(DATA, policy=policy)
+    assert reason in refusal(federation, QUERY)
+
+
+def test_a_site_with_little_memory_refuses():
+    federation, _ = committed(DATA)
+    role = federation.roles["b"]
+    role.policy = replace(role.policy, most_memory=1000)
+    assert "at most 1,000 are allowed" in refusal(federation, QUERY)
+
+
+def test_a_column_that_is_too_wide_is_named():
+    study = study_of(DATA, most_indicators=1)
+    with pytest.raises(ValueError, match=r"table of x, z cannot be counted .* 'x' has 3 states"):
+        portions(study, Choices((((), (score("xz"),)),)))
+
+
+# ---- sizes ---------------------------------------------------------------------------------------
+
+
+def test_sets_are_divided_into_queries_that_fit():
+    sets = ((), gain("xyz"), gain("xyw")), ((), gain("yxz"), gain("zwx")), ((), gain("wzx"))
+    asked = Choices(sets)
+    assert portions(STUDY, asked) == [asked]
+    needed = choice_lookups(STUDY, asked).memory
+    study = replace(STUDY, memory=needed - 1)
+    divided = portions(study, asked)
+    assert len(divided) > 1 and sum((p.sets for p in divided), ()) == sets
+    assert all(choice_lookups(study, portion).fits for portion in divided)
+    federation, _ = committed(DATA, study)
+    opened = OpenStudy(federation.session, federation.session.role.joined, 8)
+    assert opened.choose(asked) == oracle(DATA, study, asked)
+    assert opened.score_error(asked) == score_error(study, asked) < 1e-3
+
+
+def test_a_set_that_does_not_fit_names_its_largest_table():
+    study = replace(STUDY, memory=1000)
+    with pytest.raises(ValueError, match="the largest with the table of x, y, z of"):
+        portions(study, Choices((((), gain("xyz"), gain("xw")),)))
+
+
+def test_equal_counts_are_looked_up_once_and_by_their_holders_alone():
+    """Of x | z and x | z, w: x, z; z with shift 3; x, z, w; and z, w by b and c alone."""
+    sets = ((), (score("xz"),), (score("xz"), score("xzw"))), ((score("zx"),), ())
+    tables = choice_lookups(STUDY, Choices(sets)).tables
+    looked_up = [(at.shift, "".join(at.kept), tables.holders[at.table]) for at in tables.lookups]
+    assert sorted(looked_up) == [
+        (1, "xz", ("a", "b")),
+        (1, "xzw", ("a", "b", "c")),
+        (3, "x", ("a",)),
+        (3, "z", ("b",)),
+        (3, "zw", ("b", "c")),
+    ]
+
+
+# ---- precision -----------------------------------------------------------------------------------
+
+
+def k2_score(table):
+    """Return the K2 score of a table, axis 0 the child, in floating point."""
+    r = len(table)
+    return float(
+        gammaln(table + 1).sum() - gammaln(table.sum(axis=0) + r).sum() + table[0].size * gammaln(r)
+    )
+
+
+@given(st.integers(2, 6), st.integers(1, 30), st.integers(0, 5000), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_scores_lie_within_their_bound(states, columns, records, random):
+    generator = np.random.default_rng(random.getrandbits(32))
+    share = generator.dirichlet(np.full(states * columns, generator.choice([0.01, 1.0])))
+    table = generator.multinomial(records, share).reshape(states, columns)
+    bound = score_bound(records, states, columns)
+    assert -bound - 1e-6 <= k2_score(table) <= 1e-6
+    assert log_bound(max(records, 1)) >= 10 * np.log(max(records, 1)) - 1e-9
+
+
+@pytest.mark.parametrize("records", [50, 2000])
+def test_values_are_within_the_stated_error_of_k2_scores(records):
+    variables = {name: Variable(name, STATES) for name in "xyz"}
+    codes = np.random.default_rng(5).integers(0, 3, (3, records)).astype(np.uint8)
+    data = {"a": SiteData(variables, dict(zip("xyz", codes, strict=True)))}
+    asked = Choices((((), (score("xyz"),)),))
+    needed = choice_lookups(study_of(data), asked)
+    bits = needed.precision.fraction_bits
+
+    def function_of(shift):
+        return log_gamma(shift, records, bits)
+
+    value = integer_score(data, score("xyz"), function_of, False) / 2**bits
+    table = np.zeros((3, 3, 3), np.int64)
+    np.add.at(table, tuple(codes), 1)
+    assert abs(value - k2_score(table)) <= score_error(study_of(data), asked) < 0.01
+
+
+@pytest.mark.parametrize("span", [1, 1000, 2**20, 2**40])
+@pytest.mark.parametrize("records", [1, 10_000, 10**6])
+def test_all_parts_of_a_value_fit_the_ring(span, records):
+    ring, fraction = Precision.of(span, 6, records)
+    assert 1 + 6 + span.bit_length() + fraction <= ring.bits <= 64
+    assert 12 <= fraction <= 36
+
+
+def test_values_that_leave_no_precision_are_an_error():
+    with pytest.raises(ValueError, match="too little precision"):
+        Precision.of(2**50, 6, 100)
