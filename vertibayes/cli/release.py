@@ -7,9 +7,8 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from protocols.queries.release_plan import ReleaseNoise
-
 from protocols.opening import OpenStudy
+from protocols.queries.release_plan import ReleaseNoise
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outcome import Outcome, Task, conclude, progress_shown
@@ -102,15 +101,9 @@ def report_of_release(summary: Mapping[str, Any]) -> list[str]:
         The content of summary.json.
     """
     rule, choices = summary["release"]["rule"], summary["choices"]
-    resolution = choices["resolution_in_nats"]
     compared = "" if rule["kind"] == "exact" else "; compare scores of the same rule alone"
     return [
-        f"choices: {choices['decisions']} between {choices['candidates']} candidates, of which "
-        "analyst and sites learned the winners alone",
-        f"scores of candidates are exact within {resolution / 2:.2g} nats: where two differ by "
-        f"less than {resolution:.2g} nats, plain K2 may choose the other, and nobody learns how "
-        "close they were",
-        *_left_out(choices["too_large"]),
+        *_chosen(choices),
         f"tables of the learned families: {_by_rule(rule)}",
         f"cost of the rule: {_cost(rule, summary['cost'])}",
         f"CPTs, scores and validations: from the released tables alone{compared}",
@@ -118,14 +111,24 @@ def report_of_release(summary: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _left_out(families: int) -> list[str]:
-    """Say how many families were no candidates."""
-    if not families:
-        return []
-    return [
-        f"left out of the choices: {counted(families, 'set')} of parents whose tables are too "
-        "large for products (more --memory allows larger tables)"
+def _chosen(choices: Mapping[str, Any]) -> list[str]:
+    """Say what was chosen, and how exactly."""
+    resolution, left_out = choices["resolution_in_nats"], choices["too_large"]
+    if not choices["decisions"]:
+        return ["the structure is given: no choice was asked"]
+    lines = [
+        f"choices: {choices['decisions']} between {choices['candidates']} candidates, of which "
+        "analyst and sites learned the winners alone",
+        f"scores of candidates are exact within {resolution / 2:.2g} nats: where two differ by "
+        f"less than {resolution:.2g} nats, plain K2 may choose the other, and nobody learns how "
+        "close they were",
     ]
+    if left_out:
+        lines.append(
+            f"left out of the choices: {counted(left_out, 'set')} of parents whose tables are too "
+            "large for products (more --memory allows larger tables)"
+        )
+    return lines
 
 
 def _by_rule(rule: Mapping[str, Any]) -> str:
