@@ -15,6 +15,7 @@ from vertibayes.counting import Table
 from vertibayes.counting.counter import axis_lengths
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
+from vertibayes.released import USED_BY
 from vertibayes.report.release.differences import (
     Difference,
     SmallCell,
@@ -107,6 +108,7 @@ class Assessment:
         """Return the entry `release` of summary.json."""
         return {
             "rule": rule_as_json(self.rule),
+            "threshold": None if self.rule.is_noisy else self.rule.fewest,
             "tables": len(self.verdicts),
             "cells": sum(verdict.table.size for verdict in self.verdicts),
             "verdicts": dict(Tally(verdict.status for verdict in self.verdicts)),
@@ -157,12 +159,9 @@ def assess(counter: ReleasedCounter, network: Network) -> Assessment:
 
 
 def rule_as_json(rule: Rule) -> Mapping[str, Any]:
-    """Return the fields of a rule that have a meaning for its kind."""
-    if rule.kind == "laplace":
-        return {"kind": rule.kind, "epsilon": rule.epsilon, "dishonest": rule.dishonest}
-    if rule.kind == "gaussian":
-        return {"kind": rule.kind, "epsilon": rule.epsilon, "delta": rule.delta}
-    return {"kind": rule.kind, "fewest": rule.fewest}
+    """Return a rule with the settings that it uses, as JSON data."""
+    used = {name: getattr(rule, name) for name, kinds in USED_BY.items() if rule.kind in kinds}
+    return {"kind": rule.kind, **used}
 
 
 def _verdict(rule: Rule, family: Family, table: Table, hidden: int) -> Verdict:
