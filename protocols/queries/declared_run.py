@@ -142,7 +142,7 @@ class DeclaredRun:
         last, end = fields[LAST_ROUND], query.first + query.rounds - 1
         if end > last or (query.reveal and end < last):
             raise self._refused(
-                f"rounds {query.first} to {end}: the contract has {last}, and reveals after the last"
+                f"rounds {query.first} to {end}: the contract has {last}, and reveals after these"
             )
 
     def begin(self, query: AnyQuery) -> None:

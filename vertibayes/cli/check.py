@@ -17,9 +17,10 @@ from protocols.deployment.files import StudyFile
 from protocols.deployment.parts import RelayAddress
 from protocols.deployment.running import study_session
 from protocols.errors import QueryRefusedError, TransportError
-from protocols.queries import Describe, Meet
+from protocols.queries import Begin, Describe, Meet
 from protocols.transports.mailbox import RELAY
 from vertibayes import __version__
+from vertibayes.cli.contracts import contract_of, has_contract
 from vertibayes.cli.notices import waiting
 from vertibayes.cli.study import check_settings, check_site, digest_of
 
@@ -110,6 +111,11 @@ def _meet(file: StudyFile, findings: Findings) -> None:
     say = findings.say
     try:
         with study_session(file, waiting=waiting(quiet=False)) as session:
+            if has_contract(file):
+                session.ask(Begin.of(contract := contract_of(file)))
+                say("ok", "the sites have approved the study")
+                if contract.queries and contract.queries[0]["kind"] != Meet.kind:
+                    return  # over sites that hold other people
             session.ask(Meet.of(session.role, file.sites, file.dealer))
             say("ok", f"{file.dealer} and the sites have the keys and the version of this study")
             say("ok", "the sites hold the same people")
