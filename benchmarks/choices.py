@@ -212,7 +212,8 @@ def main() -> None:
     given = parser.parse_args()
     data = cases(Path(given.data) if given.data else None)
     print(
-        f"ALARM, {RECORDS} records, at most 3 parents\n\n{prices(data['alarm, 0% missing'], given.repeats)}"
+        f"ALARM, {RECORDS} records, at most 3 parents\n\n"
+        + prices(data["alarm, 0% missing"], given.repeats)
     )
     print(f"\n{structures(data)}")
     if given.records:

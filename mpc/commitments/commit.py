@@ -74,7 +74,7 @@ class Holder:
         self._last[way] = number
 
     def use(self, label: bytes) -> None:
-        """Begin a protocol whose masks have a label; raise a DealReusedError if it has begun before.
+        """Begin a protocol whose masks have a label; DealReusedError if it began before.
 
         The label names the query, whose number `begin` has checked.
         """

@@ -135,9 +135,7 @@ def corrected(data, person):
 def named_columns():
     """Return the twelve variables at two sites, whose records have identifiers."""
     columns, people = dependent_columns(), TextColumn.of(f"person {k}" for k in range(RECORDS))
-    return {
-        site: replace(site_data(columns, place), ids=people) for place, site in enumerate("ab")
-    }
+    return {site: replace(site_data(columns, place), ids=people) for place, site in enumerate("ab")}
 
 
 def read_by_difference(before, after, memories, policy):

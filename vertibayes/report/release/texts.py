@@ -45,8 +45,8 @@ RULES = {
     "have sums in common with each other and with the number of records, and these sums determine "
     "some hidden counts. On the network ALARM (10,000 records, 37 tables), linear programs over "
     "such sums determine 50 of 457 hidden counts at a threshold of 5 (10 of these 50 are above 0) "
-    "and 32 of 516 at a threshold of 10 (9 above 0). Others can be estimated. differences.csv lists "
-    "the differences of sums that are themselves small, of all pairs of tables; combinations of "
+    "and 32 of 516 at a threshold of 10 (9 above 0). Others can be estimated. differences.csv "
+    "lists the differences of sums that are themselves small, of all pairs of tables; combinations of "
     "three and more tables are not searched.",
     "laplace": "The sites added random numbers (the discrete Laplace distribution) to each count. "
     "The released tables together are differentially private with epsilon {epsilon:g} for one "
