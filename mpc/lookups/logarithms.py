@@ -28,7 +28,7 @@ def fixed_log(number: int, bits: int) -> int:
     """Return ``ln number`` with `bits` fraction bits, rounded to nearest.
 
     >>> fixed_log(2, 20) / 2**20
-    0.6931476593017578
+    0.6931467056274414
     """
     with localcontext() as context:
         context.prec = 40

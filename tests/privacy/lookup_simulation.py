@@ -114,6 +114,8 @@ def view_of(case, counts, settings):
     _, sent = run_all(programs | {"dealer": deal_lookups(w.dealer_keys, plan)})
     seen = [m for m in sent if m.receiver != case.honest and m.sender in secret]
     seen.sort(key=lambda m: (m.sender, m.receiver, m.depth))
+    sums = {(m.sender, m.depth, m.message.values.tobytes()): m for m in seen}
+    seen = list(sums.values())  # what one site sends to several, once
     columns = [each for m in seen for each in elements_of(case, plan, m, settings.count)]
     return np.stack([np.broadcast_to(c, settings.count) for c in columns], axis=1)
 
