@@ -23,12 +23,11 @@ from protocols.queries.costs import Costs
 from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped
 from protocols.release import FamilyTables
-from protocols.roles import Joined, Study
+from protocols.roles import CHOICE_INDICATORS, Joined, Study
 from protocols.session import Session
 from protocols.variables import Family, Rows, Variable
 
 STUDY_BYTES = 16
-CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 
 
 class StudyOptions(TypedDict, total=False):

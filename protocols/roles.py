@@ -34,6 +34,7 @@ ZEROS = "zero shares between two sites"
 
 Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
 
+CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from mpc.commitments import BLOCK_ROWS
 from protocols.approval import Approved, Step, Winners
 from protocols.choices import Choices
 from protocols.contract import Contract, grouped_digest
@@ -27,7 +28,7 @@ from protocols.queries.commit import Commit
 from protocols.queries.describe import Describe
 from protocols.queries.meet import Meet
 from protocols.queries.release_query import Release
-from protocols.roles import SiteRole
+from protocols.roles import CHOICE_INDICATORS, SiteRole
 from protocols.session import AnyQuery
 
 OPENING = (Meet, Describe, Commit)
@@ -97,6 +98,12 @@ class ApprovedRun:
             raise self._refused(
                 f"queries may take {query.memory:,} bytes of memory: the contract says "
                 f"{self.contract.memory:,}"
+            )
+        if (query.block_rows, query.most_indicators) != (BLOCK_ROWS, CHOICE_INDICATORS):
+            raise self._refused(  # they decide, too, which tables are too large for a candidate
+                f"columns are committed in blocks of {query.block_rows} rows and with up to "
+                f"{query.most_indicators} indicators: approved studies have {BLOCK_ROWS} rows and "
+                f"{CHOICE_INDICATORS} indicators"
             )
         mine = {name for name, *_, holders in query.variables if self.site.party in holders}
         if mine != set(self.site.shown):

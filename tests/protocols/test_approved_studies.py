@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from mpc.commitments import BLOCK_ROWS
 from protocols.approval import Approved
 from protocols.choices import Choices, Score
 from protocols.contract import Contract
@@ -15,6 +16,7 @@ from protocols.queries.choose import Choose, portions
 from protocols.queries.release_query import Release
 from protocols.queries.tables import ask_tables
 from protocols.release import FamilyTables, Rule
+from protocols.roles import CHOICE_INDICATORS
 from protocols.site.memory import SiteMemory
 from protocols.variables import Family, Rows
 from tests.protocols.small import data_of, seeded, study_of
@@ -78,7 +80,8 @@ def again(federation):
 def study(**changes):
     found = study_of(DATA)
     in_order = {name: found.variables[name] for name in ORDER}
-    return replace(found, **{"variables": in_order, **changes})
+    sizes = {"block_rows": BLOCK_ROWS, "most_indicators": CHOICE_INDICATORS}
+    return replace(found, **{"variables": in_order, **sizes, **changes})
 
 
 def opened(federation, contract=None):
@@ -209,6 +212,8 @@ def test_the_opening_is_the_contracts_in_its_order(world):
         reason = refuses(world, Commit.of(study(variables=wrong)))
         assert "the variables, or their order" in reason
     assert "bytes of memory" in refuses(world, Commit.of(study(memory=study().memory // 2)))
+    assert "up to 7 indicators" in refuses(world, Commit.of(study(most_indicators=7)))
+    assert "blocks of 16 rows" in refuses(world, Commit.of(study(block_rows=16)))
     world.session.ask(Commit.of(study()))
     assert "is not the next step" in refuses(world, Commit.of(study()))
 

@@ -105,6 +105,7 @@ def _learn_approved(file: StudyFile, contract: Contract, session: Session, task:
             order=contract.variables,
             variables=contract.variables,
             memory=contract.memory,
+            choices=True,
         )
         fitting = replace(task, validations=_fitting(file, SecretChooser(study), task))
         run = Run(
