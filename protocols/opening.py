@@ -20,6 +20,7 @@ from protocols.ledger import Ledger, RevealedTable
 from protocols.queries import Choose, Commit, Describe, Description, Meet, Release
 from protocols.queries.choose import portions, score_error
 from protocols.queries.costs import Costs
+from protocols.queries.release_plan import check_rule
 from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped
 from protocols.release import FamilyTables
@@ -179,6 +180,7 @@ class OpenStudy:
         QueryRefusedError, ProtocolError
             As `Session.ask`.
         """
+        check_rule(self.study, tables)
         return self.session.ask(Release.of(self.joined, tables))
 
     def note_earlier(self, tables: Sequence[Revealed]) -> None:

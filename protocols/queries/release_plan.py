@@ -102,6 +102,14 @@ class ReleaseNoise:
         return self.of_a_site().bound(self.sites, TAIL / max(cells, 1))
 
 
+def check_rule(study: Study, tables: FamilyTables) -> None:
+    """Refuse a column that is too wide for the rule, with a ValueError that names it."""
+    kind = tables.rule.kind
+    why = f"cannot be released by the rule {kind}; the rule exact can release it"
+    for family in tables.families if kind != "exact" else ():
+        check_multiplied(study, family.members, why)
+
+
 @dataclass(frozen=True)
 class ReleasePlan:
     """All that the parties do for one release.
@@ -157,10 +165,7 @@ class ReleasePlan:
 
     @property
     def _counted_by_products(self) -> TablePlan:
-        rule = self.tables.rule.kind
-        why = f"cannot be released by the rule {rule}; the rule exact can release it"
-        for family in self.tables.families:
-            check_multiplied(self.study, family.members, why)
+        check_rule(self.study, self.tables)
         place, selection = self.study.place, Selection(self.commitments)
         groups = tuple(
             masked_tables.Group(tuple(map(place, group.prefix)), tuple(map(place, group.lasts)))

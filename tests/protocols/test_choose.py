@@ -153,7 +153,7 @@ def choices(draw):
 
 
 @given(worlds(), choices())
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_winners_are_those_of_the_same_integers_in_the_clear(data, asked):
     study = study_of(data, memory=1 << 24)
     federation, _ = committed(data, study, policy=Policy(fewest_records=1))

@@ -1,0 +1,316 @@
+"""Releases: each rule's tables, the budget, the check of sums, and what sites refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpc.errors import ImpossibleTablesError
+from mpc.noise import PolyaShare
+from protocols.budget import Cost
+from protocols.errors import QueryRefusedError
+from protocols.federation import ANALYST, DEALER
+from protocols.ledger import RevealedTable
+from protocols.opening import OpenStudy
+from protocols.policy import Policy
+from protocols.queries import Commit, Describe
+from protocols.queries.release_plan import ReleaseNoise
+from protocols.queries.release_query import FAILED, Release, TableSums
+from protocols.release import FamilyTables, Rule
+from protocols.roles import Joined
+from protocols.site.data import SiteData
+from protocols.variables import Family, Rows, Variable
+from tests.protocols.network import Parties
+from tests.protocols.small import (
+    committed,
+    count,
+    data_of,
+    memories,
+    packets,
+    plain,
+    refusal,
+    sealed,
+    study_of,
+)
+
+DATA = data_of(a="xy", b="z", c="w")
+STUDY = study_of(DATA)
+NAMES = "xz", "w", "xy", "wxz", "zx", "y"
+FAMILIES = tuple(Family(names[0], tuple(names[1:])) for names in NAMES)
+EXACT = [plain(DATA, *names) for names in NAMES]
+GENEROUS = Policy(most_epsilon=1000.0)
+
+
+def release(rule, families=FAMILIES, data=DATA, study=None, **options):
+    """Release tables; return the federation and the tables."""
+    federation, study = committed(data, study, policy=GENEROUS, **options)
+    opened = OpenStudy(federation.session, federation.session.role.joined, 8)
+    tables = opened.release(FamilyTables(families, False, rule))
+    return federation, tables
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+def test_exact_tables_are_those_of_the_sites_data():
+    federation, tables = release(Rule("exact"))
+    assert all(map(np.array_equal, tables, EXACT))
+    assert federation.roles["a"].memory.spent == Cost()
+
+
+@pytest.mark.parametrize("fewest", [1, 4, 10, 41])
+def test_a_cut_table_has_no_cell_below_the_threshold(fewest):
+    _, tables = release(Rule("cut", fewest=fewest))
+    for table, exact in zip(tables, EXACT, strict=True):
+        assert np.array_equal(table, np.where(exact < fewest, 0, exact))
+        assert not ((table > 0) & (table < fewest)).any()
+
+
+@pytest.mark.parametrize("kind", ["exact", "cut"])
+def test_one_site_and_equal_families_are_released_too(kind):
+    data = data_of(a="xyzw")
+    families = (*FAMILIES, FAMILIES[0])
+    _, tables = release(Rule(kind, fewest=3), families, data)
+    least = 3 if kind == "cut" else 0
+    for family, table in zip(families, tables, strict=True):
+        exact = plain(data, *family.members)
+        assert np.array_equal(table, np.where(exact < least, 0, exact))
+
+
+def test_tables_of_wide_columns_are_released_exactly_in_both_ways():
+    """The wide column is shuffled, the others are multiplied."""
+    study = study_of(DATA, most_indicators=2)
+    data = dict(DATA)
+    wide = Variable("w", tuple("0123456789"))
+    data["c"] = SiteData({"w": wide}, {"w": DATA["c"].codes["w"]})
+    study = replace(study, variables={**study.variables, "w": wide})
+    _, tables = release(Rule("exact"), data=data, study=study)
+    for names, table in zip(NAMES, tables, strict=True):
+        shown = tuple(slice(3) if name == "w" else slice(None) for name in names)
+        assert np.array_equal(table[shown], plain(DATA, *names)) and table.sum() == 40
+    with pytest.raises(ValueError, match=r"cannot be released by the rule cut; the rule exact can"):
+        release(Rule("cut"), data=data, study=study)
+
+
+def test_missing_values_drop_records_or_are_a_state():
+    codes = np.array([0, 1, 2, 2, 1] * 8, np.uint8), np.array([0, 1] * 20, np.uint8)
+    variables = Variable("x", ("no", "yes"), missing=True), Variable("z", ("no", "yes"))
+    data = {
+        site: SiteData({v.name: v}, {v.name: column})
+        for site, v, column in zip("ab", variables, codes, strict=True)
+    }
+    federation, _ = committed(data)
+    for missing in (False, True):
+        asked = FamilyTables((Family("z", ("x",)),), missing, Rule("cut", fewest=9))
+        (table,) = federation.session.ask(Release.of(federation.session.role.joined, asked))
+        exact = np.zeros((2, 3), np.int64)
+        np.add.at(exact, (codes[1], codes[0]), 1)
+        exact = exact if missing else exact[:, :2]
+        assert np.array_equal(table, np.where(exact < 9, 0, exact))
+
+
+# ---- noise ---------------------------------------------------------------------------------------
+
+
+def many_cells(records=40, seed=3):
+    """Return sites with columns whose tables have 512 cells."""
+    generator = np.random.default_rng(seed)
+    states = tuple("01234567")
+    return {
+        site: SiteData(
+            {name: Variable(name, states)},
+            {name: generator.integers(0, 8, records).astype(np.uint8)},
+        )
+        for site, name in zip("abc", "xyz", strict=True)
+    }
+
+
+WIDE = Family("x", ("y", "z")), Family("z", ("y", "x"))  # 1024 cells
+
+
+@pytest.mark.parametrize("rule", [
+    Rule("laplace", epsilon=1.0),
+    Rule("laplace", epsilon=1.0, dishonest=0.5),
+    Rule("gaussian", epsilon=1.0),
+])  # fmt: skip
+def test_noise_has_the_mean_and_the_variance_that_the_rule_promises(rule):
+    if rule.kind == "gaussian":
+        pytest.importorskip("opendp")
+    data = many_cells()
+    federation, tables = release(rule, WIDE, data)
+    noise = np.concatenate([
+        (table - exact).ravel()
+        for table, exact in zip(tables, (exact_of(data, f) for f in WIDE), strict=True)
+    ])  # fmt: skip
+    promised = ReleaseNoise(FamilyTables(WIDE, False, rule), 3)
+    variance = 3 * promised.of_a_site().variance
+    assert abs(noise.mean()) < 4 * np.sqrt(variance / noise.size)
+    assert 0.6 < noise.var() / variance < 1.5
+    assert all(r.memory.spent == promised.cost for r in federation.roles.values())
+
+
+def exact_of(data, family):
+    codes = {name: column for site in data.values() for name, column in site.codes.items()}
+    table = np.zeros((8, 8, 8), np.int64)
+    np.add.at(table, tuple(codes[name] for name in family.members), 1)
+    return table
+
+
+def test_the_honest_sites_add_a_whole_copy():
+    tables = FamilyTables(FAMILIES, False, Rule("laplace", epsilon=2.0, dishonest=0.5))
+    for sites, honest in ((1, 1), (2, 1), (3, 2), (5, 3)):
+        noise = ReleaseNoise(tables, sites).of_a_site()
+        assert noise == PolyaShare(eps=2.0, Delta=len(FAMILIES), n=honest)
+
+
+@pytest.mark.parametrize("records", [40_000, 65_500])
+def test_noise_that_leaves_the_ring_of_counts_is_read_as_it_is(records):
+    """65,500 counts and noise do not fit into 16 bits: a lookup widens the ring of the shares."""
+    variable = Variable("x", ("no", "yes")), Variable("z", ("no", "yes"))
+    data = {
+        site: SiteData({v.name: v}, {v.name: np.zeros(records, np.uint8)})
+        for site, v in zip("ab", variable, strict=True)
+    }
+    study = study_of(data, block_rows=1 << 15, memory=1 << 26)
+    families = (Family("x", ("z",)),)
+    _, (table,) = release(Rule("laplace", epsilon=0.02), families, data, study)
+    assert abs(table[0, 0] - records) < 5000
+    assert abs(np.delete(table.ravel(), 0)).max() < 5000
+
+
+def test_the_budget_is_charged_before_anything_is_sent_and_limits_releases():
+    federation, _ = committed(DATA, policy=Policy(most_epsilon=1.5))
+    joined = federation.session.role.joined
+    asked = FamilyTables(FAMILIES, False, Rule("laplace", epsilon=1.0))
+    federation.session.ask(Release.of(joined, asked))
+    assert federation.roles["a"].memory.spent.eps == 1.0
+    assert "0.5 is left of most_epsilon" in refusal(federation, Release.of(joined, asked))
+    exact = replace(asked, rule=Rule("exact"))
+    federation.session.ask(Release.of(joined, exact))
+    assert federation.roles["a"].memory.spent.eps == 1.0
+
+
+def test_a_site_refuses_noise_that_too_few_dishonest_sites_may_cancel():
+    federation, _ = committed(DATA, policy=Policy(dishonest=0.4))
+    asked = FamilyTables(FAMILIES, False, Rule("laplace", epsilon=0.1, dishonest=0.3))
+    query = Release.of(federation.session.role.joined, asked)
+    assert "expects at least dishonest = 0.4" in refusal(federation, query)
+
+
+# ---- the check of sums ---------------------------------------------------------------------------
+
+
+def test_a_sum_that_is_not_the_record_count_ends_the_run(monkeypatch):
+    """The error and the ledgers do not say which table it was."""
+
+    def change(sent, packet):
+        if isinstance(sent.message, TableSums) and sent.sender == "b" and sent.receiver == "a":
+            values = sent.message.values.copy()
+            values[1] += 1
+            return sealed(packet, replace(sent.message, values=values))
+        return packet
+
+    federation, _ = committed(DATA)
+    asked = FamilyTables(FAMILIES, False, Rule("exact"))
+    query = Release.of(federation.session.role.joined, asked)
+    with packets(monkeypatch, change):
+        federation, _ = committed(DATA)
+        with pytest.raises(ImpossibleTablesError) as caught:
+            federation.session.ask(query)
+    assert caught.value.parties == ("a", "b", "c", DEALER)
+    notes = [fact.what for fact in federation.roles["a"].ledger.facts]
+    assert FAILED in notes and not any(name in FAILED.split() for name in "xyzw")
+
+
+# ---- ledgers, memories, messages -----------------------------------------------------------------
+
+
+def test_ledgers_name_each_released_table_with_its_rule():
+    federation, _ = release(Rule("cut", fewest=7))
+    expected = [
+        RevealedTable(tuple(names), 3 ** len(names), ANALYST, Rows(), "counts below 7 as 0")
+        for names in NAMES
+    ]
+    federation.session.ask(Describe(federation.sites))
+    for role in (*federation.roles.values(), federation.session.role):
+        assert sorted(role.ledger.tables) == sorted(expected)
+        assert role.ledger.as_json()["tables"][0]["rule"] == "counts below 7 as 0"
+
+
+def test_released_tables_are_counted_in_the_memory():
+    remembered = memories("a", "b", "c")
+    release(Rule("exact"), memories=remembered)
+    assert tuple(remembered["a"].released) == (6, 3 + 3 + 9 + 9 + 9 + 27)
+
+
+def test_the_analyst_receives_nothing_but_shares_of_the_released_tables(monkeypatch):
+    with packets(monkeypatch) as seen:
+        release(Rule("cut", fewest=4))
+    to_analyst = [sent for sent, _ in seen if sent.receiver == ANALYST]
+    shares = [sent for sent in to_analyst if sent.message.kind == "share"]
+    assert sorted(sent.sender for sent in shares) == ["a", "b", "c"]
+    assert {sent.message.kind for sent in to_analyst} == {"answer", "committed", "share"}
+    assert not {sent.message.kind for sent, _ in seen if sent.receiver == DEALER} & {"share"}
+
+
+def test_releases_work_over_a_network():
+    with Parties(DATA) as parties, parties.session() as session:
+        session.ask(Commit.of(STUDY))
+        asked = FamilyTables(FAMILIES, False, Rule("cut", fewest=5))
+        tables = session.ask(Release.of(session.role.joined, asked))
+        for table, exact in zip(tables, EXACT, strict=True):
+            assert np.array_equal(table, np.where(exact < 5, 0, exact))
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+
+QUERY = Release.of(
+    Joined(STUDY, commitments=None, seed=None), FamilyTables(FAMILIES[:2], False, Rule("exact"))
+)
+
+
+def numbers(*values, dtype=np.uint32):
+    return np.array(values, dtype)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"study": b"another"}, "has not committed to this study"),
+        ({"variables": ("x", "z", "v")}, "the study has no variable 'v'"),
+        ({"members": numbers(0, 1, 3)}, "places beyond the query's variables"),
+        ({"members": numbers(0, 0, 2)}, "appears twice"),
+        ({"members": numbers(0, 1)}, "must fit their members"),
+        ({"families": numbers(3, 0)}, "each with a child"),
+        ({"families": numbers()}, "must have families"),
+        ({"families": numbers(2, 2**32 - 1)}, "must fit their members"),
+        ({"rule": "freely"}, "`rule` must be one of"),
+        ({"rule": "cut", "fewest": 0}, "`fewest` must be at least 1"),
+        ({"noise": np.zeros(2)}, "three numbers"),
+        ({"noise": np.array([np.nan, 0.5, 0.0])}, "`epsilon` must be above 0"),
+        ({"parties": ("a", "b", DEALER)}, "asks other parties"),
+        ({"number": -1}, "masks are used once"),
+    ],
+)
+def test_crafted_releases_are_refused_and_not_noted(changes, reason):
+    federation, _ = committed(DATA)
+    assert reason in refusal(federation, replace(QUERY, **changes))
+    assert not federation.roles["a"].ledger.tables
+    assert len(federation.session.ask(QUERY)) == 2
+
+
+def test_releases_are_bounded_by_the_policy():
+    federation, _ = committed(DATA, policy=Policy(most_variables=1))
+    assert "a table of 2 variables, at most 1" in refusal(federation, QUERY)
+    federation, _ = committed(DATA, policy=Policy(most_cells=11))
+    assert "tables of 12 cells, at most 11" in refusal(federation, QUERY)
+
+
+def test_numbers_are_shared_with_tables():
+    federation, study = committed(DATA)
+    federation.session.ask(Release.of(federation.session.role.joined, QUERY.tables))
+    assert len(count(federation, study, "xz")) == 1
+    with pytest.raises(QueryRefusedError, match="masks are used once"):
+        federation.session.ask(replace(QUERY, number=2))
