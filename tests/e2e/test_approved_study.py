@@ -45,7 +45,7 @@ def test_an_approved_study_learns_the_structure_of_pooled_k2(capsys, folder, tmp
     learned = json.loads((tmp_path / "out" / "structure.json").read_text())
     assert sorted(map(tuple, learned["edges"])) == sorted(plain.edges)
     digest = contracts.contract_of(StudyFile.read(folder / "analyst" / "study.toml")).digest
-    assert summary["study"]["contract"] == digest.hex() and summary["rule"]["kind"] == "cut"
+    assert summary["study"]["contract"] == digest.hex() and "cut" in str(summary["release"]["rule"])
     for site in SITES:
         entries = ledger(folder, site)
         assert any("approved by Owner on 20" in entry.get("what", "") for entry in entries)
