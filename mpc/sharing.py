@@ -95,7 +95,7 @@ def open_sum(parties: Sequence[Party], ring: Ring, count: int) -> Program[Elemen
     MalformedMessageError
         If a share has another length or type; it names the party.
     """
-    shares = yield from exchange({}, dict.fromkeys(parties, Expect(Share, count)))
+    shares = yield from exchange({}, dict.fromkeys(parties, Expect(Share, max(count, 1))))
     total = np.zeros(count, ring.dtype)
     for party in parties:
         total = total + elements_of(shares[party], party, ring, (count,))

@@ -200,6 +200,7 @@ def _sizes(plan: ReleasePlan) -> Iterator[tuple[int, int]]:
 def _consider_at_site(site: SiteRole, query: Release) -> None:
     plan = _check(site.party, site.policy, site.joined, query)
     check_at_site(site, query)
+    site.policy.check_released(site.party, site.memory.released, *_size(plan, site.analyst))
     if plan.noise is None:
         return
     if plan.tables.rule.kind == "laplace":  # with gaussian, the noise of each site suffices
@@ -226,6 +227,12 @@ def _revealed(plan: ReleasePlan, analyst: Party) -> list[RevealedTable]:
     ]
 
 
+def _size(plan: ReleasePlan, analyst: Party) -> tuple[int, int]:
+    """Return the number of revealed tables, and of their cells together."""
+    revealed = _revealed(plan, analyst)
+    return len(revealed), sum(table.cells for table in revealed)
+
+
 # ---- programs ------------------------------------------------------------------------------------
 
 
@@ -234,7 +241,7 @@ def _site(site: SiteRole, query: Release) -> Program[None]:
     plan = _plan(site.joined, query)
     remember_records(site, query.rows)
     revealed = _revealed(plan, site.analyst)
-    site.memory.release(len(revealed), sum(table.cells for table in revealed))
+    site.memory.release(*_size(plan, site.analyst))
     if plan.noise is not None:
         site.memory.charge(plan.noise.cost)
     site.ledger.open(revealed)

@@ -43,7 +43,7 @@ def data():
     return {"a": one("x"), "b": one(*NAMES), "c": one("y")}
 
 
-def lying(columns, record):
+def lying(columns, record, more=1000):
     """Return what changes, of b's message of columns, those in `columns` at one record."""
 
     def change(sent, packet):
@@ -51,7 +51,7 @@ def lying(columns, record):
             return packet
         changed = taken_apart(HELD_BY_B, "b", sent.message.values)
         for place in columns:
-            changed["indicators", place][0, record : record + 1] += np.uint16(1000)
+            changed["indicators", place][0, record : record + 1] += np.uint16(more)
         return sealed(packet, replace(sent.message, values=put_together(HELD_BY_B, "b", changed)))
 
     return change

@@ -15,7 +15,7 @@ import pytest
 
 from protocols.errors import QueryRefusedError
 from protocols.federation import federate
-from protocols.policy import Policy
+from protocols.policy import FREE
 from protocols.site.data import SiteData
 from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
@@ -26,7 +26,6 @@ from vertibayes.counting.secure import SecureCounter
 RECORDS = 200
 VARIABLES = 12
 STATES = ("no", "yes", "maybe", "unknown")
-FREE = Policy()
 DIGITS = 15  # RECORDS <= DIGITS * DIGITS
 
 
