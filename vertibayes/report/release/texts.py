@@ -46,13 +46,12 @@ RULES = {
     "some hidden counts. On the network ALARM (10,000 records, 37 tables), linear programs over "
     "such sums determine 50 of 457 hidden counts at a threshold of 5 (10 of these 50 are above 0) "
     "and 32 of 516 at a threshold of 10 (9 above 0). Others can be estimated. differences.csv "
-    "lists the differences of sums that are themselves small, of all pairs of tables; combinations of "
-    "three and more tables are not searched.",
+    "lists the differences of sums that are themselves small, of all pairs of tables; "
+    "combinations of three and more tables are not searched.",
     "laplace": "The sites added random numbers (the discrete Laplace distribution) to each count. "
     "The released tables together are differentially private with epsilon {epsilon:g} for one "
-    "record more or fewer, if at most a share {dishonest:g} of the sites works with the analyst: "
-    "no event becomes more likely by a factor above e^{epsilon:g} because one person is in the "
-    "data. Counts may be negative, and sums of tables differ from each other.",
+    "record more or fewer, if {honest} with the analyst: no event becomes "
+    "more likely by a factor above e^{epsilon:g} because one person is in the data. Counts may be negative, and sums of tables differ from each other.",
     "gaussian": "The sites added random numbers (the discrete normal distribution) to each count. "
     "The released tables together are differentially private with epsilon {epsilon:g} and delta "
     "{delta:g} for one record more or fewer, even if only one site is honest. Counts may be "
@@ -97,7 +96,9 @@ def rule_in_words(rule: Rule) -> str:
         hidden=rule.fewest - 1,
         epsilon=rule.epsilon,
         delta=rule.delta,
-        dishonest=rule.dishonest,
+        honest=f"at most {rule.dishonest:.0%} of the sites work"
+        if rule.dishonest
+        else "no site works",
     )
 
 
