@@ -50,9 +50,9 @@ RULES = {
     "combinations of three and more tables are not searched.",
     "laplace": "The sites added random numbers (the discrete Laplace distribution) to each count. "
     "The released tables together are differentially private with epsilon {epsilon:g} for one "
-    "record more or fewer, if {honest} with the analyst: no event becomes more likely by a factor "
-    "above e^{epsilon:g} because one person is in the data. Counts may be negative, and sums of "
-    "tables differ from each other.",
+    "record more or fewer, if {honest} with the analyst: no event becomes "
+    "more likely by a factor above e^{epsilon:g} because one person is in the data. Counts may be "
+    "negative, and sums of tables differ from each other.",
     "gaussian": "The sites added random numbers (the discrete normal distribution) to each count. "
     "The released tables together are differentially private with epsilon {epsilon:g} and delta "
     "{delta:g} for one record more or fewer, even if only one site is honest. Counts may be "
