@@ -6,6 +6,7 @@ tests name which rule of release stops which attack, and which does not.
 
 from __future__ import annotations
 
+from contextlib import nullcontext as nothing
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +36,7 @@ from tests.privacy.test_attacks_on_free_tables import (
 )
 from tests.protocols.small import packets
 from tests.randomness import SeededRandomness
+from vertibayes.counting.released import ReleasedCounter
 
 MEMORY = 1 << 26
 POLICY = Policy()  # of sites that answer approved studies alone
@@ -253,3 +255,23 @@ def test_a_lying_site_reads_a_bit_of_each_choice_and_failed_runs_are_limited(mon
         with pytest.raises(QueryRefusedError, match=f"{FEW} runs of the study began and releas"):
             begun(federation, contract)
     assert read == (two_values()["a"].codes["x"][:FEW] == 1).tolist()
+
+
+@pytest.mark.parametrize("rule", [EXACT, CUT], ids=["exact", "cut"])
+def test_a_release_does_not_end_by_what_a_lying_site_changed(monkeypatch, rule):
+    """The lies of `test_a_lie_that_ends_runs`: no check depends on them, so b reads no bit.
+
+    The analyst pays for it: the tables are wrong. It sees that after the run, in which nothing
+    follows the release, when it counts their records.
+    """
+    arc, true, wrong = Family("z", ("x",)), two_values(), []
+    request = FamilyTables((arc,), False, rule)
+    variables = {name: v for site in true.values() for name, v in site.variables.items()}
+    values = true["a"].codes["x"][:4].tolist()
+    for record in range(4):
+        with packets(monkeypatch, lying([0], record)):
+            tables = released(true, rule, arc)
+        with pytest.raises(ValueError, match="more than all 60") if values[record] else nothing():
+            ReleasedCounter(variables, 60, request, tables)
+        wrong.append(int(tables[0].sum()) != 60)
+    assert wrong == [value == 1 for value in values]
