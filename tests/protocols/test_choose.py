@@ -15,7 +15,7 @@ from protocols.choices import Choices, Score
 from protocols.federation import ANALYST, DEALER
 from protocols.ledger import Fact
 from protocols.opening import OpenStudy
-from protocols.policy import Policy
+from protocols.policy import FREE, Policy
 from protocols.queries import Commit, Describe
 from protocols.queries.choice_lookups import choice_lookups
 from protocols.queries.choice_precision import Precision, log_bound, score_bound
@@ -156,7 +156,7 @@ def choices(draw):
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_winners_are_those_of_the_same_integers_in_the_clear(data, asked):
     study = study_of(data, memory=1 << 24)
-    federation, _ = committed(data, study, policy=Policy(fewest_records=1))
+    federation, _ = committed(data, study, policy=Policy(free_tables=True, fewest_records=1))
     query = Choose.of(federation.session.role.joined, asked)
     assert query.choices == asked
     assert chosen(federation, asked) == oracle(data, study, asked)
@@ -187,6 +187,8 @@ def test_the_first_of_equal_candidates_wins():
 def test_choices_work_over_a_network():
     asked = Choices((((), gain("xz"), gain("xw")), ((score("xyzw"),), (score("wz"),))))
     with Parties(DATA) as parties, parties.session() as session:
+        for site in DATA:
+            parties.roles[site].policy = FREE
         study = session.ask(Commit.of(STUDY)).study
         winners = session.ask(Choose.of(session.role.joined, asked))
         session.ask(Describe(parties.sites))
@@ -289,8 +291,8 @@ def test_crafted_choices_are_refused_and_not_noted(changes, reason):
 @pytest.mark.parametrize(
     ("policy", "reason"),
     [
-        (Policy(most_variables=1), "a table of 2 variables, at most 1"),
-        (Policy(most_cells=11), "tables of 15 cells, at most 11"),
+        (Policy(free_tables=True, most_variables=1), "a table of 2 variables, at most 1"),
+        (Policy(free_tables=True, most_cells=11), "tables of 15 cells, at most 11"),
     ],
 )
 def test_choices_are_bounded_by_the_policy(policy, reason):

@@ -14,7 +14,7 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER
 from protocols.ledger import RevealedTable
 from protocols.opening import OpenStudy
-from protocols.policy import Policy
+from protocols.policy import FREE, Policy
 from protocols.queries import Commit, Describe
 from protocols.queries.release_plan import ReleaseNoise
 from protocols.queries.release_query import FAILED, Release, TableSums
@@ -40,7 +40,7 @@ STUDY = study_of(DATA)
 NAMES = "xz", "w", "xy", "wxz", "zx", "y"
 FAMILIES = tuple(Family(names[0], tuple(names[1:])) for names in NAMES)
 EXACT = [plain(DATA, *names) for names in NAMES]
-GENEROUS = Policy(most_epsilon=1000.0)
+GENEROUS = Policy(free_tables=True, most_epsilon=1000.0)
 
 
 def release(rule, families=FAMILIES, data=DATA, study=None, **options):
@@ -181,7 +181,7 @@ def test_noise_that_leaves_the_ring_of_counts_is_read_as_it_is(records):
 
 
 def test_the_budget_is_charged_before_anything_is_sent_and_limits_releases():
-    federation, _ = committed(DATA, policy=Policy(most_epsilon=1.5))
+    federation, _ = committed(DATA, policy=Policy(free_tables=True, most_epsilon=1.5))
     joined = federation.session.role.joined
     asked = FamilyTables(FAMILIES, False, Rule("laplace", epsilon=1.0))
     federation.session.ask(Release.of(joined, asked))
@@ -193,7 +193,7 @@ def test_the_budget_is_charged_before_anything_is_sent_and_limits_releases():
 
 
 def test_a_site_refuses_noise_that_too_few_dishonest_sites_may_cancel():
-    federation, _ = committed(DATA, policy=Policy(dishonest=0.4))
+    federation, _ = committed(DATA, policy=Policy(free_tables=True, dishonest=0.4))
     asked = FamilyTables(FAMILIES, False, Rule("laplace", epsilon=0.1, dishonest=0.3))
     query = Release.of(federation.session.role.joined, asked)
     assert "expects at least dishonest = 0.4" in refusal(federation, query)
@@ -241,8 +241,10 @@ def test_ledgers_name_each_released_table_with_its_rule():
 
 def test_released_tables_are_counted_in_the_memory():
     remembered = memories("a", "b", "c")
-    release(Rule("exact"), memories=remembered)
-    assert tuple(remembered["a"].released) == (6, 3 + 3 + 9 + 9 + 9 + 27)
+    release(Rule("cut"), memories=remembered)
+    counted = len(NAMES), sum(table.size for table in EXACT)
+    assert tuple(remembered["a"].released) == counted
+    assert tuple(remembered["a"].released_freely) == (0, 0)
 
 
 def test_the_analyst_receives_nothing_but_shares_of_the_released_tables(monkeypatch):
@@ -257,6 +259,8 @@ def test_the_analyst_receives_nothing_but_shares_of_the_released_tables(monkeypa
 
 def test_releases_work_over_a_network():
     with Parties(DATA) as parties, parties.session() as session:
+        for site in DATA:
+            parties.roles[site].policy = FREE
         session.ask(Commit.of(STUDY))
         asked = FamilyTables(FAMILIES, False, Rule("cut", fewest=5))
         tables = session.ask(Release.of(session.role.joined, asked))
@@ -302,9 +306,9 @@ def test_crafted_releases_are_refused_and_not_noted(changes, reason):
 
 
 def test_releases_are_bounded_by_the_policy():
-    federation, _ = committed(DATA, policy=Policy(most_variables=1))
+    federation, _ = committed(DATA, policy=Policy(free_tables=True, most_variables=1))
     assert "a table of 2 variables, at most 1" in refusal(federation, QUERY)
-    federation, _ = committed(DATA, policy=Policy(most_cells=11))
+    federation, _ = committed(DATA, policy=Policy(free_tables=True, most_cells=11))
     assert "tables of 12 cells, at most 11" in refusal(federation, QUERY)
 
 
