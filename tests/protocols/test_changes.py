@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols.errors import QueryRefusedError
@@ -83,6 +83,7 @@ columns = st.sets(st.sampled_from(COLUMNS), min_size=1).map(sorted).map("".join)
 studies = st.tuples(st.lists(st.tuples(people, values), min_size=1, max_size=10), columns)
 
 
+@settings(max_examples=60)
 @given(st.lists(studies, min_size=2, max_size=4), st.integers(1, 4))
 def test_a_study_is_refused_if_some_table_would_show_few_changes(asked, fewest):
     """Also with people who have several records, and tables of any columns that both have."""
@@ -286,7 +287,7 @@ def test_a_memory_without_values_is_read(tmp_path, monkeypatch):
 
 def ask(data, kept, fewest=10, name=b"one study"):
     """Run a study of one table."""
-    policy = Policy(fewest_records=fewest)
+    policy = Policy(free_tables=True, fewest_records=fewest)
     federation, study = committed(data, study_of(data, name), memories=kept, policy=policy)
     with federation:
         return count(federation, study, ("x", "z"))[0]
