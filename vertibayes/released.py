@@ -26,6 +26,7 @@ from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser, follow
 from vertibayes.choosing.secret import fits_of
 from vertibayes.counting.counter import Table
+from vertibayes.counting.hidden_counts import with_estimates
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.learning import (
     Learned,
@@ -250,8 +251,9 @@ def learn_released(
     seconds = perf_counter() - start
     request, tables = asked.released[-1]
     counter = ReleasedCounter(chooser.variables, chooser.records, request, tables)
+    _check_something_left(counter)
     try:
-        learned = learn_cpts(counter, structure, options, seconds, progress)
+        learned = learn_cpts(with_estimates(counter), structure, options, seconds, progress)
     except NoValueError as error:
         raise ValueError(
             f"the rule {rule.kind} leaves too little: {error}, or use fewer parents or another rule"
@@ -267,6 +269,16 @@ def learn_released(
         too_large=len(asked.too_large),
         resolution=2 * max(map(chooser.score_error, asked.choices), default=0.0),
     )
+
+
+def _check_something_left(counter: ReleasedCounter) -> None:
+    """Refuse to learn CPTs where a rule leaves no count of a variable."""
+    for family, table in zip(counter.request.families, counter.released, strict=True):
+        if counter.records and not (table > 0).any():
+            raise ValueError(
+                f"the rule {counter.request.rule.kind} leaves too little: no count of "
+                f"{', '.join(family.members)}; use fewer parents or another rule"
+            )
 
 
 class _Asked:

@@ -74,7 +74,7 @@ def test_noise_is_added_and_its_cost_estimated(folder, tmp_path, capsys, options
     assert code == 0 and said in shown and "has no such promise" in shown
     cost = outputs(tmp_path / "out")[1]["cost"]
     assert cost["deviation"] > 0.2 and 0 < cost["nats_about"] < 2
-    assert "nats per record (KL), an estimate from noise of the same size" in shown
+    assert "nats per record (KL), estimated by applying the rule again" in shown
 
 
 def test_a_structure_is_released_without_choices(folder, tmp_path, capsys):

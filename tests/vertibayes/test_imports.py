@@ -14,8 +14,12 @@ METHODS = {
     ("vertibayes.network", "vertibayes.records"),
     ("vertibayes.network", "vertibayes.report.drawing"),
 }
-# A type alone.
-TYPES = {("protocols.site.states", "protocols.site.encoding")}
+# Types alone.
+TYPES = {
+    ("protocols.approval", "protocols.roles"),
+    ("protocols.approval", "protocols.session"),
+    ("protocols.site.states", "protocols.site.encoding"),
+}
 
 WITHOUT_FCNTL = """
 import sys

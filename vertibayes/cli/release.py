@@ -88,7 +88,9 @@ def cost_of(released: Released, sites: int) -> dict[str, Any] | None:
         if learned.pseudo_count and not request.missing:
             about = noise_cost(learned.network, counter.records, deviation, learned.pseudo_count)
         return {"deviation": deviation, "nats_about": about}
-    cost = cut_cost(counter, learned.pseudo_count) if request.rule.kind == "cut" else None
+    if request.rule.kind != "cut":
+        return None
+    cost = cut_cost(counter, learned.network, learned.pseudo_count)
     return None if cost is None else cost._asdict()
 
 
@@ -101,12 +103,13 @@ def report_of_release(summary: Mapping[str, Any]) -> list[str]:
         The content of summary.json.
     """
     rule, choices = summary["release"]["rule"], summary["choices"]
+    estimated = ", with estimates of the counts that were cut" if rule["kind"] == "cut" else ""
     compared = "" if rule["kind"] == "exact" else "; compare scores of the same rule alone"
     return [
         *_chosen(choices),
         f"tables of the learned families: {_by_rule(rule)}",
         f"cost of the rule: {_cost(rule, summary['cost'])}",
-        f"CPTs, scores and validations: from the released tables alone{compared}",
+        f"CPTs, scores and validations: from the released tables alone{estimated}{compared}",
         *summary["release"]["sentences"],
     ]
 
@@ -151,26 +154,17 @@ def _cost(rule: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
         return "none"
     if cost is None:
         return unknown
+    about = cost["nats_about"]
+    estimate = (
+        unknown
+        if about is None
+        else f"about {about:.2g} nats per record (KL), estimated by applying the rule again to "
+        "counts of the learned network"
+    )
     if "deviation" in cost:
-        return f"noise of standard deviation {cost['deviation']:.3g} on each count; " + (
-            unknown if cost["nats_about"] is None else _estimate(cost["nats_about"])
-        )
-    shares = (
+        return f"noise of standard deviation {cost['deviation']:.3g} on each count; {estimate}"
+    return (
         f"{percent(cost['share'])} of the records are in counts that were cut, in the mean over "
-        f"the tables, and {percent(cost['most'])} at most"
-    )
-    return shares if cost["nats_at_most"] is None else shares + _bound(cost["nats_at_most"])
-
-
-def _estimate(nats: float) -> str:
-    return (
-        f"about {nats:.2g} nats per record (KL), an estimate from noise of the same size drawn "
-        "again on the counts that the network expects"
-    )
-
-
-def _bound(nats: float) -> str:
-    return (
-        f"; the mean log-likelihood of the records is at most {nats:.3f} nats lower than with "
-        "exact tables"
+        f"the tables, and {percent(cost['most'])} at most; {estimate}"
+        + ("" if about is None else ", which is too low where much was cut")
     )

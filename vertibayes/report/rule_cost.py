@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from math import log, sqrt
+from dataclasses import replace
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from vertibayes.counting import PlainCounter
+from vertibayes.counting.hidden_counts import with_estimates
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import network_from
+from vertibayes.parameters.synthetic import sample
 from vertibayes.validation.divergence import divergence
 
 DRAWS = 5  # of noise, for an estimate
@@ -25,29 +29,31 @@ class CutCost(NamedTuple):
         The share of the records that are in counts which were cut: the mean over the tables.
     most : float
         The largest such share of a table.
-    nats_at_most : float or None
-        A bound, in nats per record: by how much the mean log-likelihood of the records is lower
-        than under the CPTs of the exact tables. None if it has no bound.
+    nats_about : float or None
+        An estimate of the KL divergence from the CPTs of the exact tables, in nats per record; None
+        if there is no estimate.
     """
 
     share: float
     most: float
-    nats_at_most: float | None
+    nats_about: float | None
 
 
-def cut_cost(counter: ReleasedCounter, pseudo_count: float) -> CutCost | None:
-    """Return what the rule cut costs; None if the tables do not tell how many records were cut.
+def cut_cost(counter: ReleasedCounter, network: Network, pseudo_count: float) -> CutCost | None:
+    """Estimate what the rule cut costs; None if the tables do not tell how many records were cut.
 
     A table over all records has the sum n, so that n minus the sum of the released counts are the
-    m records in counts that were cut. A count c below k, of N with the same parent states of which
-    N' are released, gets the probability a / (N' + r a) instead of (c + a) / (N + r a), with the
-    pseudo-count a and r states. Each of the m records loses ln((c + a) / a) at most, as N' <= N,
-    and other records lose nothing: the loss is m / n ln((k - 1 + a) / a) at most in each table.
+    records in counts that were cut. The divergence is estimated on as many records that are drawn
+    from the learned network: their tables are cut, and CPTs learned from them as from the released
+    ones. The estimate uses the network alone, and tells nothing that the network does not. It is
+    too low where much was cut, because the network has not learned what is hidden.
 
     Parameters
     ----------
     counter : ReleasedCounter
         The released tables.
+    network : Network
+        The network that was learned from them.
     pseudo_count : float
         The number that was added to each count.
     """
@@ -57,10 +63,22 @@ def cut_cost(counter: ReleasedCounter, pseudo_count: float) -> CutCost | None:
     if not n or (any_missing and not request.missing):
         return None
     shares = [1 - float(table.sum()) / n for table in counter.released]
-    bound = None
-    if pseudo_count and not any_missing:
-        bound = sum(shares) * log((request.rule.fewest - 1 + pseudo_count) / pseudo_count)
-    return CutCost(sum(shares) / len(shares), max(shares), bound)
+    about = None if any_missing or not pseudo_count else _cut_again(counter, network, pseudo_count)
+    return CutCost(sum(shares) / len(shares), max(shares), about)
+
+
+def _cut_again(counter: ReleasedCounter, network: Network, pseudo_count: float) -> float:
+    """Return the divergence of CPTs from cut tables from those of exact tables of drawn records."""
+    request, families = counter.request, network.structure.families
+    exact = PlainCounter(sample(network, counter.records, seed=0)).tables(families)
+    shown = [np.where(table < request.rule.fewest, 0, table) for table in exact]
+    again = replace(request, families=families)
+    estimated = with_estimates(ReleasedCounter(network.variables, counter.records, again, shown))
+    learned, truth = (
+        network_from(network.structure, network.variables, tables, pseudo_count)
+        for tables in (estimated.released, exact)
+    )
+    return divergence(truth, learned)
 
 
 def noise_cost(network: Network, records: int, deviation: float, pseudo_count: float) -> float:
