@@ -214,6 +214,24 @@ def test_the_analyst_receives_winners_and_the_dealer_nothing(monkeypatch):
     assert received[DEALER] == {"choose", "go"}
 
 
+def test_what_the_dealer_sends_does_not_depend_on_the_data(monkeypatch):
+    """What the sites send does, under the same masks: so the comparison can fail."""
+    sent = []
+    for shift in (0, 1):
+        data = data_of(a="xy", b="z", c="w")
+        data["b"].codes["z"][:] = (data["b"].codes["z"] + shift) % 3
+        with packets(monkeypatch) as seen:
+            federation, _ = committed(data)
+            chosen(federation, ASKED)
+        sent.append({party: of_sender(seen, party) for party in (DEALER, "b")})
+    assert sent[0][DEALER] == sent[1][DEALER] and len(sent[0][DEALER]) > 5
+    assert sent[0]["b"] != sent[1]["b"]
+
+
+def of_sender(seen, party):
+    return [packet[1] for message, packet in seen if message.sender == party]
+
+
 def test_ledgers_say_who_learns_how_many_winners():
     federation, _ = committed(DATA)
     chosen(federation, ASKED)
