@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy.special import gammaln
 
 from mpc.lookups import log_gamma
 from protocols.choices import Choices, Score
@@ -18,7 +17,6 @@ from protocols.opening import OpenStudy
 from protocols.policy import FREE, Policy
 from protocols.queries import Commit, Describe
 from protocols.queries.choice_lookups import choice_lookups
-from protocols.queries.choice_precision import Precision, log_bound, score_bound
 from protocols.queries.choose import Choose, portions, score_error
 from protocols.roles import Joined
 from protocols.site.data import SiteData
@@ -33,6 +31,7 @@ from tests.protocols.small import (
     refusal,
     study_of,
 )
+from tests.protocols.test_choice_precision import k2_score
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)
@@ -372,25 +371,6 @@ def test_equal_counts_are_looked_up_once_and_by_their_holders_alone():
 # ---- precision -----------------------------------------------------------------------------------
 
 
-def k2_score(table):
-    """Return the K2 score of a table, axis 0 the child, in floating point."""
-    r = len(table)
-    return float(
-        gammaln(table + 1).sum() - gammaln(table.sum(axis=0) + r).sum() + table[0].size * gammaln(r)
-    )
-
-
-@given(st.integers(2, 6), st.integers(1, 30), st.integers(0, 5000), st.randoms())
-@settings(max_examples=60, deadline=None)
-def test_scores_lie_within_their_bound(states, columns, records, random):
-    generator = np.random.default_rng(random.getrandbits(32))
-    share = generator.dirichlet(np.full(states * columns, generator.choice([0.01, 1.0])))
-    table = generator.multinomial(records, share).reshape(states, columns)
-    bound = score_bound(records, states, columns)
-    assert -bound - 1e-6 <= k2_score(table) <= 1e-6
-    assert log_bound(max(records, 1)) >= 10 * np.log(max(records, 1)) - 1e-9
-
-
 @pytest.mark.parametrize("records", [50, 2000])
 def test_values_are_within_the_stated_error_of_k2_scores(records):
     variables = {name: Variable(name, STATES) for name in "xyz"}
@@ -407,16 +387,3 @@ def test_values_are_within_the_stated_error_of_k2_scores(records):
     table = np.zeros((3, 3, 3), np.int64)
     np.add.at(table, tuple(codes), 1)
     assert abs(value - k2_score(table)) <= score_error(study_of(data), asked) < 0.01
-
-
-@pytest.mark.parametrize("span", [1, 1000, 2**20, 2**40])
-@pytest.mark.parametrize("records", [1, 10_000, 10**6])
-def test_all_parts_of_a_value_fit_the_ring(span, records):
-    ring, fraction = Precision.of(span, 6, records)
-    assert 1 + 6 + span.bit_length() + fraction <= ring.bits <= 64
-    assert 12 <= fraction <= 36
-
-
-def test_values_that_leave_no_precision_are_an_error():
-    with pytest.raises(ValueError, match="too little precision"):
-        Precision.of(2**50, 6, 100)
