@@ -240,7 +240,8 @@ def _up(
 ) -> None:
     """Run all parties of a study on this machine, and learn.
 
-    For practice; each party is a process.
+    For practice; each party is a process. Without certificates, as `init --practice` leaves the
+    files, the command also approves the study at all sites; with them, each site's owner does.
     """
     from vertibayes.cli.up import run_up
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any
 
-from protocols.deployment.files import StudyFile
+from protocols.deployment.approvals import Approval, write_approval
+from protocols.deployment.files import SiteFile, StudyFile
 from protocols.deployment.parts import is_this_machine
 from protocols.transports.mailbox import RELAY
+from vertibayes.cli.approve import approvable
 from vertibayes.cli.check import reach
+from vertibayes.cli.contracts import has_contract
 from vertibayes.cli.outputs import check_folder
 
 START_SECONDS = 60.0
@@ -44,6 +48,8 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
     if not is_this_machine(host):
         raise ValueError(f"{study}: the relay {host} is not this machine; start each party there")
     files = party_files(study, file)
+    if has_contract(file) and file.relay.certificates is None:
+        _approve(study, file, files, quiet)
     if reach(host, port) is None:
         raise ValueError(f"{study}: another program listens at {file.relay.address}")
     with _processes() as started:
@@ -74,6 +80,21 @@ def party_files(study: Path, file: StudyFile) -> dict[str, Path]:
         if not path.exists():
             raise ValueError(f"{path}: no such file; `vertibayes init --practice` writes all files")
     return files
+
+
+def _approve(study: Path, file: StudyFile, files: Mapping[str, Path], quiet: bool) -> None:
+    """Approve a study at all sites for practice: one person has all files, and no certificates.
+
+    Parties with certificates belong to several owners, and each of them approves the study.
+    """
+    for name in file.sites:
+        own = SiteFile.read(files[name])
+        if own.policy.free_tables:
+            continue
+        date = datetime.now(UTC).date().isoformat()
+        write_approval(own.approved, Approval(approvable(file, own), "practice", date))
+        if not quiet:
+            sys.stderr.write(f"practice: {name} approves the study without its owner\n")
 
 
 def _learn(study: Path, out: Path, quiet: bool) -> None:
