@@ -39,7 +39,7 @@ def test_the_owner_sees_what_leaves_and_to_whom(capsys, folder):
         "at most 3, predict each variable best, over all records: at most 14 bits",
         "5 tables of counts over all records: one for each variable with its parents",
         "rule cut: a count below 10 is released as 0",
-        "south, east learn:",
+        "The other sites (south, east) learn the same",
         "counts from 10 on are exact",
     ):
         assert words in shown, words
