@@ -14,6 +14,7 @@ from tests.e2e.studies import learn_study, refused, run_in_one_process
 from tests.protocols.deployment.parties import SITES, change, deployment, pooled
 from vertibayes import PlainCounter, k2
 from vertibayes.cli import contracts
+from vertibayes.cli.up import approve_for_practice, party_files
 from vertibayes.study import connect_study
 
 
@@ -104,6 +105,15 @@ def test_learners_of_an_analyst_need_free_tables(folder):
         connect_study(folder / "analyst" / "study.toml") as counter,
     ):
         counter.tables([Family("age")])
+
+
+def test_practice_without_certificates_approves_for_all_sites(capsys, folder, tmp_path):
+    study = folder / "analyst" / "study.toml"
+    file = StudyFile.read(study)
+    approve_for_practice(file, party_files(study, file), quiet=False)
+    assert "practice: east approves the study without its owner" in capsys.readouterr().err
+    assert learn_study(capsys, folder, tmp_path / "out", "--quiet")[0] == 0
+    assert any("approved by practice" in entry.get("what", "") for entry in ledger(folder, "east"))
 
 
 def test_check_with_meet_begins_no_run(capsys, folder):

@@ -49,7 +49,7 @@ def run_up(study: Path, out: Path, quiet: bool) -> None:
         raise ValueError(f"{study}: the relay {host} is not this machine; start each party there")
     files = party_files(study, file)
     if has_contract(file) and file.relay.certificates is None:
-        _approve(study, file, files, quiet)
+        approve_for_practice(file, files, quiet)
     if reach(host, port) is None:
         raise ValueError(f"{study}: another program listens at {file.relay.address}")
     with _processes() as started:
@@ -82,10 +82,19 @@ def party_files(study: Path, file: StudyFile) -> dict[str, Path]:
     return files
 
 
-def _approve(study: Path, file: StudyFile, files: Mapping[str, Path], quiet: bool) -> None:
+def approve_for_practice(file: StudyFile, files: Mapping[str, Path], quiet: bool) -> None:
     """Approve a study at all sites for practice: one person has all files, and no certificates.
 
     Parties with certificates belong to several owners, and each of them approves the study.
+
+    Parameters
+    ----------
+    file : StudyFile
+        The study.
+    files : mapping of str to Path
+        The file of each site.
+    quiet : bool
+        Whether not to say so.
     """
     for name in file.sites:
         own = SiteFile.read(files[name])

@@ -42,8 +42,8 @@ def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
     yield from _released(contract)
     yield ""
     if others:
-        yield f"The other sites ({', '.join(others)}) learn the same, except the tables; and whether"
-        yield "they hold the same people"
+        yield f"The other sites ({', '.join(others)}) learn the same, except the tables;"
+        yield "and whether they hold the same people"
     yield f"The dealer ({contract.dealer[0]}) learns what the sites learn, except the choices"
     yield "Nobody receives a record or an identifier."
     yield ""
