@@ -92,11 +92,8 @@ def lies(monkeypatch, study):
     [
         ("epsilon = 0.6", "epsilon = 0.7", "shares of 'sums' is not that of the contract"),
         ("epsilon = 0.6", 'noise = "none"', "noise of 'sums'"),
-        ("most_records = 120", "most_records = 200", "most_records of 'sums'"),
         ('a = ["u", "v", "w"]', 'a = ["u", "v"]', "variables of 'sums'"),
-        ('target = "y"', 'target = "a"', "variables of 'sums'"),
         ('method = "hdpnb"', 'method = "federated"\nnoise = "laplace"', "kind 'updates'"),
-        ('via = "masked"', 'via = "additive"', "via of 'sums'"),
     ],
 )
 def test_a_lying_analyst_gets_no_other_sum(
@@ -134,7 +131,6 @@ def test_a_sum_over_fewer_members_than_the_contract_is_refused(
     ("old", "new", "reason"),
     [
         ("rounds = 5", "rounds = 50", "the contract has 5"),
-        ("most_records = 200", "most_records = 300", "is not that of the contract"),
         ('target = "y"', 'target = "y"\nrate = 0.1', "shares of 'consensus'"),
     ],
 )
