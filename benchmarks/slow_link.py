@@ -30,6 +30,7 @@ from side_by_side import on_one_thread, table
 from mpc.randomness import KeyPair, SystemRandomness
 from protocols.federation import ANALYST, DEALER, federate
 from protocols.opening import open_study
+from protocols.policy import FREE
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.seal import Identity
@@ -169,7 +170,7 @@ def role_of(party, parts, keys):
     known = {p: k.public for p, k in keys.items() if p not in (party, ANALYST)}
     if party == DEALER:
         return DealerRole(party, keys[party], known)
-    return SiteRole(party, parts[party], keys[party], known)
+    return SiteRole(party, parts[party], keys[party], known, policy=FREE)
 
 
 def in_one_process(parts, order):

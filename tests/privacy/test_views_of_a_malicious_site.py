@@ -16,7 +16,7 @@ from scipy.linalg import hadamard
 
 from mpc.commitments import commit
 from mpc.labelled import Labelled
-from mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables, site
+from mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
 from mpc.masked_tables.messages import Correction
 from mpc.ring import Ring
 from mpc.scheduler import ByHand, Scheduler
@@ -70,8 +70,8 @@ class Wicked(ByHand):
 
 @pytest.fixture(autouse=True)
 def small_ones(monkeypatch):
-    true = site.table_shares
-    monkeypatch.setattr(site, "table_shares", lambda p, a, b, ones: true(p, a, b, ones % 2))
+    true = basis._group
+    monkeypatch.setattr(basis, "_group", lambda p, g, a, b, ones: true(p, g, a, b, ones % 2))
 
 
 def run(carrier, phase, programs):

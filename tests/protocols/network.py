@@ -11,6 +11,7 @@ import numpy as np
 from mpc.randomness import KeyPair
 from protocols.errors import PeerGoneError
 from protocols.federation import ANALYST, DEALER
+from protocols.policy import FREE
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.seal import Identity
@@ -126,7 +127,7 @@ class Parties:
         if party == DEALER:
             role = DealerRole(party, mine.keys, peers)
         else:
-            role = SiteRole(party, columns, mine.keys, peers)
+            role = SiteRole(party, columns, mine.keys, peers, policy=FREE)
             if party in self.memories:
                 role.memory = self.memories[party]
         self.roles[party] = role
