@@ -16,7 +16,7 @@ from scipy.linalg import hadamard
 
 from mpc.commitments import commit
 from mpc.labelled import Labelled
-from mpc.masked_tables import Group, Plan, count_tables, deal_tables, open_tables
+from mpc.masked_tables import Group, Plan, basis, count_tables, deal_tables, open_tables
 from mpc.masked_tables.messages import Correction
 from mpc.ring import Ring
 from mpc.scheduler import ByHand, Scheduler
