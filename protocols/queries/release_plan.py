@@ -8,7 +8,9 @@
     all                 exact, of wide columns: by shuffle      mpc.shuffled_tables
 
 The sum of a table is public, unless records with missing values drop out of it: a sum that differs
-shows that a site or the dealer lies, before anything is revealed.
+shows that a site's share is not a share of this table, before anything is revealed. It does not
+show a lie about a column or a product: the first cell of each axis is what the others leave of the
+record count (`mpc.masked_tables.basis`), so that the sum stays (`test_attacks_by_chosen_columns`).
 """
 
 from __future__ import annotations

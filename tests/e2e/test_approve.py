@@ -35,12 +35,15 @@ def test_the_owner_sees_what_leaves_and_to_whom(capsys, folder):
     for words in (
         "Study of analyst with north, south, east; dealer: dealer",
         "Of this site, north: age, sex",
+        "Of the other sites: ",
         "analyst learns, once:",
         "at most 3, predict each variable best, over all records: at most 14 bits",
         "5 tables of counts over all records: one for each variable with its parents",
         "rule cut: a count below 10 is released as 0",
         "The other sites (south, east) learn the same",
         "counts from 10 on are exact",
+        "shows groups of people that differ by one person",
+        "a winner can tell what two people have",
     ):
         assert words in shown, words
     digest = digest_of(folder).hex()

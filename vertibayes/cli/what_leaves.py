@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from protocols.contract import Contract, grouped_digest
@@ -29,6 +29,8 @@ def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
     yield f"Of this site, {own.party}: {', '.join(mine)}"
     if unused := [name for name in own.variables if name not in mine]:
         yield f"  not used: {', '.join(unused)}"
+    if theirs := [name for name in contract.variables if name not in mine]:
+        yield f"Of the other sites: {', '.join(theirs)}"
     yield ""
     yield f"{analyst} learns, {runs}:"
     if contract.queries:
@@ -38,7 +40,7 @@ def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
         yield "Nobody receives a record or an identifier."
         return
     yield "- the number of records; of each variable the name and the states"
-    yield from _learned(contract)
+    yield from _learned(contract, mine)
     yield from _released(contract)
     yield ""
     if others:
@@ -50,10 +52,13 @@ def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
     yield from _unprotected(contract)
 
 
-def _learned(contract: Contract) -> Iterator[str]:
+def _learned(contract: Contract, mine: Collection[str]) -> Iterator[str]:
     learning = contract.options["learning"]
     if learning["structure"] is not None:
         yield "- no choice: the study states the parents of each variable"
+        for node, parents in learning["structure"]:
+            if not set(mine).isdisjoint((node, *parents)):
+                yield f"  a table with variables of this site: {', '.join((node, *parents))}"
         return
     over = "all records"
     if learning["structure_records"] is not None:
@@ -87,7 +92,7 @@ def _released(contract: Contract) -> Iterator[str]:
 
 
 def _unprotected(contract: Contract) -> Iterator[str]:
-    rule = contract.rule
+    rule, analyst, learning = contract.rule, contract.analyst[0], contract.options["learning"]
     assert rule is not None  # as `contract_of` checks
     yield "What the rule does not protect:"
     if rule.kind == "exact":
@@ -98,11 +103,24 @@ def _unprotected(contract: Contract) -> Iterator[str]:
             "some counts that were cut"
         )
         yield "- two studies over data that differ by few people can show what these people have"
+    if not rule.is_noisy:
+        yield (
+            f"- a site that works with {analyst} and shows groups of people that differ by one "
+            "person: counts of two groups differ by this person's value"
+        )
     if rule.is_noisy:
         yield "- the choice of parents has no noise: epsilon is the promise of the tables alone"
     if rule.dishonest:
         yield f"- more than {rule.dishonest:.0%} of the sites working with the analyst"
-    yield "- a site that lies about its own columns: it can change what is chosen and released"
+    if learning["structure"] is None and learning["missing"] != "state":
+        yield (
+            "- parents are compared over the people who miss no value of the compared variables, "
+            "even if these are few: a winner can tell what two people have"
+        )
+    yield (
+        "- a site that lies about its own columns: it can change what is chosen and released, and "
+        f"read values of this site together with {analyst}, under each rule"
+    )
 
 
 def _declared(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:

@@ -1,0 +1,130 @@
+"""A site that works with the analyst makes its columns for an attack: what approved studies leave.
+
+The policy of the victim is the default, the owners have approved the study, and the rule releases
+no count below 10. In the first two attacks every message is as the protocol says: the columns look
+like any others. In the third, the site commits numbers in place of indicators.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpc.commitments import Holder
+from protocols.approval import Steps
+from protocols.choices import Choices
+from protocols.release import Rule
+from protocols.site.data import SiteData
+from protocols.variables import Family, Variable
+from tests.privacy.test_attacks_on_approved_studies import begun, federation_of, released
+from vertibayes.choosing import follow
+from vertibayes.learning import Options
+from vertibayes.released import steps_of_study
+
+CUT, NOISE = Rule("cut", fewest=10), Rule("laplace", epsilon=1.0)
+
+
+def columns(states, *, missing=False, **codes):
+    """Return a site's data, of columns with these states."""
+    arrays = {name: np.array(column, np.uint8) for name, column in codes.items()}
+    return SiteData({name: Variable(name, states, missing) for name in codes}, arrays)
+
+
+def victim(records, states=("no", "yes")):
+    """Return a site with one column that nobody else knows."""
+    rng = np.random.default_rng(1)
+    return columns(states, v=rng.integers(0, len(states), records))
+
+
+# ---- groups of people that differ by one person --------------------------------------------------
+
+FIRST, LAST, PEOPLE = 30, 70, 100
+
+
+def read_by_groups(rule):
+    """Return the share of the values that tables of groups read: the first 30 people, 31, .."""
+    people, places = victim(PEOPLE), range(FIRST, LAST + 1)
+    groups = {f"first{k}": np.arange(PEOPLE) < k for k in places}
+    data = {"a": people, "b": columns(("no", "yes"), **groups)}
+    families = [Family("v"), *(Family(name, ("v",)) for name in groups)]
+    _, *tables = released(data, rule, *families)
+    read = np.diff([table[1, 1] for table in tables])
+    return float(((read > 0.5) == people.codes["v"][FIRST:LAST]).mean())
+
+
+def test_a_cut_does_not_hide_a_person_by_whom_two_groups_differ():
+    """All counts are above 10 and exact; one count less another is one person's value."""
+    assert read_by_groups(CUT) == 1.0
+
+
+def test_noise_hides_a_person_by_whom_two_groups_differ():
+    assert read_by_groups(NOISE) < 0.75
+
+
+# ---- choices over few complete records -----------------------------------------------------------
+
+
+def read_by_pairs(missing, records=30):
+    """Return the share of neighbours in the list of whom the learned structure says who differ.
+
+    Column k has values of the persons k and k + 1 alone, which differ. If v differs, too, then v
+    predicts the column better than nothing does; otherwise it does not.
+    """
+    people, pairs = victim(records), {}
+    for place in range(records - 1):
+        pairs[f"pair{place}"] = np.full(records, 2)
+        pairs[f"pair{place}"][place : place + 2] = 0, 1
+    data = {"a": people, "b": columns(("no", "yes"), missing=True, **pairs)}
+
+    def learner(study) -> Steps[object]:
+        return steps_of_study(study, Options(max_parents=1, missing=missing), CUT)
+
+    federation, contract = federation_of(data, learner)
+    with federation:
+        study = begun(federation, contract)
+        ask = lambda s: study.choose(s) if isinstance(s, Choices) else study.release(s) and ()  # noqa: E731
+        structure = follow(learner(study.joined.study), ask)
+    read = np.array([structure.parents[name] == ("v",) for name in pairs])
+    return float((read == (np.diff(people.codes["v"].astype(int)) != 0)).mean())
+
+
+@pytest.mark.parametrize("missing", ["available", "em"])
+def test_winners_of_scores_over_two_complete_records_read_a_column(missing):
+    """No count is released: `fewest_records` does not bound the records of a score."""
+    assert read_by_pairs(missing) == 1.0
+
+
+def test_scores_that_count_missing_values_as_a_state_are_over_all_records():
+    assert read_by_pairs("state") < 0.75
+
+
+# ---- a site that lies ----------------------------------------------------------------------------
+
+
+def read_by_weights(monkeypatch, rule, weight):
+    """Return the share of the values that a table reads: b commits weights in place of ones."""
+    people, honest = victim(PEOPLE, ("no", "yes", "maybe")), Holder.clear
+
+    def clear(self, form, place, block):
+        column = honest(self, form, place, block)
+        return column * column.dtype.type(weight) if self.party == "b" else column
+
+    monkeypatch.setattr(Holder, "clear", clear)
+    names = tuple(f"person {k}" for k in range(PEOPLE))
+    place = SiteData({"place": Variable("place", names)}, {"place": np.arange(PEOPLE, dtype="u1")})
+    (table,) = released({"a": people, "b": place}, rule, Family("v", ("place",)))
+    return float((table[:, 1:].argmax(axis=0) == people.codes["v"][1:]).mean())
+
+
+@pytest.mark.parametrize("rule", [CUT, NOISE], ids=["cut", "noise"])
+def test_a_site_that_commits_weights_reads_a_column_under_each_rule(monkeypatch, rule):
+    """A count of one person counts twenty. The sum of the table stays what it is: no check fails.
+
+    A table's first cell is what the others leave of the record count, whatever was committed.
+    """
+    assert read_by_weights(monkeypatch, rule, weight=20) == 1.0
+
+
+@pytest.mark.parametrize("rule", [CUT, NOISE], ids=["cut", "noise"])
+def test_each_rule_hides_the_column_from_an_honest_list_of_people(monkeypatch, rule):
+    assert read_by_weights(monkeypatch, rule, weight=1) < 0.75
