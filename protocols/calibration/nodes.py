@@ -310,6 +310,10 @@ class Checkpoints:
         node = self.nodes.get(rounds) if calibration == self.calibration else None
         return copy(node)
 
+    def done(self, calibration: bytes) -> int:
+        """Return how many rounds of a calibration are done; 0 if none is known."""
+        return max(self.nodes, default=0) if calibration == self.calibration else 0
+
     def keep(self, calibration: bytes, before: int, rounds: int, node: Node) -> None:
         """Keep a node after so many rounds, and the one before this part; forget all others."""
         known = self.nodes if calibration == self.calibration else {}

@@ -111,8 +111,8 @@ class DeclaredRun:
             raise self._refused("its approval has been withdrawn or has changed")
         fields = self.contract.queries[self._place_of(query)]["fields"]
         declared = declare(query, fields.get(LAST_ROUND))["fields"]
-        for name, value in fields.items():
-            if declared.get(name) != value:
+        for name, value in declared.items():  # a field that the contract does not have is not free
+            if name not in fields or fields[name] != value:
                 raise self._refused(f"{name} of {query.kind!r} is not that of the contract")
         self._check_parties(query)
         if isinstance(query, Consensus):
@@ -149,13 +149,14 @@ class DeclaredRun:
         """Note the run in the site's memory; the first query about records uses it up.
 
         A calibration has several sessions: its first round begins a run, and the query that
-        reveals its model uses it up.
+        reveals its model uses it up. Rounds that are asked again begin a run, too, because answers
+        over different sites differ by the numbers of one site.
         """
         digest = self.contract.digest
         if isinstance(query, Meet | Describe):
             return
         if isinstance(query, Consensus):
-            if query.first == 1:
+            if self._begins(query):
                 self.site.memory.begin_run(digest)
             if query.reveal:
                 self.site.memory.use_run(digest)
@@ -163,6 +164,11 @@ class DeclaredRun:
             self._is_used = True
             self.site.memory.begin_run(digest)
             self.site.memory.use_run(digest)
+
+    def _begins(self, query: Consensus) -> bool:
+        """Whether the site computes rounds from a start, or rounds that it has computed before."""
+        is_back = self.site.party in query.back
+        return is_back or query.first <= max(1, self.site.checkpoints.done(query.same))
 
     def end(self, query: AnyQuery) -> None:
         """Advance behind a query that was answered."""

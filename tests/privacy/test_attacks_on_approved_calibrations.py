@@ -1,0 +1,119 @@
+"""An approved calibration runs once. An analyst asks its parts again and again, of other sites.
+
+Each answer has the losses and errors of the sites that are there: two that differ in one site give
+the numbers of this site. The owners have approved the losses of one run over all sites.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from mpc.randomness import KeyPair
+from protocols.approval import Approved
+from protocols.contract import Contract
+from protocols.errors import QueryRefusedError
+from protocols.federation import ANALYST, DEALER
+from protocols.policy import ALLOW_ALL
+from protocols.queries import Begin, Consensus
+from protocols.queries.declared_run import declare
+from tests.calibration_worlds import agree, federation_of, parties, ring
+from tests.randomness import SeededRandomness
+
+HELD, ROUNDS, FAILED = parties(5), 4, 3
+AGREED = agree(ring(5), HELD, shown=False)
+USED = f"{FAILED} runs of the study began and released nothing"
+STRICT = replace(ALLOW_ALL, free_tables=False, most_failed_runs=FAILED)
+
+
+@pytest.fixture
+def world():
+    """Start sites whose owners have approved one calibration; return them and its contract."""
+    federation = federation_of(HELD, STRICT)
+    keys = federation.analyst.public_keys
+    keys[DEALER] = KeyPair.generate(SeededRandomness(b"dealer")).public
+    contract = Contract(
+        sites=tuple((site, keys[site]) for site in HELD),
+        dealer=(DEALER, keys[DEALER]),
+        analyst=(ANALYST, federation.analyst.keys.public),
+        variables=("y",),
+        learner="calibration",
+        options={},
+        rule=None,
+        queries=(declare(Consensus.of(federation.analyst, AGREED, 1), ROUNDS),),
+    )
+    approve(federation, contract)
+    return federation, contract
+
+
+def approve(federation, contract):
+    approved = {contract.digest: Approved(contract, "A. Owner", "2026-01-31", None)}
+    for role in federation.roles.values():
+        role.approvals = approved.get
+
+
+def part(world, first, rounds=1, *, reveal=False, **options):
+    """Ask some rounds in a session of their own."""
+    federation, contract = world
+    absent = options.get("absent", ())
+    with federation.session(absent) as session:
+        session.ask(Begin.of(contract, absent))
+        query = Consensus.of(
+            federation.analyst, AGREED, rounds, first=first, reveal=reveal, **options
+        )
+        return query.calibration, session.ask(query)
+
+
+def again(world, repeat):
+    """Ask parts until a site refuses, or too often; return how many answers there were, and why."""
+    calibration, _ = part(world, 1)
+    for answers in range(3 * FAILED):
+        try:
+            repeat(calibration, answers)
+        except QueryRefusedError as error:
+            return answers, str(error)
+    return 3 * FAILED, "no site refused"
+
+
+def test_a_part_that_is_asked_again_counts_as_a_run(world):
+    sums = []
+
+    def without(calibration, number):
+        absent = (f"s{number}",) if number else ()
+        sums.append(part(world, 2, calibration=calibration, absent=absent)[1])
+
+    answers, why = again(world, without)
+    assert answers <= FAILED and USED in why
+    sizes = [int(answer.records[0]) for answer in sums]
+    assert sizes[0] - sizes[1] == HELD["s1"].records  # which is what repeated parts tell
+
+
+def test_sites_that_are_said_to_have_lost_their_statistics_count_a_run(world):
+    def restart(calibration, number):
+        del number
+        part(world, 2, calibration=calibration, back=("s0", "s1", "s2", "s3"))
+
+    answers, why = again(world, restart)
+    assert answers < FAILED and USED in why
+
+
+def test_parts_one_after_the_other_are_one_run(world):
+    """The control: what an honest analyst asks."""
+    federation, contract = world
+    calibration, _ = part(world, 1)
+    for first in range(2, ROUNDS):
+        part(world, first, calibration=calibration)
+    assert part(world, ROUNDS, calibration=calibration, reveal=True)[1].statistics is not None
+    assert all(role.memory.runs(contract.digest) == (1, 1) for role in federation.roles.values())
+    with pytest.raises(QueryRefusedError, match="its one run is used up"):
+        part(world, ROUNDS, calibration=calibration, reveal=True)
+
+
+def test_a_contract_that_leaves_a_field_open_answers_no_query(world):
+    """An approval of another release may declare fewer fields: none of them is free."""
+    federation, contract = world
+    (query,) = contract.queries
+    fields = {name: value for name, value in query["fields"].items() if name != "bounds"}
+    open_one = replace(contract, queries=({"kind": query["kind"], "fields": fields},))
+    approve(federation, open_one)
+    with pytest.raises(QueryRefusedError, match="bounds of 'consensus' is not that of the contrac"):
+        part((federation, open_one), 1)
