@@ -39,6 +39,9 @@ class Policy:
     most_released_tables, most_released_cells : int, default=1,000 and 100,000
         The largest numbers of tables, and of their cells together, that approved studies release,
         in all studies together.
+    most_choice_bits : int, default=5,000
+        The largest number of bits that the winners of choices have together, in all runs of
+        approved studies, also of those that release nothing. Noise does not protect winners.
     exact_sums : bool, default=False
         Whether the party takes part in sums without noise over sites that hold other records. Two
         such sums that differ in one member reveal the counts of this member to the analyst; those
@@ -86,6 +89,7 @@ class Policy:
     most_failed_meets: int = 100
     most_released_tables: int = 1_000
     most_released_cells: int = 100_000
+    most_choice_bits: int = 5_000
     exact_sums: bool = False
     exact_neighbours: bool = False
     most_epsilon: float = 1.0
@@ -109,6 +113,7 @@ class Policy:
             self.most_failed_meets,
             self.most_released_tables,
             self.most_released_cells,
+            self.most_choice_bits,
             self.most_failed_runs,
         )
         if min(numbers) < 1:
@@ -164,6 +169,23 @@ class Policy:
                     f"its policy allows most_released_{what} = {most:,}"
                 )
                 raise QueryRefusedError(site, reason)
+
+    def check_chosen(self, site: str, chosen: int, bits: int) -> None:
+        """Refuse choices whose winners exceed the bits of all approved studies.
+
+        Parameters
+        ----------
+        site : str
+            The party that refuses.
+        chosen, bits : int
+            The bits of all winners so far, and those of the winners that are asked for.
+        """
+        if chosen + bits > (most := self.most_choice_bits):
+            reason = (
+                f"with these choices, approved studies would have shown winners of "
+                f"{chosen + bits:,} bits: its policy allows most_choice_bits = {most:,}"
+            )
+            raise QueryRefusedError(site, reason)
 
     def check_exact(self, site: str) -> None:
         """Refuse a sum without noise, unless exact sums are allowed."""
@@ -251,6 +273,7 @@ ALLOW_ALL = Policy(  # each party answers every query
     most_variables=1 << 20,
     most_released_tables=1 << 62,
     most_released_cells=1 << 62,
+    most_choice_bits=1 << 62,
     exact_sums=True,
     exact_neighbours=True,
     most_epsilon=math.inf,

@@ -36,6 +36,8 @@ POLICY = (
             "release, in all studies.", Policy.most_released_tables, least=1),
     Setting("most_released_cells", "whole", "Maximum number of cells of these tables together.",
             Policy.most_released_cells, least=1),
+    Setting("most_choice_bits", "whole", "Maximum number of bits of the winners of choices in "
+            "approved studies.", Policy.most_choice_bits, least=1),
     Setting("most_memory", "size", "Memory that one query may take at this party.",
             Policy.most_memory, least=1),
     Setting("exact_sums", "flag", "Take part in sums without noise over sites with other records.",

@@ -82,6 +82,7 @@ most_memory = "1GiB"             # of one query at this party
 most_failed_meets = 100          # comparisons with other sites' lists of people that differed
 most_released_tables = 1_000     # by approved studies, ever
 most_released_cells = 100_000    # in these tables together
+most_choice_bits = 5_000         # of the winners of choices in approved studies, ever
 # exact_sums = false             # sums without noise over sites that hold other records
 # exact_neighbours = false       # show own statistics to neighbours in a calibration, without noise
 # most_epsilon = 1.0             # privacy budget of all sums and tables with noise, ever

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from math import log2
+from math import ceil, log2
 from operator import index
 from typing import ClassVar, TypeVar
 
@@ -260,6 +260,8 @@ def _check(party: Party, policy: Policy, joined: Joined | None, query: Choose) -
 def _consider_at_site(site: SiteRole, query: Choose) -> None:
     _check(site.party, site.policy, site.joined, query)
     check_at_site(site, query)
+    if site.run is not None:
+        site.policy.check_chosen(site.party, site.memory.chosen, ceil(_bits(query)))
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Choose) -> None:
@@ -269,13 +271,17 @@ def _consider_at_dealer(dealer: DealerRole, query: Choose) -> None:
 # ---- programs ------------------------------------------------------------------------------------
 
 
+def _bits(query: Choose) -> float:
+    """Return how many bits the winners have at most."""
+    return sum(log2(size) for size in query.sets.tolist())
+
+
 def _note(ledger: Ledger, query: Choose, site: Party, sites: tuple[Party, ...], to: Party) -> None:
     """Note what is revealed of a site's columns."""
-    bits = sum(log2(size) for size in query.sets.tolist())
     over = "" if query.rows == Rows() else f", over {query.rows}"
     what = (
         f"which of {len(query.candidates)} candidates win, in {len(query.sets)} sets{over}: "
-        f"at most {bits:.0f} bits"
+        f"at most {_bits(query):.0f} bits"
     )
     ledger.note(what, site, (to, *(party for party in sites if party != site)))
 
@@ -284,6 +290,8 @@ def _site(site: SiteRole, query: Choose) -> Program[None]:
     assert site.joined is not None and site.holder is not None  # considered
     plan, sites = _plan(site.joined, query), site.joined.study.sites
     remember_records(site, query.rows)
+    if site.run is not None:
+        site.memory.choose(ceil(_bits(query)))
     _note(site.ledger, query, site.party, sites, site.analyst)
     winners = yield from choose(site.holder, plan, site.analyst)
     site.joined.won = tuple(winners.tolist())

@@ -75,6 +75,7 @@ class SiteMemory:
         self.changes = Changes(None, b"")  # until the key is read
         self._has_values = False  # a file of changes was written
         self.released = Released()  # of approved studies
+        self.chosen = 0  # bits of the winners of their choices
         self.released_freely = Released()  # exact tables outside approved studies
         self._file = None if self.path is None else WholeFile(self.path)
         if self.path is not None and self.path.exists():
@@ -218,6 +219,11 @@ class SiteMemory:
             self.released = self.released.plus(tables, cells)
         self._keep(True)
 
+    def choose(self, bits: int) -> None:
+        """Remember the bits of the winners of choices before the site takes part in them."""
+        self.chosen += bits
+        self._keep(True)
+
     # ---- record sets -------------------------------------------------------------------------
 
     def digests(self, data: SiteData) -> Digests:
@@ -329,6 +335,7 @@ class SiteMemory:
             "sums": [self.last_sum, self.spent.eps, self.spent.delta, self.scored],
             "zcdp": [self.spent.rho, self.spent.slack],
             "released": [*self.released, *self.released_freely],
+            "chosen": self.chosen,
             "values": self._has_values,
         }
         buffer = io.BytesIO()
@@ -354,13 +361,15 @@ class SiteMemory:
         self.spent = Cost(float(eps), float(delta), float(rho), float(slack))
         numbers = list(map(int, notes.get("released", [0, 0, 0, 0])))
         self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
+        self.chosen = int(notes.get("chosen", 0))
         self._has_values = bool(notes.get("values", False))
         arrays = self._records, self._atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
             raise ValueError("its key or an array has a wrong size")
         if len(self._records) != len(self._atoms):
             raise ValueError("the numbers of records and of their atoms differ")
-        if not all(spent >= 0 for spent in (*self.spent, self.scored, *numbers)):  # a nan is not
+        numbers += [self.scored, self.chosen]
+        if not all(spent >= 0 for spent in (*self.spent, *numbers)):  # a nan is not
             raise ValueError("what was spent is negative or not a number")
 
 

@@ -13,8 +13,11 @@ import pytest
 from mpc.commitments import Holder
 from protocols.approval import Steps
 from protocols.choices import Choices
+from protocols.errors import QueryRefusedError
+from protocols.policy import Policy
 from protocols.release import Rule
 from protocols.site.data import SiteData
+from protocols.site.memory import SiteMemory
 from protocols.variables import Family, Variable
 from tests.privacy.test_attacks_on_approved_studies import begun, federation_of, released
 from vertibayes.choosing import follow
@@ -64,7 +67,7 @@ def test_noise_hides_a_person_by_whom_two_groups_differ():
 # ---- choices over few complete records -----------------------------------------------------------
 
 
-def read_by_pairs(missing, records=30):
+def read_by_pairs(missing, records=30, **options):
     """Return the share of neighbours in the list of whom the learned structure says who differ.
 
     Column k has values of the persons k and k + 1 alone, which differ. If v differs, too, then v
@@ -79,7 +82,7 @@ def read_by_pairs(missing, records=30):
     def learner(study) -> Steps[object]:
         return steps_of_study(study, Options(max_parents=1, missing=missing), CUT)
 
-    federation, contract = federation_of(data, learner)
+    federation, contract = federation_of(data, learner, **options)
     with federation:
         study = begun(federation, contract)
         ask = lambda s: study.choose(s) if isinstance(s, Choices) else study.release(s) and ()  # noqa: E731
@@ -96,6 +99,17 @@ def test_winners_of_scores_over_two_complete_records_read_a_column(missing):
 
 def test_scores_that_count_missing_values_as_a_state_are_over_all_records():
     assert read_by_pairs("state") < 0.75
+
+
+def test_the_bits_of_all_winners_are_limited_also_in_runs_that_release_nothing():
+    """The winners of a run over 10 people have up to 22 bits: one of 2 wins, one of 3, .. of 10."""
+    memories = {site: SiteMemory() for site in "ab"}
+    limited = {"memories": memories, "policy": Policy(most_choice_bits=60)}
+    for seed in (b"one", b"two"):
+        assert read_by_pairs("em", 10, seed=seed, **limited) == 1.0
+    assert memories["a"].chosen == 2 * 22
+    with pytest.raises(QueryRefusedError, match="of 66 bits: its policy allows most_choice_bits"):
+        read_by_pairs("em", 10, seed=b"three", **limited)
 
 
 # ---- a site that lies ----------------------------------------------------------------------------

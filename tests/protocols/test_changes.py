@@ -319,8 +319,10 @@ def test_released_tables_are_counted_over_all_studies(tmp_path):
         remembered.release(3, 40)
         remembered.release(2, 9)
         remembered.release(100, 5000, freely=True)
+        remembered.choose(7)
     with closing(memory(tmp_path / "memory")) as remembered:
         assert remembered.released == (5, 49) and remembered.released_freely == (100, 5000)
+        assert remembered.chosen == 7
     policy = Policy(most_released_tables=6, most_released_cells=60)
     policy.check_released("a", remembered.released, 1, 11)
     with pytest.raises(QueryRefusedError, match=r"released 7 tables.*most_released_tables = 6"):

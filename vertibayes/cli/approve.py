@@ -21,7 +21,7 @@ from protocols.errors import printable
 from protocols.public_keys import encode_public
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.what_leaves import own_variables, what_leaves
-from vertibayes.contract import steps_of_contract, widest
+from vertibayes.contract import most_bits, steps_of_contract, widest
 from vertibayes.report.words import counted
 
 FIRST_GROUP = 4  # digits of the digest, which the owner types
@@ -94,13 +94,24 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
     if contract.queries:
         return contract
     _ = steps_of_contract(contract)  # which checks that the site can follow it
+    _check_policy(contract, file, own)
+    return contract
+
+
+def _check_policy(contract: Contract, file: StudyFile, own: SiteFile) -> None:
+    """Refuse a study whose tables or choices the policy of a site does not allow."""
     if (needed := widest(contract)) > (most := own.policy.most_variables):
         reason = (
             f"the study needs tables of {counted(needed, 'variable')}: the policy of {own.party} "
             f"allows {most}"
         )
         raise file.source.error(("learning", "max_parents"), reason)
-    return contract
+    if (bits := most_bits(contract)) > (allowed := own.policy.most_choice_bits):
+        reason = (
+            f"the winners of the study's choices have up to {bits:,.0f} bits: the policy of "
+            f"{own.party} allows {allowed:,}"
+        )
+        raise file.source.error(("learning", "max_parents"), reason)
 
 
 def _confirm(contract: Contract) -> None:

@@ -65,7 +65,8 @@ def _learned(contract: Contract, mine: Collection[str]) -> Iterator[str]:
         over = f"a random sample of {learning['structure_records']:,} records"
     yield (
         f"- which parents, at most {learning['max_parents']}, predict each variable best, over "
-        f"{over}: at most {most_bits(contract):,.0f} bits in all; no count"
+        f"{over}: at most {most_bits(contract):,.0f} bits in each run, also if it "
+        "fails later; no count"
     )
 
 
