@@ -136,7 +136,8 @@ class OpenStudy:
         Returns
         -------
         winners : tuple of int
-            Of each set, the place of the winner.
+            Of each set, the place of the winner. `joined.decided` then says of each set whether
+            plain K2 has the same winner.
 
         Raises
         ------
@@ -145,8 +146,13 @@ class OpenStudy:
         QueryRefusedError, ProtocolError
             As `Session.ask`.
         """
-        asked = (Choose.of(self.joined, portion) for portion in portions(self.study, choices))
-        return tuple(winner for query in asked for winner in self.session.ask(query))
+        winners: tuple[int, ...] = ()
+        decided: tuple[bool, ...] = ()
+        for portion in portions(self.study, choices):
+            winners += self.session.ask(Choose.of(self.joined, portion))
+            decided += self.joined.decided
+        self.joined.decided = decided
+        return winners
 
     def score_error(self, choices: Choices) -> float:
         """Return the most, in nats, by which the value of a candidate differs from its K2 scores.

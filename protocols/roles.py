@@ -115,6 +115,9 @@ class Joined:
     won : tuple of int
         At the analyst and the sites: of each set of the last query `Choose`, the place of the
         winner.
+    decided : tuple of bool
+        At the analyst and the sites: of each of these sets, whether plain K2 has the same winner:
+        the errors of scores are too small to have changed it.
     """
 
     study: Study
@@ -125,6 +128,7 @@ class Joined:
     planned: tuple[object, object] | None = field(default=None, repr=False)
     answered: set[Rows] = field(default_factory=set, repr=False)
     won: tuple[int, ...] = ()
+    decided: tuple[bool, ...] = ()
     _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
 
     def selection(self, rows: Rows) -> Selection:

@@ -87,12 +87,12 @@ def widest(contract: Contract) -> int:
 
 
 def most_bits(contract: Contract) -> float:
-    """Return how many bits the winners of a contract's choices have at most."""
+    """Return how many bits a contract's choices reveal at most: winners, and which are decided."""
     options = options_of_json(contract.options["learning"])
     if options.structure is not None:
         return 0.0
     return sum(
-        log2(1 + place - parents)
+        log2(1 + place - parents) + 1
         for place in range(len(contract.variables))
         for parents in range(min(options.max_parents, place))
     )

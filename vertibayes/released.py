@@ -67,12 +67,15 @@ class Released:
         The number of sets of which the winner was revealed.
     candidates : int
         The number of candidates in all sets.
+    undecided : int
+        In how many of these sets plain K2 may choose another candidate.
     bits : float
-        How much the winners reveal at most, in bits.
+        How much the winners reveal at most, in bits, with one bit of each set for `undecided`.
     too_large : int
         The number of families that were no candidates, as their tables are too large.
     resolution : float
-        In nats: where two candidates differ by less, the one with the lower score may have won.
+        In nats: the winner of a set is decided if its score, as the sites compute it, exceeds all
+        others by more.
     """
 
     learned: Learned
@@ -80,6 +83,7 @@ class Released:
     calls: int
     decisions: int
     candidates: int
+    undecided: int
     bits: float
     too_large: int
     resolution: float
@@ -245,6 +249,7 @@ def learn_released(
         check()
     as_state = how_missing(chooser.variables, options) == "state"
     chooser.check(families_of(chooser, options), missing=as_state)
+    undecided = chooser.undecided
     start, asked = perf_counter(), _Asked(chooser, release, options.max_parents, progress)
     fits = partial(asked.fits, missing=as_state)
     structure = follow(steps_of(chooser.variables, options, rule, fits), asked.answer)
@@ -265,7 +270,8 @@ def learn_released(
         calls=len(asked.choices) + 1,
         decisions=len(sizes),
         candidates=sum(sizes),
-        bits=sum(map(log2, sizes)),
+        undecided=chooser.undecided - undecided,
+        bits=len(sizes) + sum(map(log2, sizes)),
         too_large=len(asked.too_large),
         resolution=2 * max(map(chooser.score_error, asked.choices), default=0.0),
     )

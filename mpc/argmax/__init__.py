@@ -20,6 +20,12 @@ the largest set. Each step treats all sets at once; "all" stands for each site t
     Winners  S_s -> all and the analyst
                                the bits of the winner's place, plus zero shares
 
+A star then says which winners exceed all other values of their sets by more than a public margin.
+All sites know the winners: they put each of them first in its set, and S_1 subtracts the margin and
+one. The figure is the same with other masks, for the pairs of the first value with each other, for
+the ranks of the first values, and for one bit of each set. The scores are not shifted: where two
+are equal, none exceeds the other. The dealer does not learn which values were put first.
+
 rho, a, b, beta and q are sums of masks that each site shares with the dealer. The sites' shares of
 what is dealt are XOR shares, except for beta; all sites except S_1 draw theirs from a stream. Sums
 of bits are XORs. A digit has 4 bits; the highest bit of an element is its sign and is not compared.
@@ -28,12 +34,15 @@ Security: honest-but-curious. Against the analyst and all sites except one, the 
 site are simulated from the winners: each is under a mask that only this site and the dealer know,
 or under a zero share. The dealer with the analyst learns only the winners. The dealer with one site
 reads every value. A site that lies can change a winner, and sees the winner that it has changed.
-Leakage: the winners to the analyst and the sites; the sizes of the sets to all. An argmax with a
-score beyond `ArgmaxPlan.most_score` can have a wrong winner.
+The same holds for a star, whose bits are simulated with the winners.
+Leakage: the winners, and the bit of each set of a star, to the analyst and the sites; the sizes of
+the sets and the margin to all. An argmax with a score beyond `ArgmaxPlan.most_score` can have a
+wrong winner.
 Cost: with sets of 33 to 64 values in Z_2^64, the dealer sends 36.3 bytes for each pair of values
 and 8 for each value; each site sends each other site 5.3 bytes for each pair and 9 for each value.
 Rounds: 8, if all pairs fit into one part; each further part of pairs takes 5. One site alone finds
-the winners in the clear, and sends them to the analyst.
+the winners in the clear, and sends them to the analyst. A star costs the same for s - 1 pairs, s
+values and one rank of a set of s values, and as many rounds.
 
 References
 ----------
@@ -46,7 +55,7 @@ doi:10.1007/3-540-46766-1_34 (products from dealt products of masks).
 
 from mpc.argmax.analyst import open_argmax
 from mpc.argmax.dealer import deal_argmax
-from mpc.argmax.plan import ArgmaxPlan
-from mpc.argmax.site import argmax
+from mpc.argmax.plan import ArgmaxPlan, StarPlan
+from mpc.argmax.site import argmax, exceed
 
-__all__ = ["ArgmaxPlan", "argmax", "deal_argmax", "open_argmax"]
+__all__ = ["ArgmaxPlan", "StarPlan", "argmax", "deal_argmax", "exceed", "open_argmax"]

@@ -21,7 +21,8 @@ def open_argmax(plan: ArgmaxPlan) -> Program[NDArray[np.intp]]:
     Returns
     -------
     winners : ndarray of shape (sets,), dtype intp
-        The place of each set's highest value in its set.
+        The place of each set's highest value in its set; of a `StarPlan`, 1 if the winner exceeds
+        all others by more than the margin, otherwise 0.
 
     Raises
     ------
@@ -42,9 +43,9 @@ def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.in
     """Return the winners from the shares of all sites; errors as of `open_argmax`."""
     name = plan.winners_name
     shares = [labelled_bytes(m, s, _size(plan), name) for s, m in messages.items()]
-    bits = np.unpackbits(reduce(np.bitwise_xor, shares), count=len(plan.sizes) * plan.tie_bits)
-    weights = np.left_shift(1, np.arange(plan.tie_bits), dtype=np.intp)
-    winners: NDArray[np.intp] = (bits.reshape(-1, plan.tie_bits) * weights).sum(axis=1)
+    bits = np.unpackbits(reduce(np.bitwise_xor, shares), count=len(plan.sizes) * plan.shown_bits)
+    weights = np.left_shift(1, np.arange(plan.shown_bits), dtype=np.intp)
+    winners: NDArray[np.intp] = (bits.reshape(-1, plan.shown_bits) * weights).sum(axis=1)
     if (winners >= np.array(plan.sizes, np.intp)).any():
         reason = "a winner outside its set: one of them or the dealer lies, or a score is too large"
         raise UnknownFaultyPartyError(plan.sites, reason)
@@ -52,4 +53,4 @@ def add_up(plan: ArgmaxPlan, messages: Mapping[Party, Winners]) -> NDArray[np.in
 
 
 def _size(plan: ArgmaxPlan) -> int:
-    return packed_bytes(len(plan.sizes) * plan.tie_bits)
+    return packed_bytes(len(plan.sizes) * plan.shown_bits)

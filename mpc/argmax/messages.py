@@ -52,6 +52,6 @@ class MaskedRanks(Labelled):
 
 @dataclass(frozen=True, slots=True)
 class Winners(Labelled):
-    """A site's XOR shares of the bits of each set's winner, packed: the sum is the winner."""
+    """A site's XOR shares of the bits of each set's winner, or of a star, packed."""
 
     kind: ClassVar[str] = "winners"

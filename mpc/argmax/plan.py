@@ -3,6 +3,8 @@
 The values of all sets lie one after the other. So do the pairs (i, j), i < j, of each set: those
 of its first value, then those of its second, and so on. The parties treat the pairs, and then the
 values, in parts, so that memory stays bounded. Arrays have one column for each pair or value.
+
+A star compares the first value of each set alone with each other value of the set.
 """
 
 from __future__ import annotations
@@ -143,22 +145,39 @@ class ArgmaxPlan:
 
     # ---- pairs -----------------------------------------------------------------------------------
 
+    @property
+    def compared(self) -> NDArray[np.intp]:
+        """With how many later values of its set each value is compared: shape (values,)."""
+        return self.lasts - self.places
+
     @cached_property
     def _ends(self) -> NDArray[np.intp]:
         """The number of pairs up to those whose first is each value: shape (values,)."""
-        return np.cumsum(self.lasts - self.places)
+        return np.cumsum(self.compared)
 
-    @cached_property
+    @property
     def pairs(self) -> int:
         """The number of pairs of all sets."""
-        return sum(size * (size - 1) // 2 for size in self.sizes)
+        return int(self._ends[-1]) if self.sizes else 0
 
     def pairs_of(self, part: Part) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the places i < j of the values of each pair of a part."""
         pairs = np.arange(part.start, part.stop)
         i = np.searchsorted(self._ends, pairs, side="right")
-        first_of_i = self._ends[i] - (self.lasts - self.places)[i]
+        first_of_i = self._ends[i] - self.compared[i]
         return i, i + 1 + pairs - first_of_i
+
+    # ---- ranks -----------------------------------------------------------------------------------
+
+    @property
+    def ranked(self) -> NDArray[np.intp]:
+        """The places of the values of which the parties learn, in shares, whether they win."""
+        return np.arange(self.values)
+
+    @property
+    def shown_bits(self) -> int:
+        """How many bits of each set are shown: the place of its winner."""
+        return self.tie_bits
 
     # ---- parts -----------------------------------------------------------------------------------
 
@@ -169,8 +188,8 @@ class ArgmaxPlan:
 
     @property
     def value_parts(self) -> Iterator[Part]:
-        """The parts of values; one site has none."""
-        return _parts(self.values * self.is_shared, self.most_values)
+        """The parts of the values that are ranked; one site has none."""
+        return _parts(len(self.ranked) * self.is_shared, self.most_values)
 
     @property
     def most_values(self) -> int:
@@ -255,19 +274,20 @@ class ArgmaxPlan:
         ranks = self.rank_words * self.one_hot_ring.dtype.itemsize
         numbers = one_hots + self.rank_ring.dtype.itemsize
         products = sum(2 * pairs - 1 for pairs in self.levels)
-        return self.values * ranks * self.is_shared + sum(
+        return len(self.ranked) * ranks * self.is_shared + sum(
             part.size * numbers + part.packed * products for part in self.pair_parts
         )
 
     @property
     def sent_bytes(self) -> int:
         """The number of bytes that each site sends to each other site."""
-        winners = packed_bytes(len(self.sizes) * self.tie_bits)
+        shown = packed_bytes(len(self.sizes) * self.shown_bits)
         if not self.is_shared:
-            return winners
-        bits = sum(3 * pairs - 1 for pairs in self.levels) + 1
-        numbers = self.ring.dtype.itemsize + self.rank_ring.dtype.itemsize
-        return self.values * numbers + sum(part.packed * bits for part in self.pair_parts) + winners
+            return shown
+        bits = sum(part.packed for part in self.pair_parts)
+        bits *= sum(3 * pairs - 1 for pairs in self.levels) + 1
+        ranks = len(self.ranked) * self.rank_ring.dtype.itemsize
+        return self.values * self.ring.dtype.itemsize + bits + ranks + shown
 
     @property
     def memory(self) -> int:
@@ -276,6 +296,60 @@ class ArgmaxPlan:
         per_pair = self.digits * (3 * self.digit_ring.dtype.itemsize + 12) + 64
         words = min(self.values, self.most_values) * self.rank_words
         return self.values * 64 + max(part * per_pair, 4 * words * self.one_hot_ring.dtype.itemsize)
+
+    # ---- by how much a winner wins ---------------------------------------------------------------
+
+    def star(self, margin: int) -> StarPlan:
+        """Return the plan that says of each winner whether it exceeds all others by a margin.
+
+        Parameters
+        ----------
+        margin : int
+            At least 0. No two scores of a set differ by a margin that is too large for the ring:
+            then the largest one is taken, by which they do not differ either.
+        """
+        margin = min(margin, (1 << (self.ring.bits - 1 - self.tie_bits)) - 1)
+        return StarPlan(
+            label("argmax star", self.label, margin),
+            self.sites,
+            self.sizes,
+            self.ring,
+            self.digit_bits,
+            self.most_pairs,
+            label("argmax star shown", self.shown, margin) if self.shown else b"",
+            margin,
+        )
+
+
+@dataclass(frozen=True)
+class StarPlan(ArgmaxPlan):
+    """What the parties do, after an argmax, to learn which winners exceed all others by a margin.
+
+    `ArgmaxPlan.star` returns it, under a label of its own. The winner is the first value of its
+    set: the sites, who know the winners, put it there. The dealer does not learn where it was.
+
+    Parameters
+    ----------
+    margin : int, default=0
+        What a winner must exceed each other score of its set by, and one more.
+    """
+
+    margin: int = 0
+
+    @property
+    def compared(self) -> NDArray[np.intp]:
+        """With how many later values of its set each value is compared: all, or none."""
+        return np.where(self.places == 0, self.lasts, 0)
+
+    @property
+    def ranked(self) -> NDArray[np.intp]:
+        """The places of the winners."""
+        return self.starts
+
+    @property
+    def shown_bits(self) -> int:
+        """How many bits of each set are shown: whether its winner exceeds the others so far."""
+        return 1
 
 
 def _parts(count: int, most: int) -> Iterator[Part]:

@@ -1,4 +1,7 @@
-"""A site's program: mask the scores, compare all pairs, rank the values, and send the winners."""
+"""A site's program: mask the scores, compare all pairs, rank the values, and send the winners.
+
+`exceed` compares the winners alone with the other values of their sets.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from mpc.argmax.messages import (
     OneHots,
     Winners,
 )
-from mpc.argmax.plan import ArgmaxPlan, Part
+from mpc.argmax.plan import ArgmaxPlan, Part, StarPlan
 from mpc.commitments import Holder
 from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
 from mpc.ring import Elements, Ring
@@ -62,14 +65,75 @@ def argmax(
     if scores.shape != (plan.values,) or scores.dtype != plan.ring.dtype:
         given = f"shape {scores.shape} and type {scores.dtype}"
         raise ValueError(f"scores must be {plan.values} of type {plan.ring.dtype}, got {given}")
+    wins = yield from _wins(site, plan, _without_ties(plan, scores, first=_is_first(site, plan)))
+    share = np.bitwise_xor.reduceat(wins * plan.places, plan.starts)
+    return (yield from _show(site, plan, share, analyst))
+
+
+def exceed(
+    site: Holder, plan: StarPlan, scores: Elements, winners: NDArray[np.intp], analyst: Party
+) -> Program[NDArray[np.bool_]]:
+    """Find which winners exceed all other scores of their sets by more than the plan's margin.
+
+    Parameters
+    ----------
+    site : Holder
+        The keys of this site.
+    plan : StarPlan
+        The star of the plan of the argmax.
+    scores : ndarray of shape (values,), dtype `plan.ring.dtype`
+        As of `argmax`.
+    winners : ndarray of shape (sets,), dtype intp
+        What `argmax` has returned: all sites know it.
+    analyst : Party
+        Who runs `open_argmax`.
+
+    Returns
+    -------
+    exceeds : ndarray of shape (sets,), dtype bool
+        Of two equal scores, none exceeds the other.
+
+    Raises
+    ------
+    DealReusedError, MalformedMessageError
+        As `argmax`.
+    """
+    wins = yield from _wins(site, plan, _winners_first(site, plan, scores, winners))
+    return (yield from _show(site, plan, wins.astype(np.intp), analyst)).astype(np.bool_)
+
+
+def _winners_first(
+    site: Holder, plan: StarPlan, scores: Elements, winners: NDArray[np.intp]
+) -> Elements:
+    """Exchange each winner with the first value of its set, and take the margin and one from it.
+
+    It exceeds another by more than the margin if what is left is not below the other.
+    """
+    order, places = np.arange(plan.values), plan.starts + winners
+    order[places], order[plan.starts] = plan.starts, places
+    values = scores[order]
+    if _is_first(site, plan):
+        values[plan.starts] -= values.dtype.type(plan.margin + 1)
+    return plan.ring.reduce(values)
+
+
+def _is_first(site: Holder, plan: ArgmaxPlan) -> bool:
+    return site.party == plan.sites[0]
+
+
+def _wins(site: Holder, plan: ArgmaxPlan, values: Elements) -> Program[NDArray[np.bool_]]:
+    """Return this site's XOR shares of whether each ranked value is below no other of its set.
+
+    In an argmax all values of a set differ.
+    """
     site.use(plan.digest)
-    values = _without_ties(plan, scores, first=site.party == plan.sites[0])
     if plan.is_shared:
         contest = _Contest(site, plan)
-        share = yield from contest.winners((yield from contest.ranks(values)))
-    else:
-        share = _winners_in_the_clear(plan, values)
-    return (yield from _show(site, plan, share, analyst))
+        return (yield from contest.wins((yield from contest.ranks(values))))
+    half = values.dtype.type(1 << (plan.ring.bits - 1))
+    ordered = plan.ring.reduce(values + half)  # in the order of the signed numbers
+    highest = np.maximum.reduceat(ordered, plan.starts) if plan.sizes else ordered
+    return np.asarray((ordered == np.repeat(highest, plan.sizes))[plan.ranked])
 
 
 def _without_ties(plan: ArgmaxPlan, scores: Elements, *, first: bool) -> Elements:
@@ -80,30 +144,22 @@ def _without_ties(plan: ArgmaxPlan, scores: Elements, *, first: bool) -> Element
     return plan.ring.reduce(values)
 
 
-def _winners_in_the_clear(plan: ArgmaxPlan, values: Elements) -> NDArray[np.intp]:
-    """Return the winners of values that one site knows: signed numbers, all different in a set."""
-    if not plan.sizes:
-        return np.zeros(0, np.intp)
-    half = values.dtype.type(1 << (plan.ring.bits - 1))
-    ordered = plan.ring.reduce(values + half)  # in the order of the signed numbers
-    highest = np.repeat(np.maximum.reduceat(ordered, plan.starts), plan.sizes)
-    winners: NDArray[np.intp] = plan.places[ordered == highest]
-    return winners
-
-
 class _Contest:
     """One site's part in comparing the values that several sites share."""
 
     def __init__(self, site: Holder, plan: ArgmaxPlan) -> None:
         self.site, self.plan = site, plan
         self.masks = Masks(site.dealer_key, plan)
-        self.first = site.party == plan.sites[0]
+        self.first = _is_first(site, plan)
         self.others = [peer for peer in plan.sites if peer != site.party]
 
     # ---- ranks -----------------------------------------------------------------------------------
 
     def ranks(self, values: Elements) -> Program[Elements]:
-        """Return this site's shares of how many values of its set each value exceeds."""
+        """Return this site's shares of how many values of its set each ranked value exceeds.
+
+        In a star: how many the first value equals or exceeds.
+        """
         plan, masked = self.plan, (yield from self._masked(values))
         ranks = np.zeros(plan.values, np.int64)
         for part in plan.pair_parts:
@@ -111,8 +167,8 @@ class _Contest:
             won = yield from self._second_wins(part, differences(plan, masked, part))
             ranks += _sums(j, won, plan.values) - _sums(i, won, plan.values)
         if self.first:
-            ranks += plan.lasts - plan.places  # in each pair, the first wins if the second does not
-        return plan.rank_ring.reduce(ranks.astype(plan.rank_ring.dtype))
+            ranks += plan.compared  # in each pair, the first wins if the second does not
+        return plan.rank_ring.reduce(ranks[plan.ranked].astype(plan.rank_ring.dtype))
 
     def _masked(self, values: Elements) -> Program[Elements]:
         """Reveal the masked values to the sites."""
@@ -173,17 +229,13 @@ class _Contest:
         numbers = np.where(flips, -numbers, numbers)  # where flips is 1, the bit is 1 - beta
         return ring.reduce(numbers + flips if self.first else numbers)
 
-    # ---- winners ---------------------------------------------------------------------------------
-
-    def winners(self, ranks: Elements) -> Program[NDArray[np.intp]]:
-        """Return this site's XOR shares of each set's winner, the value of the highest rank."""
-        wins = np.zeros(self.plan.values, np.bool_)
+    def wins(self, ranks: Elements) -> Program[NDArray[np.bool_]]:
+        """Return this site's XOR shares of whether each ranked value has the highest rank."""
+        wins = np.zeros(len(ranks), np.bool_)
         for part in self.plan.value_parts:
             at = slice(part.start, part.stop)
             wins[at] = yield from self._is_highest(part, ranks[at])
-        places = wins * self.plan.places
-        share: NDArray[np.intp] = np.bitwise_xor.reduceat(places, self.plan.starts)
-        return share
+        return wins
 
     def _is_highest(self, part: Part, ranks: Elements) -> Program[NDArray[np.bool_]]:
         """Return shares of the bits that say whether a value has the highest rank of its set."""
@@ -191,7 +243,7 @@ class _Contest:
         name = plan.name("values", part.number)
         ours = ring.reduce(ranks + self.masks.ranks(part))
         shares = yield from self._all(MaskedRanks, ours, ring, name)
-        lasts = plan.lasts[part.start : part.stop].astype(ring.dtype)
+        lasts = plan.lasts[plan.ranked][part.start : part.stop].astype(ring.dtype)
         place = ring.reduce(reduce(np.add, shares) - lasts).astype(np.intp)
         if self.first:
             shape = plan.rank_words, part.size
@@ -238,7 +290,7 @@ def _show(
     site: Holder, plan: ArgmaxPlan, share: NDArray[np.intp], analyst: Party
 ) -> Program[NDArray[np.intp]]:
     """Send this site's share of the winners to the analyst and all sites; add up all shares."""
-    bits = (share[:, None] >> np.arange(plan.tie_bits) & 1).astype(np.uint8).ravel()
+    bits = (share[:, None] >> np.arange(plan.shown_bits) & 1).astype(np.uint8).ravel()
     peers = {peer: site.peer_keys[peer] for peer in plan.sites if peer != site.party}
     bits ^= zero_share(site.party, peers, Ring(1), plan.name("zero"), len(bits))
     ours = Winners(packed(bits), plan.winners_name)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
+from math import ceil
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -115,6 +116,15 @@ class ChoiceLookups:
         """The most, in nats, by which a candidate's value differs from its K2 scores."""
         error = max((f.error for f in self.functions.values()), default=0.0)
         return self.tables.approximations * error
+
+    @property
+    def margin(self) -> int:
+        """By how many units of the values a winner exceeds all others if plain K2 chooses it too.
+
+        A value V is at most `error` from its score s, in units of 2^-fraction_bits nats. So
+        V_w - V_j > 2 error implies s_w >= V_w - error > V_j + error >= s_j.
+        """
+        return ceil(2 * self.error * (1 << self.precision.fraction_bits)) + 1  # floats round
 
     # ---- who looks up what -----------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ sites, dealer    shares of the cells of all tables          mpc.masked_tables
 sites, dealer    shares of logarithms of the counts         mpc.lookups
 each site        its shares of the candidates' values       sums
 sites, dealer    the winner of each set                     mpc.argmax
+sites, dealer    whether the errors of the lookups are too small to change it
 
 Labels name the query and the commitments, whose ids are new in each session.
 """
@@ -13,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc import masked_tables
-from mpc.argmax import ArgmaxPlan, argmax, deal_argmax
+from mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
 from mpc.commitments import Commitments, Holder, Selection
 from mpc.lookups import LookupPlan, deal_lookups, look_up
 from mpc.masked_tables import Plan, deal_tables, share_tables
@@ -79,12 +81,24 @@ class ChoicePlan:
         """The plan of the argmax; the analyst, who does not know the ids, checks the query."""
         return self.needed.argmax(self.label, self.query)
 
+    @cached_property
+    def star(self) -> StarPlan:
+        """The plan that says which winners plain K2 chooses too."""
+        return self.argmax.star(self.needed.margin)
+
+
+class Chosen(NamedTuple):
+    """What the analyst and all sites learn: of each set the winner, and whether it is decided."""
+
+    won: tuple[int, ...]
+    decided: tuple[bool, ...]
+
 
 # ---- programs ------------------------------------------------------------------------------------
 
 
-def choose(site: Holder, plan: ChoicePlan, analyst: Party) -> Program[NDArray[np.intp]]:
-    """Return the winner of each set: a site's side.
+def choose(site: Holder, plan: ChoicePlan, analyst: Party) -> Program[Chosen]:
+    """Return the winners: a site's side.
 
     Parameters
     ----------
@@ -97,7 +111,19 @@ def choose(site: Holder, plan: ChoicePlan, analyst: Party) -> Program[NDArray[np
         shares = yield from share_tables(site, plan.products)
     sums = yield from _sums(site, plan, shares)
     values = plan.needed.values(site.party, sums)
-    return (yield from argmax(site, plan.argmax, values, analyst))
+    winners = yield from argmax(site, plan.argmax, values, analyst)
+    exceeds = yield from exceed(site, plan.star, values, winners, analyst)
+    return _chosen(winners, exceeds)
+
+
+def open_choices(plan: ChoicePlan) -> Program[Chosen]:
+    """Return the winners: the analyst's side."""
+    winners = yield from open_argmax(plan.argmax)
+    return _chosen(winners, (yield from open_argmax(plan.star)))
+
+
+def _chosen(winners: NDArray[np.intp], exceeds: NDArray[np.integer | np.bool_]) -> Chosen:
+    return Chosen(tuple(winners.tolist()), tuple(map(bool, exceeds)))
 
 
 def _sums(site: Holder, plan: ChoicePlan, shares: Elements) -> Program[Elements]:
@@ -121,3 +147,4 @@ def deal_choices(keys: Mapping[Party, Stream], plan: ChoicePlan) -> Program[None
     yield from deal_tables(keys, plan.products)
     yield from deal_lookups(keys, plan.lookups)
     yield from deal_argmax(keys, plan.argmax)
+    yield from deal_argmax(keys, plan.star)

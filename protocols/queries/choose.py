@@ -6,8 +6,9 @@ policy and its memory of record sets, and notes it in its ledger.
 Security: honest-but-curious, that of `mpc.masked_tables`, `mpc.lookups` and `mpc.argmax`: no party
 has more than random shares of a table of which it does not hold all columns, of a score, or of a
 comparison. Holders of all columns of a table know its counts anyway.
-Leakage: the winner of each set to the analyst and to all sites of the study; which scores are
-compared, over which records, to all parties. The dealer does not learn the winners.
+Leakage: to the analyst and to all sites of the study the winner of each set, and one bit: whether
+it exceeds all others by so much that the errors of the lookups cannot have changed it. Which scores
+are compared, over which records, to all parties. The dealer does not learn the winners.
 Cost: as the tables; a lookup for each count (`mpc.lookups`); a comparison for each pair of
 candidates of a set (`mpc.argmax`).
 """
@@ -24,7 +25,6 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.argmax import open_argmax
 from mpc.randomness import label
 from mpc.rounds import Party, Program
 from protocols import wire
@@ -33,7 +33,7 @@ from protocols.errors import refusing
 from protocols.ledger import Ledger
 from protocols.policy import Policy
 from protocols.queries.choice_lookups import choice_lookups
-from protocols.queries.choice_plan import ChoicePlan, choose, deal_choices
+from protocols.queries.choice_plan import ChoicePlan, choose, deal_choices, open_choices
 from protocols.queries.study_checks import (
     check_at_site,
     check_places,
@@ -272,16 +272,16 @@ def _consider_at_dealer(dealer: DealerRole, query: Choose) -> None:
 
 
 def _bits(query: Choose) -> float:
-    """Return how many bits the winners have at most."""
-    return sum(log2(size) for size in query.sets.tolist())
+    """Return how many bits the winners have at most, with one that says whether each is narrow."""
+    return sum(1 + log2(size) for size in query.sets.tolist())
 
 
 def _note(ledger: Ledger, query: Choose, site: Party, sites: tuple[Party, ...], to: Party) -> None:
     """Note what is revealed of a site's columns."""
     over = "" if query.rows == Rows() else f", over {query.rows}"
     what = (
-        f"which of {len(query.candidates)} candidates win, in {len(query.sets)} sets{over}: "
-        f"at most {_bits(query):.0f} bits"
+        f"which of {len(query.candidates)} candidates win, and whether narrowly, in "
+        f"{len(query.sets)} sets{over}: at most {_bits(query):.0f} bits"
     )
     ledger.note(what, site, (to, *(party for party in sites if party != site)))
 
@@ -293,8 +293,7 @@ def _site(site: SiteRole, query: Choose) -> Program[None]:
     if site.run is not None:
         site.memory.choose(ceil(_bits(query)))
     _note(site.ledger, query, site.party, sites, site.analyst)
-    winners = yield from choose(site.holder, plan, site.analyst)
-    site.joined.won = tuple(winners.tolist())
+    site.joined.won, site.joined.decided = yield from choose(site.holder, plan, site.analyst)
 
 
 def _dealer(dealer: DealerRole, query: Choose) -> Program[None]:
@@ -306,14 +305,14 @@ def _analyst(analyst: AnalystRole, query: Choose) -> Program[tuple[int, ...]]:
     if analyst.joined is None:
         raise ValueError("the study must be committed before choices are asked for")
     plan = _plan(analyst.joined, query)
-    winners = tuple((yield from open_argmax(plan.argmax)).tolist())
+    chosen = yield from open_choices(plan)
     sites = analyst.joined.study.sites
     for site in sites:
         _note(analyst.ledger, query, site, sites, analyst.party)
     for party in query.parties:
         analyst.ledger.note(COMPARED, analyst.party, (party,))
-    analyst.joined.won = winners
-    return winners
+    analyst.joined.won, analyst.joined.decided = chosen
+    return chosen.won
 
 
 CHOOSE = (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpc.argmax import ArgmaxPlan, argmax, deal_argmax, open_argmax
+from mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
 from mpc.argmax.digits import compare, digits_of, unit_digits
 from mpc.argmax.messages import (
     BitNumbers,
@@ -78,13 +78,19 @@ def check(scores, plan, outputs, transcript):
     expected = [int(np.argmax(values)) for values in scores]
     for party in (*plan.sites, "analyst"):
         assert outputs[party].dtype == np.intp and outputs[party].tolist() == expected
-    sent = Counter()
+    check_costs([plan], transcript)
+
+
+def check_costs(plans, transcript):
+    """Compare with what the plans of a transcript say of their costs."""
+    sent, sites = Counter(), plans[0].sites
     for s in transcript:
         sent[s.sender, s.receiver] += s.message.values.nbytes
-    others = [(a, b) for a in plan.sites for b in plan.sites if a != b]
-    assert all(sent[link] == plan.sent_bytes for link in others)
-    assert sum(n for (sender, _), n in sent.items() if sender == "dealer") == plan.dealt_bytes
-    assert max(s.depth for s in transcript) == plan.rounds
+    each, dealt = sum(plan.sent_bytes for plan in plans), sum(plan.dealt_bytes for plan in plans)
+    assert all(sent[a, b] == each for a in sites for b in sites if a != b)
+    assert sum(n for (sender, _), n in sent.items() if sender == "dealer") == dealt
+    if len(sites) > 1:  # one site sends message after message, and awaits none
+        assert max(s.depth for s in transcript) == sum(plan.rounds for plan in plans)
     assert not [s for s in transcript if s.receiver == "dealer"]
 
 
@@ -190,6 +196,92 @@ def test_the_comparison_of_all_elements_of_a_small_ring(bits, digit_bits):
     assert np.array_equal(
         sum(row << k * digit_bits for k, row in enumerate(digits_of(plan, d))), d.astype(np.intp)
     )
+
+
+# ---- which winners exceed all others by a margin -------------------------------------------------
+
+
+def programs_with_star(w, plan, star, scores):
+    """The programs of all parties for an argmax and its star."""
+
+    def at_site(site, share):
+        winners = yield from argmax(site, plan, share, "analyst")
+        return winners, (yield from exceed(site, star, share, winners, "analyst"))
+
+    def at_dealer():
+        yield from deal_argmax(w.dealer_keys, plan)
+        yield from deal_argmax(w.dealer_keys, star)
+
+    def at_analyst():
+        return (yield from open_argmax(plan)), (yield from open_argmax(star))
+
+    shares = zip(plan.sites, shares_of(scores, plan.ring, len(plan.sites)), strict=True)
+    programs = {site: at_site(w.holders[site], share) for site, share in shares}
+    return programs | {"dealer": at_dealer(), "analyst": at_analyst()}
+
+
+def run_with_star(scores, margin, number, **options):
+    """Find which winners lead by a margin; return the plans, the outputs and the messages."""
+    w = sites_of(number)
+    plan = ArgmaxPlan(b"query", tuple(w.holders), tuple(map(len, scores)), **options)
+    star, flat = plan.star(margin), np.concatenate([np.zeros(0, np.int64), *scores])
+    return (plan, star), *run_all(programs_with_star(w, plan, star, flat))
+
+
+def leads(values, margin):
+    """Whether the highest value exceeds all others by more than a margin."""
+    *_, second, best = sorted(values.tolist())
+    return best - second > margin
+
+
+@settings(max_examples=60, deadline=None)
+@given(sets_of_scores(), st.integers(1, 5), st.integers(1, 6), st.data())
+def test_a_star_says_which_winners_lead_by_more_than_the_margin(drawn, number, digit_bits, data):
+    ring, scores = drawn
+    gaps = [int(np.diff(np.sort(values))[-1]) for values in scores]
+    near = [gap + step for gap in gaps for step in (-1, 0, 1) if gap + step >= 0]
+    margin = data.draw(st.sampled_from([0, 1, 2**70, *near]))
+    few = 7 if sum(map(len, scores)) <= 30 else 700
+    plans, outputs, transcript = run_with_star(
+        scores, margin, number, ring=ring, digit_bits=digit_bits, most_pairs=few
+    )
+    expected = [leads(values, margin) for values in scores]
+    for party in (*plans[0].sites, "analyst"):
+        winners, exceeds = outputs[party]
+        assert winners.tolist() == [int(np.argmax(values)) for values in scores]
+        assert exceeds.tolist() == expected
+    check_costs(plans, transcript)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_leads_at_the_bound_of_scores(number):
+    """Scores may differ by 2^(bits - 1 - tie_bits) - 1, and the margin may be larger."""
+    far = (1 << 24 - 1 - 2) - 1
+    scores = [np.array([0, far, 0]), np.array([-far, 0, -far]), np.array([0, 0, far - 1])]
+    for margin, expected in [(far - 1, [1, 1, 0]), (far, [0, 0, 0]), (2**80, [0, 0, 0])]:
+        _, outputs, _ = run_with_star(scores, margin, number, ring=Ring(24))
+        assert outputs["analyst"][1].tolist() == outputs["a"][1].tolist() == expected
+
+
+def test_a_star_compares_the_winner_alone():
+    star = ArgmaxPlan(b"", ("a", "b"), (2, 64, 3)).star(5)
+    assert star.pairs == 1 + 63 + 2
+    (part,) = star.pair_parts
+    i, j = star.pairs_of(part)
+    assert i.tolist() == [0] + [2] * 63 + [66] * 2
+    assert j.tolist() == [1, *range(3, 66), 67, 68]
+    assert star.dealt_bytes == star.pairs * 33 + -(-star.pairs // 8) * 26 + 3 * 8
+    assert star.sent_bytes == 69 * 8 + -(-star.pairs // 8) * 42 + 3 + 1
+    assert star.rounds == 8
+
+
+def test_parties_with_different_margins_stop():
+    w, plan = sites_of(2), ArgmaxPlan(b"query", ("a", "b"), (2, 3))
+    programs, others = (
+        programs_with_star(w, plan, plan.star(margin), np.arange(5)) for margin in (1, 2)
+    )
+    with pytest.raises(UnexpectedMessageError, match="of another query"):
+        run_all({**programs, "b": others["b"]})
 
 
 # ---- wrong plans and messages --------------------------------------------------------------------
@@ -317,12 +409,15 @@ def test_no_stream_is_drawn_twice_and_each_part_has_its_own():
         holder.peer_keys = {p: Noted((site, p), site) for p in holder.peer_keys}
     w.dealer_keys = {site: Noted((site, "dealer"), "dealer") for site in w.holders}
     plan = ArgmaxPlan(b"query", ("a", "b", "c"), (5, 3), most_pairs=4)
-    outputs, _ = run_all(programs_of(w, plan, [0, 3, 9, 2, 1, 5, 7, 6]))
-    assert outputs["analyst"].tolist() == [2, 1]
+    star = plan.star(1)
+    outputs, _ = run_all(programs_with_star(w, plan, star, [0, 3, 9, 2, 1, 5, 7, 6]))
+    assert [of_sets.tolist() for of_sets in outputs["analyst"]] == [[2, 1], [1, 0]]
     assert all(len(set(labels)) == len(labels) > 0 for labels in drawn.values())
     pair_parts, value_parts = len(list(plan.pair_parts)), len(list(plan.value_parts))
     assert (pair_parts, value_parts) == (4, 2)
-    masks = pair_parts * (2 * len(plan.levels) + 1) + value_parts + 1
+    assert (len(list(star.pair_parts)), len(list(star.value_parts))) == (2, 1)
+    pair_parts, value_parts = 4 + 2, 2 + 1
+    masks = pair_parts * (2 * len(plan.levels) + 1) + value_parts + 2
     shares = pair_parts * (len(plan.levels) + 2) + value_parts
     assert len(drawn[("a", "dealer"), "a"]) == masks
     assert len(drawn[("b", "dealer"), "b"]) == masks + shares

@@ -34,6 +34,11 @@ class Chooser(Protocol):
         ...
 
     @property
+    def undecided(self) -> int:
+        """In how many sets so far the errors of scores may have changed the winner."""
+        ...
+
+    @property
     def most_variables(self) -> int | None:
         """How many variables a family may have; None if that is not limited."""
         ...
@@ -94,6 +99,8 @@ class TableChooser:
     ----------
     variables, records, most_variables
         As `Chooser`; those of the counter.
+    undecided : int
+        0, as scores are exact except for their rounding.
 
     Examples
     --------
@@ -108,6 +115,8 @@ class TableChooser:
     >>> TableChooser(counter).choose(Choices((((alone,), (by_a,)), ((alone,), (by_b,)))))
     (1, 0)
     """
+
+    undecided = 0
 
     def __init__(self, counter: Counter, scores: ScoreTables = k2_scores) -> None:
         self._counter, self._scores = counter, scores

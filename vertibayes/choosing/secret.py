@@ -30,6 +30,8 @@ class SecretChooser:
     ----------
     variables, records, most_variables
         As `Chooser`; the policies of the sites limit the number of variables.
+    undecided : int
+        In how many sets so far the candidates were so close that plain K2 may choose another.
     """
 
     def __init__(self, open_study: OpenStudy) -> None:
@@ -37,6 +39,7 @@ class SecretChooser:
         self.variables: Mapping[str, Variable] = open_study.study.variables
         self.records: int = open_study.study.records
         self.most_variables: int = open_study.most_variables
+        self.undecided = 0
         self._fits = {m: fits_of(open_study.study, missing=m) for m in (False, True)}
 
     def choose(self, choices: Choices) -> Winners:
@@ -47,7 +50,9 @@ class SecretChooser:
         QueryRefusedError, ProtocolError
             As `Session.ask`.
         """
-        return self._open_study.choose(choices)
+        winners = self._open_study.choose(choices)
+        self.undecided += self._open_study.joined.decided.count(False)
+        return winners
 
     def score_error(self, choices: Choices) -> float:
         """Return how far the score of a candidate may be from its K2 score, in nats."""

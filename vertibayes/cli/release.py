@@ -70,6 +70,7 @@ def summary_of(released: Released, sites: int) -> dict[str, Any]:
         "choices": {
             "decisions": released.decisions,
             "candidates": released.candidates,
+            "undecided": released.undecided,
             "bits_at_most": round(released.bits, 1),
             "too_large": released.too_large,
             "resolution_in_nats": released.resolution,
@@ -117,14 +118,16 @@ def report_of_release(summary: Mapping[str, Any]) -> list[str]:
 def _chosen(choices: Mapping[str, Any]) -> list[str]:
     """Say what was chosen, and how exactly."""
     resolution, left_out = choices["resolution_in_nats"], choices["too_large"]
-    if not choices["decisions"]:
+    decisions, undecided = choices["decisions"], choices["undecided"]
+    if not decisions:
         return ["the structure is given: no choice was asked"]
     lines = [
-        f"choices: {choices['decisions']} between {choices['candidates']} candidates, of which "
-        "analyst and sites learned the winners alone",
-        f"scores of candidates are exact within {resolution / 2:.2g} nats: where two differ by "
-        f"less than {resolution:.2g} nats, plain K2 may choose the other, and nobody learns how "
-        "close they were",
+        f"choices: {decisions} between {choices['candidates']} candidates, of which analyst and "
+        f"sites learned the winners, and which of them led by {resolution:.2g} nats or less",
+        f"all {decisions} choices are those of plain K2: all led by more"
+        if not undecided
+        else f"{undecided} of {decisions} choices were closer than {resolution:.2g} nats, as the "
+        "sites compute scores: plain K2 may choose otherwise there",
     ]
     if left_out:
         lines.append(
