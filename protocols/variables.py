@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,6 +60,24 @@ class Variable:
     def codes(self) -> int:
         """The number of codes: one per state, and one for missing values."""
         return len(self.states) + self.missing
+
+
+def axis_lengths(variables: Mapping[str, Variable], missing: bool) -> dict[str, int]:
+    """Return the length of each variable's axis in a table.
+
+    Parameters
+    ----------
+    variables : mapping of str to Variable
+    missing : bool
+        Whether a missing value is a state.
+
+    Examples
+    --------
+    >>> smoker = Variable("smoker", ("no", "yes"), missing=True)
+    >>> axis_lengths({"smoker": smoker}, missing=True)
+    {'smoker': 3}
+    """
+    return {name: v.codes if missing else len(v.states) for name, v in variables.items()}
 
 
 class Family(NamedTuple):

@@ -27,7 +27,7 @@ from protocols.choices import Choices, Score
 from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, score_bound
 from protocols.queries.ways import Group, check_multiplied, grouped
 from protocols.roles import Study
-from protocols.variables import Family
+from protocols.variables import Family, axis_lengths
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -187,9 +187,9 @@ class _Reader:
     def __init__(self, study: Study, choices: Choices) -> None:
         self.study = study
         self.records = choices.rows.count(study.records)
-        variables = study.variables.items()
-        self.states = {n: v.codes if choices.missing else len(v.states) for n, v in variables}
-        self.drops = {n for n, v in variables if v.missing and not choices.missing}
+        self.states = axis_lengths(study.variables, choices.missing)
+        missing = {name for name, variable in study.variables.items() if variable.missing}
+        self.drops = set() if choices.missing else missing
         self.lookups: dict[Lookup, int] = {}
         self._tables: dict[frozenset[str], Names] = {}
         self._parts: dict[tuple[Family, Names], Parts] = {}

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from mpc.commitments.operands import CODE_RING, FLAG_RING
 from mpc.ring import Ring
 from protocols.roles import Study
+from protocols.variables import axis_lengths
 
 NANOSECONDS_PER_BYTE = 2  # on a link of 4 Gbit/s
 
@@ -122,9 +123,10 @@ class Costs:
         elements = self.indicators * self.ring.bytes + len(self.codes) * CODE_RING.bytes
         flags = FLAG_RING.bytes * sum(v.missing for v in study.variables.values())
         self.commitment_bytes = study.records * (elements + flags) * (len(study.sites) - 1)
+        lengths = axis_lengths(study.variables, missing)
         self._axes = {
             name: _Axis(
-                v.codes if missing else len(v.states),
+                lengths[name],
                 v.missing and not missing,
                 v.codes - 1 <= study.most_indicators,
             )

@@ -39,6 +39,7 @@ from protocols.queries.counting import TablePlan, plan_tables
 from protocols.queries.ways import Group, cells_of, check_multiplied, grouped
 from protocols.release import FamilyTables
 from protocols.roles import Study
+from protocols.variables import axis_lengths
 
 TAIL = 2.0**-64  # the chance that noise leaves the range in which a cell is read
 WIDE = Ring(64)
@@ -188,8 +189,7 @@ class ReleasePlan:
     @cached_property
     def states(self) -> dict[str, int]:
         """How many states of each variable are counted."""
-        variables, missing = self.study.variables.items(), self.tables.missing
-        return {name: v.codes if missing else len(v.states) for name, v in variables}
+        return axis_lengths(self.study.variables, self.tables.missing)
 
     @cached_property
     def cells(self) -> dict[tuple[str, ...], NDArray[np.intp]]:

@@ -39,7 +39,7 @@ from protocols.queries.study_checks import (
 from protocols.queries.ways import Group, grouped
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
 from protocols.session import Conversation, Query
-from protocols.variables import Family, Rows
+from protocols.variables import Family, Rows, axis_lengths
 
 COMPLETE = "how many records are complete in the columns of tables that miss values"
 
@@ -184,12 +184,11 @@ def _consider_at_site(site: SiteRole, query: Tables) -> None:
 
 
 def _revealed(study: Study, query: Tables, analyst: Party) -> Iterator[RevealedTable]:
-    variables, rows = study.variables.items(), query.rows
-    states = {name: v.codes if query.missing else len(v.states) for name, v in variables}
+    rows, lengths = query.rows, axis_lengths(study.variables, query.missing)
     for prefix, lasts in query.groups:
-        cells = prod(states[name] for name in prefix)
+        cells = prod(lengths[name] for name in prefix)
         for last in lasts:
-            yield RevealedTable((*prefix, last), cells * states[last], analyst, rows)
+            yield RevealedTable((*prefix, last), cells * lengths[last], analyst, rows)
         if not lasts:
             yield RevealedTable(prefix, cells, analyst, rows)
 

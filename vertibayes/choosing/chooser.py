@@ -10,8 +10,8 @@ import numpy as np
 
 from protocols.approval import Step, Steps, Winners
 from protocols.choices import Candidate, Choices
-from protocols.variables import Family, Variable
-from vertibayes.counting.counter import MOST_CELLS, Counter, Table, axis_lengths, cells_of, portions
+from protocols.variables import Family, Variable, axis_lengths
+from vertibayes.counting.counter import MOST_CELLS, Counter, Table, cells_of, portions
 from vertibayes.structure.scores import k2_scores
 
 R = TypeVar("R")

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Family, Rows, Variable
+from protocols.variables import Family, Rows, Variable, axis_lengths
 
 Table: TypeAlias = NDArray[np.int64]
 
@@ -71,11 +71,6 @@ class Counter(Protocol):
             As `tables`; also if a table would take more memory than a party allows.
         """
         ...
-
-
-def axis_lengths(variables: Mapping[str, Variable], missing: bool) -> dict[str, int]:
-    """Return how long the axis of each variable is in a table."""
-    return {name: v.codes if missing else len(v.states) for name, v in variables.items()}
 
 
 def cells_of(lengths: Mapping[str, int], family: Family) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from protocols.release import FamilyTables
-from protocols.variables import Family, Rows, Variable
-from vertibayes.counting.counter import Table, axis_lengths, check_families
+from protocols.variables import Family, Rows, Variable, axis_lengths
+from vertibayes.counting.counter import Table, check_families
 
 
 class ReleasedCounter:

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from protocols.approval import Step, Steps, Winners
 from protocols.choices import Candidate, Choices, Score
-from protocols.variables import Family, Rows, Variable
+from protocols.variables import Family, Rows, Variable, axis_lengths
 from vertibayes.choosing import Chooser, chooser_of, follow
-from vertibayes.counting.counter import Counter, axis_lengths
+from vertibayes.counting.counter import Counter
 from vertibayes.network import Edge, Structure
 
 MOST_PARENTS = 20

@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from protocols.release import FamilyTables, Rule
-from protocols.variables import Family, Variable
+from protocols.variables import Family, Variable, axis_lengths
 from vertibayes.counting import Table
-from vertibayes.counting.counter import axis_lengths
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
 from vertibayes.released import USED_BY
