@@ -89,7 +89,16 @@ class Study:
     @property
     def sites(self) -> tuple[Party, ...]:
         """Everyone who holds a variable, sorted."""
-        return tuple(sorted({site for sites in self.holders.values() for site in sites}))
+        return self.holders_of(self.holders)
+
+    @property
+    def parties(self) -> tuple[Party, ...]:
+        """The sites, then the dealer."""
+        return (*self.sites, self.dealer)
+
+    def holders_of(self, names: Iterable[str]) -> tuple[Party, ...]:
+        """Return the sites that hold at least one of some variables, sorted."""
+        return tuple(sorted({site for name in names for site in self.holders[name]}))
 
 
 @dataclass

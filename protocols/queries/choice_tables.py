@@ -152,8 +152,7 @@ class ChoiceTables:
     @cached_property
     def holders(self) -> dict[Names, tuple[Party, ...]]:
         """Of each table, the sites that hold a column of it, sorted."""
-        held = self.study.holders
-        return {t: tuple(sorted({site for name in t for site in held[name]})) for t in self.tables}
+        return {table: self.study.holders_of(table) for table in self.tables}
 
     def counts(self, lookup: Lookup) -> int:
         """Return the number of counts of a lookup."""

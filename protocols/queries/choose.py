@@ -113,7 +113,7 @@ class Choose(Query[tuple[int, ...]]):
         names = dict.fromkeys(chain.from_iterable(members))
         places = {name: place for place, name in enumerate(names)}
         return cls(
-            parties=(*joined.study.sites, joined.study.dealer),
+            parties=joined.study.parties,
             study=joined.study.id,
             variables=tuple(names),
             members=_numbers(places[name] for name in chain.from_iterable(members)),
@@ -253,7 +253,7 @@ def _check(party: Party, policy: Policy, joined: Joined | None, query: Choose) -
         plan = _plan(joined, query)
         policy.check_tables(party, plan.needed.tables.table_sizes)
         memory = plan.needed.memory
-    check_plan(party, policy, query, (*joined.study.sites, joined.study.dealer), memory)
+    check_plan(party, policy, query, joined.study.parties, memory)
     return plan
 
 

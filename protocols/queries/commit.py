@@ -69,9 +69,8 @@ class Commit(Query[Joined]):
         variables = tuple(
             (v.name, v.states, v.missing, study.holders[v.name]) for v in study.variables.values()
         )
-        parties = (*study.sites, study.dealer)
         sizes = study.records, study.block_rows, study.memory, study.most_indicators
-        return cls(parties, study.id, study.dealer, *sizes, variables)
+        return cls(study.parties, study.id, study.dealer, *sizes, variables)
 
     def as_study(self) -> Study:
         """Return the study.

@@ -246,8 +246,7 @@ class ReleasePlan:
         """The cells that each group of holders looks up."""
         by_holders: dict[tuple[Party, ...], list[NDArray[np.intp]]] = {}
         for names, cells in self.cells.items() if self.function else ():
-            holders = tuple(sorted({site for name in names for site in self.study.holders[name]}))
-            by_holders.setdefault(holders, []).append(cells.ravel())
+            by_holders.setdefault(self.study.holders_of(names), []).append(cells.ravel())
         return {holders: np.concatenate(cells) for holders, cells in sorted(by_holders.items())}
 
     @property

@@ -117,7 +117,7 @@ class Release(Query[list[NDArray[np.int64]]]):
         places = {name: place for place, name in enumerate(names)}
         rule = tables.rule
         return cls(
-            parties=(*joined.study.sites, joined.study.dealer),
+            parties=joined.study.parties,
             study=joined.study.id,
             variables=tuple(names),
             members=np.array([places[n] for n in chain.from_iterable(members)], np.uint32),
@@ -184,7 +184,7 @@ def _check(party: Party, policy: Policy, joined: Joined | None, query: Release) 
         plan = _plan(joined, query)
         policy.check_tables(party, _sizes(plan))
         memory = plan.memory
-    check_plan(party, policy, query, (*joined.study.sites, joined.study.dealer), memory)
+    check_plan(party, policy, query, joined.study.parties, memory)
     return plan
 
 

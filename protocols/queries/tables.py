@@ -93,8 +93,7 @@ class Tables(Query[list[NDArray[np.int64]]]):
 
 def parties_of(study: Study, names: Iterable[str]) -> tuple[Party, ...]:
     """Return the parties that count tables of variables: their holders and the dealer."""
-    holders = {site for name in names for site in study.holders[name]}
-    return (*sorted(holders), study.dealer)
+    return (*study.holders_of(names), study.dealer)
 
 
 def ask_tables(
