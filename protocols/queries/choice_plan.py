@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc import masked_tables
 from mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
 from mpc.commitments import Commitments, Holder, Selection
 from mpc.lookups import LookupPlan, deal_lookups, look_up
@@ -28,6 +27,7 @@ from mpc.randomness import Stream, label
 from mpc.ring import Elements
 from mpc.rounds import Party, Program
 from protocols.queries.choice_lookups import ChoiceLookups
+from protocols.queries.counting import plan_products
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,10 @@ class ChoicePlan:
     @cached_property
     def products(self) -> Plan:
         """The plan of the tables."""
-        place = self.needed.tables.study.place
-        groups = tuple(
-            masked_tables.Group(tuple(map(place, group.prefix)), tuple(map(place, group.lasts)))
-            for group in self.needed.tables.groups
+        study, groups = self.needed.tables.study, self.needed.tables.groups
+        return plan_products(
+            study, self.commitments, groups, self.selection, self.missing, self.number
         )
-        return Plan(self.commitments, groups, self.selection, self.missing, self.number)
 
     @cached_property
     def lookups(self) -> LookupPlan:

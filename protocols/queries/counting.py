@@ -26,8 +26,10 @@ class TablePlan:
 
     Parameters
     ----------
+    multiplied : tuple of Group
+        The tables that are counted by products.
     products : Plan
-        The plan of the tables that are counted by products.
+        The plan of these tables.
     shuffles : ShufflePlan
         The plan of the tables that are counted by shuffle.
     shuffled : tuple of bool
@@ -36,6 +38,7 @@ class TablePlan:
         The memory, in bytes, that the query takes at one party.
     """
 
+    multiplied: tuple[Group, ...]
     products: Plan
     shuffles: ShufflePlan
     shuffled: tuple[bool, ...]
@@ -79,26 +82,43 @@ def plan_tables(
         If a variable is unknown or appears twice in a table, or a table is too large.
     """
     costs = Costs(study, selection.records, missing)
-    products: list[masked_tables.Group] = []
+    multiplied: list[Group] = []
     shuffles: list[tuple[int, ...]] = []
     shuffled: list[bool] = []
     total = Load()
     for group in groups:
         ways, taken = choose_ways(costs, group)
         total = total.plus(taken)
-        prefix = tuple(study.place(name) for name in group.prefix)
-        lasts = [study.place(name) for name in group.lasts]
-        shuffles += [(*prefix, *lasts[place : place + 1]) for place, way in enumerate(ways) if way]
-        multiplied = tuple(z for z, way in zip(lasts, ways, strict=False) if not way)
-        if not all(ways):
-            products.append(masked_tables.Group(prefix, multiplied))
         shuffled += ways
+        for family, way in zip(group.families, ways, strict=True):
+            if way:
+                shuffles.append(tuple(map(study.place, family.members)))
+        if not all(ways):
+            lasts = [last for last, way in zip(group.lasts, ways, strict=False) if not way]
+            multiplied.append(Group(group.prefix, tuple(lasts)))
     return TablePlan(
-        Plan(commitments, tuple(products), selection, missing, number),
+        tuple(multiplied),
+        plan_products(study, commitments, multiplied, selection, missing, number),
         ShufflePlan(commitments, tuple(shuffles), selection, missing, number),
         tuple(shuffled),
         total.memory(costs),
     )
+
+
+def plan_products(
+    study: Study,
+    commitments: Commitments,
+    groups: Sequence[Group],
+    selection: Selection,
+    missing: bool,
+    number: int,
+) -> Plan:
+    """Return the plan of tables that are all counted by products; parameters as `plan_tables`."""
+    places = (
+        masked_tables.Group(tuple(map(study.place, prefix)), tuple(map(study.place, lasts)))
+        for prefix, lasts in groups
+    )
+    return Plan(commitments, tuple(places), selection, missing, number)
 
 
 def count(site: Holder, plan: TablePlan, analyst: Party) -> Program[None]:

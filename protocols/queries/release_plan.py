@@ -23,10 +23,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc import masked_tables
 from mpc.commitments import Commitments, Selection
 from mpc.lookups import Batch, LookupPlan, PublicFunction, cut
-from mpc.masked_tables import Plan
 from mpc.noise import DiscreteGaussian, PolyaShare
 from mpc.randomness import Randomness, SystemRandomness, label
 from mpc.ring import Elements, Ring
@@ -35,7 +33,7 @@ from mpc.shuffled_tables import ShufflePlan
 from protocols.accounting import SAMPLER, share_of
 from protocols.budget import Cost, rho_of
 from protocols.queries.costs import Costs
-from protocols.queries.counting import TablePlan, plan_tables
+from protocols.queries.counting import TablePlan, plan_products, plan_tables
 from protocols.queries.ways import Group, cells_of, check_multiplied, grouped
 from protocols.release import FamilyTables
 from protocols.roles import Study
@@ -169,17 +167,15 @@ class ReleasePlan:
     @property
     def _counted_by_products(self) -> TablePlan:
         check_rule(self.study, self.tables)
-        place, selection = self.study.place, Selection(self.commitments)
-        groups = tuple(
-            masked_tables.Group(tuple(map(place, group.prefix)), tuple(map(place, group.lasts)))
-            for group in self.groups
+        selection, missing = Selection(self.commitments), self.tables.missing
+        costs = Costs(self.study, self.study.records, missing)
+        products = plan_products(
+            self.study, self.commitments, self.groups, selection, missing, self.number
         )
-        costs = Costs(self.study, self.study.records, self.tables.missing)
-        products = Plan(self.commitments, groups, selection, self.tables.missing, self.number)
-        shuffles = ShufflePlan(self.commitments, (), selection, self.tables.missing, self.number)
+        shuffles = ShufflePlan(self.commitments, (), selection, missing, self.number)
         memory = costs.products_memory(*costs.columns([group.prefix for group in self.groups]))
         shuffled = tuple(False for group in self.groups for _ in group.families)
-        return TablePlan(products, shuffles, shuffled, memory)
+        return TablePlan(self.groups, products, shuffles, shuffled, memory)
 
     @property
     def memory(self) -> int:
@@ -194,14 +190,7 @@ class ReleasePlan:
     @cached_property
     def cells(self) -> dict[tuple[str, ...], NDArray[np.intp]]:
         """Where the cells of each table that is counted by products lie among the shares."""
-        ways = iter(self.counted.shuffled)
-        multiplied = []
-        for prefix, lasts in self.groups:
-            of_group = [next(ways) for _ in lasts or (None,)]
-            kept = tuple(z for z, shuffled in zip(lasts, of_group, strict=False) if not shuffled)
-            if not all(of_group):
-                multiplied.append(Group(prefix, kept))
-        return cells_of(multiplied, self.states)
+        return cells_of(self.counted.multiplied, self.states)
 
     @cached_property
     def checked(self) -> list[NDArray[np.intp]]:
