@@ -24,14 +24,13 @@ from mpc.rounds import Party
 from protocols.choices import Choices
 from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, Precision
 from protocols.queries.choice_tables import ChoiceTables, Lookup, Names
-from protocols.queries.costs import MOST_CELLS, Costs
+from protocols.queries.costs import CHOICE_BYTES_PER_CELL, MOST_CELLS, Costs
 from protocols.queries.ways import cells_of
 from protocols.roles import Study
 
 Holders: TypeAlias = tuple[Party, ...]
 
 MOST_SCORES = 500_000  # in one query
-COUNT_BYTES = 64  # at one party, for each cell: its place, share and logarithm
 
 
 class Counts(NamedTuple):
@@ -245,7 +244,7 @@ class ChoiceLookups:
         costs = Costs(self.tables.study, self.tables.records, missing=True)
         products = costs.products_memory(*costs.columns([g.prefix for g in self.tables.groups]))
         steps = products, self.lookups().memory, self.argmax().memory
-        return max(steps) + COUNT_BYTES * self.tables.cells
+        return max(steps) + CHOICE_BYTES_PER_CELL * self.tables.cells
 
     @property
     def fits(self) -> bool:
@@ -271,9 +270,7 @@ class ChoiceLookups:
         costs = Costs(self.tables.study, self.tables.records, missing=True)
         largest: tuple[Names, int] = (), 0
         for table, (_, cells) in zip(self.tables.tables, self.tables.table_sizes, strict=True):
-            width = costs.width(table[:-1])
-            rows = width + sum(costs.codes[name] - 1 for name in table[:-1])
-            memory = costs.products_memory(width, rows) + COUNT_BYTES * cells
+            memory = costs.choice_memory(table[:-1], cells)
             largest = max(largest, (table, memory), key=lambda item: item[1])
         return largest
 

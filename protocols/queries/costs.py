@@ -31,6 +31,7 @@ EXTENSION_PS_PER_ELEMENT, PRODUCT_PS_PER_CELL_AND_RECORD = 650, 75
 
 EXTENSION_COPIES = 3  # at one party, while an extension is put together and multiplied
 SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, and the vectors that are sorted
+CHOICE_BYTES_PER_CELL = 64  # at one party: the place, the share and the logarithm of a count
 MOST_CELLS = 10_000_000  # revealed by one query
 
 
@@ -163,6 +164,11 @@ class Costs:
         widths = [(len(term), prod(self.codes[name] - 1 for name in term)) for term in terms]
         return sum(width for size, width in widths if size > 1), sum(w for _, w in widths)
 
+    def columns_of(self, prefix: Sequence[str]) -> tuple[int, int]:
+        """Return the `columns` of one prefix, without listing its products."""
+        width = self.width(prefix)
+        return width, width + sum(self.codes[name] - 1 for name in prefix)
+
     def extension(self, prefix: Sequence[str]) -> Cost:
         """Return the cost of the products that all tables of a prefix share."""
         holders = len(frozenset[str]().union(*(self.holders[name] for name in prefix)))
@@ -188,6 +194,19 @@ class Costs:
         """
         blocks = self.block_rows * (EXTENSION_COPIES * extended + 2 * self.indicators)
         return self.ring.dtype.itemsize * (blocks + rows * self.indicators * self.parties)
+
+    def choice_memory(self, prefix: Sequence[str], cells: int) -> int:
+        """Return the memory, in bytes, at one party for choices by tables of one prefix.
+
+        Parameters
+        ----------
+        prefix : sequence of str
+            All variables of the tables except the last.
+        cells : int
+            The number of cells of all tables.
+        """
+        products = self.products_memory(*self.columns_of(prefix))
+        return products + CHOICE_BYTES_PER_CELL * cells
 
     # ---- by shuffle ------------------------------------------------------------------------------
 

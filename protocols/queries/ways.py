@@ -178,8 +178,7 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
     ValueError
         If a shuffled table does not fit the memory; the message says how much it takes.
     """
-    extended = costs.width(group.prefix)
-    rows = extended + sum(costs.codes[name] - 1 for name in group.prefix)
+    extended, rows = costs.columns_of(group.prefix)
     extends = costs.products_memory(extended, rows) <= costs.memory
     sizes = costs.sizes(*group)
     shuffled, all_shuffled, mixed = [], 0, costs.extension(group.prefix).weight

@@ -11,8 +11,6 @@ from protocols.queries.costs import Costs
 from protocols.roles import Study
 from protocols.variables import Family, Variable
 
-CELL_BYTES = 64  # at one party, for each count: its place, share and logarithm
-
 
 class SecretChooser:
     """Asks the sites of a study which candidate wins.
@@ -91,10 +89,7 @@ def fits_of(study: Study, *, missing: bool = False) -> Callable[[Family], bool]:
     def fits(family: Family) -> bool:
         *prefix, last = family.members
         (size,) = costs.sizes(prefix, [last])
-        width = costs.width(prefix)
-        rows = width + sum(costs.codes[name] - 1 for name in prefix)
-        memory = costs.products_memory(width, rows)
-        memory += CELL_BYTES * size.cells * len(study.variables)
+        memory = costs.choice_memory(prefix, size.cells * len(study.variables))
         return size.narrow and memory <= study.memory
 
     return fits
