@@ -15,7 +15,7 @@ candidates of a set (`mpc.argmax`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from math import ceil, log2
@@ -40,6 +40,8 @@ from protocols.queries.study_checks import (
     check_plan,
     check_variables,
     joined_study,
+    numbered,
+    numbers,
     planned,
     remember_records,
 )
@@ -110,18 +112,17 @@ class Choose(Query[tuple[int, ...]]):
         candidates = list(chain.from_iterable(choices.sets))
         scores = list(chain.from_iterable(candidates))
         members = [(*score.family.members, *score.within) for score in scores]
-        names = dict.fromkeys(chain.from_iterable(members))
-        places = {name: place for place, name in enumerate(names)}
+        places = numbered(members)
         return cls(
             parties=joined.study.parties,
             study=joined.study.id,
-            variables=tuple(names),
-            members=_numbers(places[name] for name in chain.from_iterable(members)),
-            families=_numbers(len(score.family.members) for score in scores),
-            withins=_numbers(len(score.within) for score in scores),
+            variables=tuple(places),
+            members=numbers(places[name] for name in chain.from_iterable(members)),
+            families=numbers(len(score.family.members) for score in scores),
+            withins=numbers(len(score.within) for score in scores),
             signs=np.array([score.sign for score in scores], np.int64),
-            candidates=_numbers(map(len, candidates)),
-            sets=_numbers(map(len, choices.sets)),
+            candidates=numbers(map(len, candidates)),
+            sets=numbers(map(len, choices.sets)),
             missing=choices.missing,
             seed=index(choices.rows.seed),
             first=index(choices.rows.first),
@@ -172,10 +173,6 @@ class Choose(Query[tuple[int, ...]]):
             raise ValueError("the lengths of scores, candidates and sets must fit the arrays")
         if not self.families.all():
             raise ValueError("a family must have a child")
-
-
-def _numbers(values: Iterable[int]) -> NDArray[np.uint32]:
-    return np.array(list(values), np.uint32)
 
 
 def _cut(items: Iterator[T], lengths: NDArray[np.uint32]) -> Iterator[tuple[T, ...]]:

@@ -44,6 +44,8 @@ from protocols.queries.study_checks import (
     check_plan,
     check_variables,
     joined_study,
+    numbered,
+    numbers,
     planned,
     remember_records,
 )
@@ -113,15 +115,14 @@ class Release(Query[list[NDArray[np.int64]]]):
         """
         joined.asked += 1
         members = [family.members for family in tables.families]
-        names = dict.fromkeys(chain.from_iterable(members))
-        places = {name: place for place, name in enumerate(names)}
+        places = numbered(members)
         rule = tables.rule
         return cls(
             parties=joined.study.parties,
             study=joined.study.id,
-            variables=tuple(names),
-            members=np.array([places[n] for n in chain.from_iterable(members)], np.uint32),
-            families=np.array([len(m) for m in members], np.uint32),
+            variables=tuple(places),
+            members=numbers(places[name] for name in chain.from_iterable(members)),
+            families=numbers(map(len, members)),
             missing=tables.missing,
             rule=rule.kind,
             fewest=rule.fewest,

@@ -1,8 +1,9 @@
-"""What all queries that count the records of a joined study check, plan and remember alike."""
+"""What all queries that count records of a joined study do alike: name, check, plan, remember."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -55,6 +56,23 @@ def check_variables(study: Study, names: Iterable[str]) -> None:
     for name in names:
         if name not in study.variables:
             raise ValueError(f"the study has no variable {name!r}")
+
+
+def numbered(groups: Iterable[Iterable[str]]) -> dict[str, int]:
+    """Return the place of each variable among all variables of some groups.
+
+    Examples
+    --------
+    >>> numbered([("z", "x"), ("z", "y")])
+    {'z': 0, 'x': 1, 'y': 2}
+    """
+    names = dict.fromkeys(chain.from_iterable(groups))
+    return {name: place for place, name in enumerate(names)}
+
+
+def numbers(values: Iterable[int]) -> NDArray[np.uint32]:
+    """Return places or lengths as a query has them."""
+    return np.array(list(values), np.uint32)
 
 
 def check_places(places: NDArray[np.uint32], variables: Sequence[str]) -> None:

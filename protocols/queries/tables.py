@@ -33,6 +33,8 @@ from protocols.queries.study_checks import (
     check_plan,
     check_variables,
     joined_study,
+    numbered,
+    numbers,
     planned,
     remember_records,
 )
@@ -114,14 +116,13 @@ def ask_tables(
     """
     study, groups = joined.study, grouped(families)
     joined.asked += 1
-    names = dict.fromkeys(name for family in families for name in family.members)
-    places = {name: place for place, name in enumerate(names)}
+    places = numbered(family.members for family in families)
     query = Tables(
-        parties=parties_of(study, names),
+        parties=parties_of(study, places),
         study=study.id,
-        variables=tuple(names),
-        prefixes=tuple(np.array([places[n] for n in g.prefix], np.uint32) for g in groups),
-        lasts=tuple(np.array([places[n] for n in g.lasts], np.uint32) for g in groups),
+        variables=tuple(places),
+        prefixes=tuple(numbers(places[name] for name in prefix) for prefix, _ in groups),
+        lasts=tuple(numbers(places[name] for name in lasts) for _, lasts in groups),
         missing=missing,
         seed=index(rows.seed),
         first=index(rows.first),
