@@ -14,7 +14,7 @@ from protocols.site.whole_file import replacing
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
 from vertibayes.report.release import acro
-from vertibayes.report.release.assessment import Assessment, assess, rule_as_json
+from vertibayes.report.release.assessment import Assessment, assess
 from vertibayes.report.release.texts import ledger_in_words, readme
 
 
@@ -87,7 +87,6 @@ def _acro_files(assessment: Assessment, network: Network) -> dict[str, str]:
 
 
 def _tables(assessment: Assessment) -> Iterator[list[object]]:
-    rule = " ".join(f"{name} {value}" for name, value in rule_as_json(assessment.rule).items())
     yield [
         *("output", "child", "parents", "cells", "rule", "verdict", "smallest count above 0"),
         *("small cells", "zeros", "small differences", "reasons"),
@@ -95,7 +94,13 @@ def _tables(assessment: Assessment) -> Iterator[list[object]]:
     for place, verdict in enumerate(assessment.verdicts):
         family, smallest = verdict.family, verdict.smallest
         yield [
-            *(acro.uid(place), family.child, "; ".join(family.parents), verdict.table.size, rule),
+            *(
+                acro.uid(place),
+                family.child,
+                "; ".join(family.parents),
+                verdict.table.size,
+                assessment.rule.words,
+            ),
             *(verdict.status, "" if smallest is None else smallest, verdict.below, verdict.zeros),
             *(verdict.differences, "; ".join(verdict.reasons)),
         ]
