@@ -10,15 +10,20 @@ settings. More values and more digits are shown stage by stage: the masked score
 dealt for a pair, a level of joined digits, comparisons as numbers, ranks with the winners. Each
 stage has masks that no other stage uses, and its input is shared: the coalition knows all shares
 except the honest site's. The tests show that for *every* input of the honest site the messages of a
-stage have one distribution (of the last stage: one for each winner). So a simulator draws stage
-after stage, and the honest site's output is again the share that the coalition does not know. The
-parts, levels and pairs of larger cases repeat these stages.
+stage have one distribution (of the last stage: one for each winner, or bit of a star). So a
+simulator draws stage after stage, and the honest site's output is again the share that the
+coalition does not know. The parts, levels and pairs of larger cases repeat these stages.
+
+A star, of which the winners are public, is enumerated in the same way, the last value as the winner
+of each set. What the same values are masked with in the argmax before it is enumerated together
+with what they are masked with in the star.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -26,12 +31,12 @@ import numpy as np
 import pytest
 
 import mpc.argmax.site
-from mpc.argmax import ArgmaxPlan, argmax, deal_argmax, open_argmax
+from mpc.argmax import ArgmaxPlan, argmax, deal_argmax, exceed, open_argmax
 from mpc.argmax.dealer import _Dealer
 from mpc.argmax.masks import Masks, packed
 from mpc.argmax.messages import BitNumbers, BitProducts, MaskedBits, OneHots, Winners
 from mpc.argmax.plan import Part
-from mpc.argmax.site import _Contest, _show
+from mpc.argmax.site import _Contest, _show, _winners_first
 from mpc.ring import Ring
 from mpc.rounds import send
 from mpc.scheduler import run_all
@@ -47,6 +52,23 @@ pytestmark = pytest.mark.laws
 
 def whole(site, plan, scores, settings):
     return argmax(site, plan, elements(scores, plan.ring, settings), "analyst")
+
+
+def star(site, plan, scores, settings):
+    """Find whether the last value of each set exceeds the others by a margin."""
+    scores = elements(scores, plan.ring, settings)
+    return exceed(site, plan, scores, last_of(plan), "analyst")
+
+
+def masking_twice(site, plan, values, settings):
+    """Reveal masked values to the sites, as an argmax and then its star do."""
+    ours, after = elements(values, plan.ring, settings), plan.star(0)
+    yield from _Contest(site, plan)._masked(ours)
+    yield from _Contest(site, after)._masked(_winners_first(site, after, ours, last_of(plan)))
+
+
+def last_of(plan):
+    return np.array(plan.sizes, np.intp) - 1
 
 
 def masking(site, plan, values, settings):
@@ -73,7 +95,8 @@ def numbering(site, plan, bits, settings):
 def ranking(site, plan, ranks, settings):
     """Find the winners from shares of ranks."""
     shares = elements(ranks, plan.rank_ring, settings)
-    share = yield from _Contest(site, plan).winners(shares)
+    wins = yield from _Contest(site, plan).wins(shares)
+    share = np.bitwise_xor.reduceat(wins * plan.places, plan.starts)
     return (yield from _show(site, plan, share, "analyst"))
 
 
@@ -83,7 +106,9 @@ def elements(numbers, ring, settings):
 
 def dealt(stage, keys, plan):
     """Send what the dealer sends for a stage."""
-    if stage is whole:
+    if stage is masking_twice:
+        return
+    if stage in (whole, star):
         yield from deal_argmax(keys, plan)
         return
     dealer, part = _Dealer(keys, plan), Part(0, 0, plan.pairs)
@@ -157,12 +182,14 @@ def run(case, values, secret):
     plan = ArgmaxPlan(
         b"query", tuple(w.holders), sizes, Ring(case.bits), case.digit_bits, MOST_SETTINGS * 3
     )
+    if case.stage is star:
+        plan = plan.star(0)
     programs = {
         site: case.stage(w.holders[site], plan, share, settings)
         for site, share in case.shares(values).items()
     }
     programs["dealer"] = dealt(case.stage, w.dealer_keys, plan)
-    if case.stage in (whole, ranking):
+    if case.stage in (whole, star, ranking):
         programs["analyst"] = open_argmax(plan)
     outputs, transcript = run_all(programs)
     (winner,) = set(outputs.get("analyst", np.zeros(1)).tolist())
@@ -175,7 +202,7 @@ def elements_of(plan, message, settings):
     """Return a message's elements for each setting."""
     values = message.values
     if isinstance(message, Winners):
-        values = np.unpackbits(values, count=settings * plan.tie_bits)
+        values = np.unpackbits(values, count=settings * plan.shown_bits)
     elif isinstance(message, MaskedBits | BitProducts):
         values = np.unpackbits(values, axis=-1, count=plan.pairs)
     rows = values.reshape(-1, settings, values.shape[-1] // settings)
@@ -232,6 +259,13 @@ CASES = {
     "numbers, last": Case(2, "b", all_of(3, 0, 1), 3, size=3, stage=numbering),
     "ranks, first": Case(2, "a", TWO_ORDERS, 3, size=3, stage=ranking),
     "ranks, last": Case(2, "b", TWO_ORDERS, 3, size=3, stage=ranking),
+    "star, two sites, first": Case(2, "a", all_of(2, 0, 1), stage=star),
+    "star, two sites, last": Case(2, "b", all_of(2, 0, 1), digit_bits=2, stage=star),
+    "star, three sites, last": Case(3, "c", [(0, 0), (1, 1), (0, 1)], digit_bits=2, stage=star),
+    "star, three values, first": Case(2, "a", all_of(3, 0, 1), 3, 3, 3, star),
+    "argmax and star, scores, first": Case(2, "a", all_of(2, 0, 3), 3, stage=masking_twice),
+    "argmax and star, scores, last": Case(2, "b", all_of(2, 0, 3), 3, stage=masking_twice),
+    "star, dealer and analyst": Case(2, "", all_of(4, 0, 1), 5, 5, 4, star),
     "dealer and analyst": Case(2, "", all_of(3, 0, 1, 2), 5, 5, 3),
     "dealer and analyst, three sites": Case(3, "", all_of(3, 0, 1, 2), 5, 5, 3),
 }
@@ -270,6 +304,10 @@ def without(monkeypatch, name, rows=slice(None)):
         ("scores", "two sites, first"),
         ("scores", "two sites, last"),
         ("scores", "scores, last"),
+        ("scores", "star, two sites, first"),
+        ("scores", "star, two sites, last"),
+        ("flip", "star, three values, first"),
+        ("ranks", "star, three values, first"),
         ("digits", "scores, last"),
         ("digits", "scores of one digit, last"),
         ("left", "digits joined, first"),
@@ -299,11 +337,23 @@ def test_one_mask_for_two_scores_is_rejected(monkeypatch):
     assert is_rejected(CASES["scores, first"])
 
 
+@pytest.mark.parametrize("honest", ["first", "last"])
+def test_a_star_with_the_masks_of_its_argmax_is_rejected(honest, monkeypatch):
+    fresh = ArgmaxPlan.star
+
+    def reused(plan, margin):
+        return replace(fresh(plan, margin), label=plan.label)
+
+    monkeypatch.setattr(ArgmaxPlan, "star", reused)
+    assert is_rejected(CASES[f"argmax and star, scores, {honest}"])
+
+
 def no_zeros(party, peers, ring, name, count):
     return np.zeros(count, ring.dtype)
 
 
-def test_winners_without_zero_shares_are_rejected(monkeypatch):
+@pytest.mark.parametrize("case", ["dealer and analyst", "star, dealer and analyst"])
+def test_winners_without_zero_shares_are_rejected(case, monkeypatch):
     drawn = mpc.argmax.site.zero_share
 
     def drawn_in_vain(*parameters):
@@ -311,7 +361,7 @@ def test_winners_without_zero_shares_are_rejected(monkeypatch):
         return no_zeros(*parameters)
 
     monkeypatch.setattr(mpc.argmax.site, "zero_share", drawn_in_vain)
-    assert is_rejected(CASES["dealer and analyst"])
+    assert is_rejected(CASES[case])
 
 
 # ---- what the dealer with the analyst reads ------------------------------------------------------
