@@ -21,6 +21,7 @@ from protocols.queries.choose import Choose, portions, score_error
 from protocols.roles import Joined
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
+from tests.protocols.choice_oracle import decided_wrongly, integer_score, leads, oracle
 from tests.protocols.network import Parties
 from tests.protocols.small import (
     STATES,
@@ -47,50 +48,14 @@ def gain(family):
     return (score(family), score(family[:-1], family[-1], sign=-1))
 
 
-# ---- the oracle ----------------------------------------------------------------------------------
-
-
-def integer_score(data, asked, function_of, missing, places=slice(None)):
-    """Score a family in the clear, on the integers that the parties look up."""
-    codes = {name: c[places] for site in data.values() for name, c in site.codes.items()}
-    variables = {name: v for site in data.values() for name, v in site.variables.items()}
-    members = (*asked.family.members, *asked.within)
-    complete = np.ones(len(next(iter(codes.values()))), bool)
-    for name in () if missing else members:
-        complete &= codes[name] < len(variables[name].states)
-    states = [
-        variables[name].codes if missing else len(variables[name].states)
-        for name in asked.family.members
-    ]
-    table = np.zeros(states, np.int64)
-    np.add.at(table, tuple(codes[name][complete] for name in asked.family.members), 1)
-    r, columns = states[0], table.sum(axis=0).ravel()
-    of_columns = function_of(r)(columns) - function_of(r)(np.zeros(1, np.int64))
-    return asked.sign * int(function_of(1)(table.ravel()).sum() - of_columns.sum())
-
-
-def oracle(data, study, choices, places=slice(None)):
-    """Return the winners: of each set, the first of the candidates with the highest value."""
-    needed = choice_lookups(study, choices)
-    records, bits = needed.tables.records, needed.precision.fraction_bits
-
-    def value(candidate):
-        return sum(
-            integer_score(data, s, lambda r: log_gamma(r, records, bits), choices.missing, places)
-            for s in candidate
-        )
-
-    values = [[value(candidate) for candidate in candidates] for candidates in choices.sets]
-    spans = [max(of_set) - min(of_set) for of_set in values]
-    assert max(spans) <= needed.tables.span << bits
-    return tuple(of_set.index(max(of_set)) for of_set in values)
-
-
 def chosen(federation, choices):
     """Ask for the winners; those that the sites learn are the same."""
     winners = federation.session.ask(Choose.of(federation.session.role.joined, choices))
     federation.session.ask(Describe(federation.sites))  # the sites have ended the query before
     assert {role.joined.won for role in federation.roles.values()} == {winners}
+    decided = federation.session.role.joined.decided
+    assert {role.joined.decided for role in federation.roles.values()} == {decided}
+    assert len(decided) == len(winners)
     return winners
 
 
@@ -158,7 +123,10 @@ def test_winners_are_those_of_the_same_integers_in_the_clear(data, asked):
     federation, _ = committed(data, study, policy=Policy(free_tables=True, fewest_records=1))
     query = Choose.of(federation.session.role.joined, asked)
     assert query.choices == asked
-    assert chosen(federation, asked) == oracle(data, study, asked)
+    winners, joined = chosen(federation, asked), federation.session.role.joined
+    assert winners == oracle(data, study, asked)
+    assert joined.decided == leads(data, study, asked)
+    assert not decided_wrongly(data, asked, winners, joined.decided)
 
 
 @pytest.mark.parametrize("rows", [Rows(1, 0, 20), Rows(0, 10)])
@@ -181,6 +149,8 @@ def test_the_first_of_equal_candidates_wins():
     federation, _ = committed(data)
     sets = ((), gain("yz")), ((), gain("xwv")), ((), gain("xw"), gain("xv")), (gain("xv"), ())
     assert chosen(federation, Choices(sets)) == (0, 0, 1, 0)
+    decided = federation.session.role.joined.decided
+    assert decided == (False, False, False, True), "of equal candidates none leads"
 
 
 def test_choices_work_over_a_network():
@@ -193,6 +163,8 @@ def test_choices_work_over_a_network():
         session.ask(Describe(parties.sites))
         assert winners == oracle(DATA, study, asked)
         assert {parties.roles[site].joined.won for site in DATA} == {winners}
+        decided = {parties.roles[site].joined.decided for site in DATA}
+        assert decided == {session.role.joined.decided} == {leads(DATA, study, asked)}
 
 
 # ---- what is seen, noted and remembered ----------------------------------------------------------
@@ -234,7 +206,7 @@ def of_sender(seen, party):
 def test_ledgers_say_who_learns_how_many_winners():
     federation, _ = committed(DATA)
     chosen(federation, ASKED)
-    what = "which of 5 candidates win, in 2 sets: at most 3 bits"
+    what = "which of 5 candidates win, and whether narrowly, in 2 sets: at most 5 bits"
     assert Fact(what, "a", (ANALYST, "b", "c")) in federation.roles["a"].ledger.facts
     analyst = federation.session.role.ledger
     assert Fact(what, "b", (ANALYST, "a", "c")) in analyst.facts
@@ -345,6 +317,7 @@ def test_sets_are_divided_into_queries_that_fit():
     federation, _ = committed(DATA, study)
     opened = OpenStudy(federation.session, federation.session.role.joined, 8)
     assert opened.choose(asked) == oracle(DATA, study, asked)
+    assert opened.joined.decided == leads(DATA, study, asked)
     assert opened.score_error(asked) == score_error(study, asked) < 1e-3
 
 

@@ -1,0 +1,57 @@
+"""A decided winner is that of plain K2, also where lookups are so coarse that others are not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from protocols.choices import Choices
+from protocols.queries import choice_lookups as lookups_module
+from protocols.queries import choice_precision
+from protocols.queries.choice_lookups import ChoiceLookups, choice_lookups
+from protocols.site.data import SiteData
+from protocols.variables import Variable
+from tests.protocols.choice_oracle import decided_wrongly
+from tests.protocols.small import STATES, committed
+from tests.protocols.test_choose import chosen, gain
+
+RECORDS = 300
+
+
+def chosen_coarsely(monkeypatch):
+    """Choose among near equals, with two fraction bits; return the data, choices and what is said.
+
+    Logarithms are off by up to 1/8, so that many scores are ranked wrongly.
+    """
+    monkeypatch.setattr(choice_precision, "LEAST_FRACTION_BITS", 2)
+    monkeypatch.setattr(choice_precision, "MOST_FRACTION_BITS", 2)
+    monkeypatch.setattr(lookups_module, "LOOKUP_ERROR_BITS", 0)
+    generator = np.random.default_rng(3)
+    codes = {name: generator.integers(0, 3, RECORDS).astype(np.uint8) for name in "uvwxyz"}
+    for name in "vwxyz":  # some depend on u
+        codes[name] = np.where(generator.random(RECORDS) < 0.4, codes["u"], codes[name])
+    data = {
+        site: SiteData({n: Variable(n, STATES) for n in names}, {n: codes[n] for n in names})
+        for site, names in (("a", "uvw"), ("b", "xyz"))
+    }
+    pairs = [a + b for a in "uvwxyz" for b in "uvwxyz" if a != b]
+    sets = tuple(((), gain(pair)) for pair in pairs)
+    sets += tuple((gain(a), gain(b)) for a in pairs for b in pairs if a[0] == b[0] and a < b)
+    asked = Choices(sets)
+    choice_lookups.cache_clear()
+    federation, _ = committed(data)
+    winners, decided = chosen(federation, asked), federation.session.role.joined.decided
+    choice_lookups.cache_clear()
+    return data, asked, winners, decided
+
+
+def test_a_decided_winner_is_that_of_plain_k2_however_coarse_the_scores(monkeypatch):
+    data, asked, winners, decided = chosen_coarsely(monkeypatch)
+    assert decided.count(True) > 5 and decided.count(False) > 5
+    assert not decided_wrongly(data, asked, winners, decided)
+    everything = (True,) * len(winners)
+    assert decided_wrongly(data, asked, winners, everything), "plain K2 has other winners"
+
+
+def test_without_a_margin_a_decided_winner_can_be_wrong(monkeypatch):
+    monkeypatch.setattr(ChoiceLookups, "margin", 0)
+    assert decided_wrongly(*chosen_coarsely(monkeypatch))
