@@ -5,7 +5,9 @@
 By choices the analyst learns which candidate wins and sees no table of a candidate. The structures
 are compared with those of plain K2 on pooled records. The margin of a choice is the score of the
 best candidate less that of the second; the bound is how far two scores by choices may be off
-together. Where the margin is below the bound, plain K2 may decide otherwise.
+together. Where the margin is below the bound, plain K2 may decide otherwise. How many margins are
+below the bound is computed from pooled records; how many choices are undecided is what the protocol
+itself reveals. Its values have errors too: a margin of up to twice the bound can be undecided.
 
 Without a folder of reference data (VERTIBAYES_DATA), ALARM is sampled from the network that pgmpy
 bundles, as CHILD and INSURANCE always are.
@@ -56,6 +58,7 @@ class Margins:
         self.most_variables, self.fits = None, self._chooser.fits
         self.check, self.score_error = self._chooser.check, self._chooser.score_error
         self.margins: list[float] = []
+        self.undecided = 0
 
     def choose(self, choices: Choices) -> Winners:
         """Choose, and note the margins."""
@@ -76,6 +79,7 @@ class ByChoices:
     bytes: int = 0
     rounds: int = 0
     bound: float = 0.0
+    undecided: int = 0
     structure: Structure | None = None
 
     def __call__(self) -> None:
@@ -85,7 +89,7 @@ class ByChoices:
             chooser = Bounds(open_study(session, sites, dealer, order=list(self.data.variables)))
             self.structure = k2(chooser, max_parents=3)
             self.bytes, self.rounds = federation.traffic.bytes, federation.traffic.rounds
-            self.bound = 2 * chooser.largest
+            self.bound, self.undecided = 2 * chooser.largest, chooser.undecided
 
 
 class Bounds(SecretChooser):
@@ -160,17 +164,19 @@ def structures(data: dict[str, SiteData]) -> str:
     for name, whole in data.items():
         margins = Margins(whole)
         plain = k2(margins, max_parents=3)
-        closest, equal, bound = min(margins.margins), [], 0.0
+        closest, equal, undecided, bound = min(margins.margins), [], set(), 0.0
         for sites in SITES:
             run = ByChoices(whole, sites)
             run()
             equal.append(f"{sites}: {'equal' if run.structure == plain else 'DIFFERENT'}")
             bound = max(bound, run.bound)
+            undecided.add(run.undecided)
         close = sum(margin < bound for margin in margins.margins)
         rows.append([name, len(plain.edges), len(margins.margins), f"{closest:.2g}",
-                     f"{bound:.1e}", close, ", ".join(equal)])  # fmt: skip
+                     f"{bound:.1e}", close, *undecided, ", ".join(equal)])  # fmt: skip
     header = ["data", "edges", "choices", "smallest margin, nats", "bound, nats",
-              "margins below the bound", "structure, by sites"]  # fmt: skip
+              "margins below the bound", "undecided choices",
+              "structure, by sites"]  # fmt: skip
     return table(header, rows)
 
 

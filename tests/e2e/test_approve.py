@@ -37,7 +37,8 @@ def test_the_owner_sees_what_leaves_and_to_whom(capsys, folder):
         "Of this site, north: age, sex",
         "Of the other sites: ",
         "analyst learns, once:",
-        "at most 3, predict each variable best, over all records: at most 14 bits",
+        "at most 3, predict each variable best, and which of them narrowly, over all records: at "
+        "most 23 bits",
         "5 tables of counts over all records: one for each variable with its parents",
         "rule cut: a count below 10 is released as 0",
         "The other sites (south, east) learn the same",

@@ -27,7 +27,25 @@ def test_exact_tables_by_choices_give_the_model_of_all_tables(folder, tmp_path, 
     choices = summary["choices"]
     assert choices["decisions"] >= 5 and 0 < choices["resolution_in_nats"] < 0.1
     assert f"choices: {choices['decisions']} between {choices['candidates']} candidates" in shown
-    assert "nobody learns how close they were" in shown and "cost of the rule: none" in shown
+    assert f"all {choices['decisions']} choices are those of plain K2" in shown
+    assert choices["undecided"] == 0 and "cost of the rule: none" in shown
+
+
+def test_the_report_says_how_many_choices_are_not_decided(tmp_path, capsys):
+    """Column b is a copy of a: as parents of c they have one score, and no bound tells them apart.
+
+    So the choices of b and c are undecided: where one copy is a parent, the other adds nothing,
+    exactly as no further parent does.
+    """
+    rows = [[i % 2, i % 2, (i % 2) ^ (i % 9 == 0)] for i in range(90)]
+    path = write(tmp_path / "copies.csv", ["a", "b", "c"], rows)
+    code, shown, _ = learn(
+        capsys, tmp_path / "out", "--data", path, "--sites", 3, "--release", "exact"
+    )
+    choices = outputs(tmp_path / "out")[1]["choices"]
+    assert code == 0 and choices["undecided"] > 0
+    said = f"{choices['undecided']} of {choices['decisions']} choices were closer than"
+    assert said in shown and "plain K2 may choose otherwise there" in shown
 
 
 def test_a_cut_release_has_no_small_count(folder, tmp_path, capsys):

@@ -20,7 +20,7 @@ RECORDS = 300
 def chosen_coarsely(monkeypatch):
     """Choose among near equals, with two fraction bits; return the data, choices and what is said.
 
-    Logarithms are off by up to 1/8, so that many scores are ranked wrongly.
+    Logarithms are off by up to 0.44 nats, so that some scores are ranked wrongly.
     """
     monkeypatch.setattr(choice_precision, "LEAST_FRACTION_BITS", 2)
     monkeypatch.setattr(choice_precision, "MOST_FRACTION_BITS", 2)
