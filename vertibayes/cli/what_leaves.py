@@ -111,8 +111,9 @@ def _unprotected(contract: Contract) -> Iterator[str]:
         )
     if rule.is_noisy:
         yield "- the choice of parents has no noise: epsilon is the promise of the tables alone"
-    if rule.dishonest:
-        yield f"- more than {rule.dishonest:.0%} of the sites working with the analyst"
+    if rule.kind == "laplace":
+        share = f"more than {rule.dishonest:.0%} of the sites" if rule.dishonest else "a site"
+        yield f"- {share} working with {analyst}: who knows a site's part of the noise subtracts it"
     if learning["structure"] is None and learning["missing"] != "state":
         yield (
             "- parents are compared over the people who miss no value of the compared variables, "
