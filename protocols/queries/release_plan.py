@@ -47,7 +47,8 @@ WIDE = Ring(64)
 class ReleaseNoise:
     """The noise of a release: what each site adds, and what it costs.
 
-    A record more or less changes one cell of each table by 1.
+    A record more or less changes one cell of each table by 1. Another value of a record changes
+    two, which is two steps: twice epsilon.
 
     Parameters
     ----------

@@ -107,13 +107,13 @@ def test_scores_that_count_missing_values_as_a_state_are_over_all_records():
 
 
 def test_the_bits_of_all_winners_are_limited_also_in_runs_that_release_nothing():
-    """The winners of a run over 10 people have up to 22 bits: one of 2 wins, one of 3, .. of 10."""
+    """A run over 10 people shows up to 31 bits: who wins of 2, of 3, .. of 10; 9 close choices."""
     memories = {site: SiteMemory() for site in "ab"}
-    limited = {"memories": memories, "policy": Policy(most_choice_bits=60)}
+    limited = {"memories": memories, "policy": Policy(most_choice_bits=70)}
     for seed in (b"one", b"two"):
         assert read_by_pairs("em", 10, seed=seed, **limited) == 1.0
-    assert memories["a"].chosen == 2 * 22
-    with pytest.raises(QueryRefusedError, match="of 66 bits: its policy allows most_choice_bits"):
+    assert memories["a"].chosen == 2 * 31
+    with pytest.raises(QueryRefusedError, match="of 93 bits: its policy allows most_choice_bits"):
         read_by_pairs("em", 10, seed=b"three", **limited)
 
 
@@ -152,12 +152,12 @@ def read_without_own_noise(monkeypatch, dishonest, sites=5):
 
 
 def test_without_a_dishonest_share_the_noise_of_one_site_is_less_than_epsilon_promises(monkeypatch):
-    """At eps = 1, one of three values is guessed with at most e / (e + 2) = 0.58."""
+    """At eps = 1, the best guess among three values is right for 0.60 of all people."""
     assert read_without_own_noise(monkeypatch, dishonest=0.0) > 0.75
 
 
 def test_with_a_dishonest_share_the_noise_of_one_site_is_what_epsilon_promises(monkeypatch):
-    assert read_without_own_noise(monkeypatch, dishonest=0.8) < 0.68  # 3 standard deviations more
+    assert read_without_own_noise(monkeypatch, dishonest=0.8) < 0.70  # 3 standard deviations more
 
 
 # ---- a site that lies ----------------------------------------------------------------------------

@@ -154,8 +154,11 @@ def test_a_cut_releases_nothing_of_the_digits_table():
 
 
 def test_noise_bounds_what_the_digits_table_tells():
-    """At eps = 1 a guess among three values is right with at most e / (e + 2) = 0.58; eps = 20."""
-    assert share_read(Rule("laplace", epsilon=1.0)) < 0.68  # 3 standard deviations more
+    """At eps = 1 the best guess among three values is right for 0.60; no noise of eps allows 0.79.
+
+    Another value is one record less and one more, and so two steps: e^2 / (e^2 + 2) = 0.79.
+    """
+    assert share_read(Rule("laplace", epsilon=1.0)) < 0.71  # 3 standard deviations more
     assert share_read(Rule("laplace", epsilon=20.0)) > 0.95  # control: little noise stops little
 
 

@@ -111,6 +111,11 @@ def _unprotected(contract: Contract) -> Iterator[str]:
         )
     if rule.is_noisy:
         yield "- the choice of parents has no noise: epsilon is the promise of the tables alone"
+    if rule.is_noisy:
+        yield (
+            f"- a value of a person by epsilon {rule.epsilon:g}: this is for whether the person is "
+            f"in the data; for the value it is {2 * rule.epsilon:g}"
+        )
     if rule.kind == "laplace":
         share = f"more than {rule.dishonest:.0%} of the sites" if rule.dishonest else "a site"
         yield f"- {share} working with {analyst}: who knows a site's part of the noise subtracts it"
