@@ -53,6 +53,14 @@ def nothing_approved(digest: bytes) -> None:
     del digest
 
 
+def is_valid(approved: Approved, approvals: Approvals) -> bool:
+    """Whether an approval is still there as it was; one that cannot be read is not."""
+    try:
+        return approvals(approved.contract.digest) == approved
+    except (OSError, ValueError):
+        return False
+
+
 class Run(Protocol):
     """A run of an approved study at a site: which query it answers next."""
 

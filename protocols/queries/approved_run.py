@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from mpc.commitments import BLOCK_ROWS
-from protocols.approval import Approved, Step, Winners
+from protocols.approval import Approved, Step, Winners, is_valid
 from protocols.choices import Choices
 from protocols.contract import Contract, grouped_digest
 from protocols.errors import QueryRefusedError, refusing
@@ -59,7 +59,7 @@ class ApprovedRun:
 
     def check(self, query: AnyQuery) -> None:
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
-        if self.site.approvals(self.contract.digest) != self.approved:
+        if not is_valid(self.approved, self.site.approvals):
             raise self._refused("its approval has been withdrawn or has changed")
         if self._opened < len(OPENING):
             kind = OPENING[self._opened]

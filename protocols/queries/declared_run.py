@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from protocols.approval import Approved
+from protocols.approval import Approved, is_valid
 from protocols.contract import Contract, grouped_digest
 from protocols.errors import QueryRefusedError
 from protocols.queries.consensus_query import Consensus
@@ -107,7 +107,7 @@ class DeclaredRun:
 
     def check(self, query: AnyQuery) -> None:
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
-        if self.site.approvals(self.contract.digest) != self.approved:
+        if not is_valid(self.approved, self.site.approvals):
             raise self._refused("its approval has been withdrawn or has changed")
         fields = self.contract.queries[self._place_of(query)]["fields"]
         declared = declare(query, fields.get(LAST_ROUND))["fields"]

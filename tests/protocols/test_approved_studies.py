@@ -299,6 +299,16 @@ def test_a_withdrawn_approval_stops_a_run(world):
     assert "is not approved here" in refuses(world, Begin.of(contract_of(world)))
 
 
+def test_an_approval_that_is_damaged_in_a_run_stops_the_run(world):
+    def damaged(digest):
+        raise ValueError("not a valid approval")
+
+    joined = opened(world)
+    world.roles["b"].approvals = damaged
+    step, *_ = portions(joined.study, next(steps(joined.study)))
+    assert "withdrawn or has changed" in refuses(world, Choose.of(joined, step))
+
+
 def test_an_approval_that_is_damaged_is_refused(world):
     def damaged(digest):
         raise ValueError("line 1 of /secret/path")
