@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
 from math import ceil
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,9 @@ from protocols.choices import Choices
 from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, Precision
 from protocols.queries.choice_tables import ChoiceTables, Lookup, Names
 from protocols.queries.costs import CHOICE_BYTES_PER_CELL, MOST_CELLS, Costs
+from protocols.queries.held_counts import Holders
 from protocols.queries.ways import cells_of
 from protocols.roles import Study
-
-Holders: TypeAlias = tuple[Party, ...]
 
 MOST_SCORES = 500_000  # in one query
 
@@ -137,15 +136,11 @@ class ChoiceLookups:
                 by_holders.setdefault(holders[lookups[place].table], []).append(place)
         return dict(sorted(by_holders.items()))
 
-    @property
-    def shared(self) -> list[Holders]:
-        """The holders of each batch of lookups: two or more."""
-        return [holders for holders in self.by_holders if len(holders) > 1]
-
     @cached_property
     def batches(self) -> tuple[Batch, ...]:
         """The lookups among several holders."""
-        return tuple(Batch(holders, tuple(self._pieces(holders))) for holders in self.shared)
+        shared = (holders for holders in self.by_holders if len(holders) > 1)
+        return tuple(Batch(holders, tuple(self._pieces(holders))) for holders in shared)
 
     def _pieces(self, holders: Holders) -> Iterator[tuple[PublicFunction, int]]:
         """Return which functions some holders look up, and of how many counts."""

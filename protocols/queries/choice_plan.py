@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 
 from mpc.argmax import ArgmaxPlan, StarPlan, argmax, deal_argmax, exceed, open_argmax
 from mpc.commitments import Commitments, Holder, Selection
-from mpc.lookups import LookupPlan, deal_lookups, look_up
+from mpc.lookups import LookupPlan, deal_lookups
 from mpc.masked_tables import Plan, deal_tables, share_tables
 from mpc.randomness import Stream, label
 from mpc.ring import Elements
 from mpc.rounds import Party, Program
 from protocols.queries.choice_lookups import ChoiceLookups
 from protocols.queries.counting import plan_products
+from protocols.queries.held_counts import look_up_held
 
 
 @dataclass(frozen=True)
@@ -126,17 +127,13 @@ def _chosen(winners: NDArray[np.intp], exceeds: NDArray[np.integer | np.bool_]) 
 
 def _sums(site: Holder, plan: ChoicePlan, shares: Elements) -> Program[Elements]:
     """Return this site's shares of the sums of all lookups."""
-    counts = {held: c for held, c in plan.needed.counts.items() if site.party in held}
-    batches = {at: held for at, held in enumerate(plan.needed.shared) if held in counts}
-    looked_up = {at: counts[held].of(shares) for at, held in batches.items()}
-    values = (yield from look_up(site, plan.lookups, looked_up)) if looked_up else {}
-    by_holders = {batches[at]: of_counts for at, of_counts in values.items()}
-    alone = (site.party,)
-    if alone in counts:
-        by_holders[alone] = plan.needed.alone(site.party, counts[alone].of(shares))
+    mine = {held: c for held, c in plan.needed.counts.items() if site.party in held}
+    counts = {held: c.of(shares) for held, c in mine.items()}
+    known = partial(plan.needed.alone, site.party)
+    logarithms = yield from look_up_held(site, plan.lookups, counts, known)
     sums = np.zeros(len(plan.needed.tables.lookups), np.uint64)
-    for held, of_counts in by_holders.items():
-        sums[counts[held].lookups] = np.add.reduceat(of_counts, counts[held].begins)
+    for held, of_counts in logarithms.items():
+        sums[mine[held].lookups] = np.add.reduceat(of_counts, mine[held].begins)
     return sums
 
 

@@ -28,12 +28,12 @@ from mpc.lookups import Batch, LookupPlan, PublicFunction, cut
 from mpc.noise import DiscreteGaussian, PolyaShare
 from mpc.randomness import Randomness, SystemRandomness, label
 from mpc.ring import Elements, Ring
-from mpc.rounds import Party
 from mpc.shuffled_tables import ShufflePlan
 from protocols.accounting import SAMPLER, share_of
 from protocols.budget import Cost, rho_of
 from protocols.queries.costs import Costs
 from protocols.queries.counting import TablePlan, plan_products, plan_tables
+from protocols.queries.held_counts import Holders
 from protocols.queries.ways import Group, cells_of, check_multiplied, grouped
 from protocols.release import FamilyTables
 from protocols.roles import Study
@@ -232,28 +232,27 @@ class ReleasePlan:
         return WIDE if self.noise is not None and self.function else self.commitments.ring
 
     @cached_property
-    def by_holders(self) -> dict[tuple[Party, ...], NDArray[np.intp]]:
+    def by_holders(self) -> dict[Holders, NDArray[np.intp]]:
         """The cells that each group of holders looks up."""
-        by_holders: dict[tuple[Party, ...], list[NDArray[np.intp]]] = {}
+        by_holders: dict[Holders, list[NDArray[np.intp]]] = {}
         for names, cells in self.cells.items() if self.function else ():
             by_holders.setdefault(self.study.holders_of(names), []).append(cells.ravel())
         return {holders: np.concatenate(cells) for holders, cells in sorted(by_holders.items())}
 
-    @property
-    def shared(self) -> list[tuple[Party, ...]]:
-        """The holders of each batch of lookups: two or more."""
-        return [holders for holders in self.by_holders if len(holders) > 1]
-
     @cached_property
     def lookups(self) -> LookupPlan:
         """The plan of the lookups among several holders."""
-        batches = tuple(self._batches())
-        return LookupPlan(self.label, self.ring, batches)
+        return LookupPlan(self.label, self.ring, tuple(self._batches()))
 
     def _batches(self) -> Iterator[Batch]:
-        for holders in self.shared:
-            assert self.function is not None  # cells are looked up
-            yield Batch(holders, ((self.function, len(self.by_holders[holders])),))
+        for holders, cells in self.by_holders.items():
+            if self.function and len(holders) > 1:
+                yield Batch(holders, ((self.function, len(cells)),))
+
+    def known(self, counts: Elements) -> Elements:
+        """Return the function of counts that a site holds alone."""
+        assert self.function is not None  # something is looked up
+        return self.function(counts.astype(np.int64)).astype(self.ring.dtype)
 
     def read(self, values: Elements) -> Elements:
         """Return revealed numbers modulo 2^64: with noise, they can be below 0."""

@@ -25,7 +25,7 @@ from mpc.commitments import Holder
 from mpc.errors import ImpossibleTablesError
 from mpc.extras import load
 from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
-from mpc.lookups import deal_lookups, look_up
+from mpc.lookups import deal_lookups
 from mpc.masked_tables import deal_tables, share_tables
 from mpc.masked_tables.basis import tables_of
 from mpc.randomness import Randomness, label
@@ -37,6 +37,7 @@ from protocols import wire
 from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import RevealedTable
 from protocols.policy import Policy
+from protocols.queries.held_counts import look_up_held
 from protocols.queries.release_plan import ReleasePlan
 from protocols.queries.study_checks import (
     check_at_site,
@@ -311,18 +312,12 @@ def _check_sums(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[No
 
 def _looked_up(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[Elements]:
     """Return this site's shares of the function of each cell."""
-    assert plan.function is not None  # something is looked up
     mine = {held: cells for held, cells in plan.by_holders.items() if site.party in held}
-    batches = {at: held for at, held in enumerate(plan.shared) if held in mine}
-    counts = {at: shares[mine[held]] for at, held in batches.items()}
-    looked_up = (yield from look_up(site, plan.lookups, counts)) if counts else {}
+    counts = {held: shares[cells] for held, cells in mine.items()}
     values = np.zeros(len(shares), plan.ring.dtype)
-    for at, of_cells in looked_up.items():
-        values[mine[batches[at]]] = of_cells
-    alone = (site.party,)
-    if alone in mine:  # its shares are the counts
-        known = plan.function(shares[mine[alone]].astype(np.int64))
-        values[mine[alone]] = known.astype(plan.ring.dtype)
+    looked_up = yield from look_up_held(site, plan.lookups, counts, plan.known)
+    for held, of_cells in looked_up.items():
+        values[mine[held]] = of_cells
     return values
 
 
