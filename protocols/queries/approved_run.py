@@ -19,22 +19,22 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from mpc.commitments import BLOCK_ROWS
-from protocols.approval import Approved, Step, Winners, is_valid
+from protocols.approval import Approved, Step, Winners
 from protocols.choices import Choices
-from protocols.contract import Contract, grouped_digest
-from protocols.errors import QueryRefusedError, refusing
+from protocols.errors import refusing
 from protocols.queries.choose import Choose, portions
 from protocols.queries.commit import Commit
 from protocols.queries.describe import Describe
 from protocols.queries.meet import Meet
 from protocols.queries.release_query import Release
+from protocols.queries.study_run import StudyRun
 from protocols.roles import CHOICE_INDICATORS, SiteRole
 from protocols.session import AnyQuery
 
 OPENING = (Meet, Describe, Commit)
 
 
-class ApprovedRun:
+class ApprovedRun(StudyRun):
     """A run of a study whose learner asks steps.
 
     Parameters
@@ -44,7 +44,7 @@ class ApprovedRun:
     """
 
     def __init__(self, site: SiteRole, approved: Approved) -> None:
-        self.site, self.approved = site, approved
+        super().__init__(site, approved)
         self._opened = 0  # queries of `OPENING` that were answered
         self._steps: Generator[Step, Winners, object] | None = None
         self._due: list[Step] = []  # the portions of the step that are not answered yet
@@ -52,15 +52,9 @@ class ApprovedRun:
         self._is_over = False
         self._is_used = False
 
-    @property
-    def contract(self) -> Contract:
-        """The contract that is run."""
-        return self.approved.contract
-
     def check(self, query: AnyQuery) -> None:
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
-        if not is_valid(self.approved, self.site.approvals):
-            raise self._refused("its approval has been withdrawn or has changed")
+        self._check_approval()
         if self._opened < len(OPENING):
             kind = OPENING[self._opened]
             if type(query) is not kind:
@@ -154,10 +148,6 @@ class ApprovedRun:
     def _portions(self, step: Step) -> list[Step]:
         assert self.site.joined is not None  # since Commit
         return [*portions(self.site.joined.study, step)] if isinstance(step, Choices) else [step]
-
-    def _refused(self, reason: str) -> QueryRefusedError:
-        study = grouped_digest(self.contract.digest)[:9]
-        return QueryRefusedError(self.site.party, f"approved study {study}: {reason}")
 
 
 def _step_of(query: AnyQuery) -> Step | None:

@@ -19,15 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from protocols.approval import Approved, is_valid
-from protocols.contract import Contract, grouped_digest
-from protocols.errors import QueryRefusedError
+from protocols.approval import Approved
 from protocols.queries.consensus_query import Consensus
 from protocols.queries.describe import Describe
 from protocols.queries.meet import Meet
 from protocols.queries.publish import Publish
 from protocols.queries.report import Report
 from protocols.queries.scores import Scores
+from protocols.queries.study_run import StudyRun
 from protocols.queries.sum_query import Sums
 from protocols.queries.updates import Updates
 from protocols.roles import SiteRole
@@ -86,7 +85,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-class DeclaredRun:
+class DeclaredRun(StudyRun):
     """A run of a study whose contract declares its queries.
 
     Parameters
@@ -96,19 +95,13 @@ class DeclaredRun:
     """
 
     def __init__(self, site: SiteRole, approved: Approved) -> None:
-        self.site, self.approved = site, approved
+        super().__init__(site, approved)
         self._place = 0  # in the contract's queries
         self._is_used = False
 
-    @property
-    def contract(self) -> Contract:
-        """The contract that is run."""
-        return self.approved.contract
-
     def check(self, query: AnyQuery) -> None:
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
-        if not is_valid(self.approved, self.site.approvals):
-            raise self._refused("its approval has been withdrawn or has changed")
+        self._check_approval()
         fields = self.contract.queries[self._place_of(query)]["fields"]
         declared = declare(query, fields.get(LAST_ROUND))["fields"]
         for name, value in declared.items():  # a field that the contract does not have is not free
@@ -173,7 +166,3 @@ class DeclaredRun:
     def end(self, query: AnyQuery) -> None:
         """Advance behind a query that was answered."""
         self._place = self._place_of(query) + 1
-
-    def _refused(self, reason: str) -> QueryRefusedError:
-        study = grouped_digest(self.contract.digest)[:9]
-        return QueryRefusedError(self.site.party, f"approved study {study}: {reason}")
