@@ -76,9 +76,17 @@ class Rule:
             return f"counts below {self.fewest} as 0"
         if not self.is_noisy:
             return "exact"
+        return f"{self.kind.capitalize()} noise, {self.promise} for all tables together"
+
+    @property
+    def promise(self) -> str:
+        """What noise promises.
+
+        >>> Rule("gaussian").promise
+        'epsilon 1, delta 1e-06'
+        """
         delta = f", delta {self.delta:g}" if self.kind == "gaussian" else ""
-        noise = f"{self.kind.capitalize()} noise, epsilon {self.epsilon:g}{delta}"
-        return f"{noise} for all tables together"
+        return f"epsilon {self.epsilon:g}{delta}"
 
 
 @dataclass(frozen=True, slots=True)

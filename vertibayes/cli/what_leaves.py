@@ -83,13 +83,8 @@ def _released(contract: Contract) -> Iterator[str]:
     words = {
         "exact": "the counts are exact",
         "cut": f"a count below {rule.fewest} is released as 0; the other counts are exact",
-        "laplace": f"the counts have Laplace noise, epsilon {rule.epsilon:g} for all tables",
-        "gaussian": (
-            f"the counts have Gaussian noise, epsilon {rule.epsilon:g} and delta {rule.delta:g} "
-            "for all tables"
-        ),
     }
-    yield f"  rule {rule.kind}: {words[rule.kind]}"
+    yield f"  rule {rule.kind}: {words.get(rule.kind, f'the counts have {rule.words}')}"
 
 
 def _unprotected(contract: Contract) -> Iterator[str]:

@@ -192,10 +192,9 @@ def _differencing(rule: Rule, hidden: int) -> str:
 
 def _noisy(rule: Rule, family: Family, table: Table) -> Verdict:
     """Leave a table with noise to a person: whether epsilon suffices is no matter of counts."""
-    delta = f", delta {rule.delta:g}" if rule.kind == "gaussian" else ""
     reasons = (
         "threshold and differencing do not apply: each cell has noise",
         NO_DOMINANCE,
-        f"promise: epsilon {rule.epsilon:g}{delta} for all tables together, not for the structure",
+        f"promise: {rule.promise} for all tables together, not for the structure",
     )
     return Verdict(family, np.asarray(table), "review", None, 0, 0, 0, reasons)
