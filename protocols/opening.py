@@ -136,8 +136,8 @@ class OpenStudy:
         Returns
         -------
         winners : tuple of int
-            Of each set, the place of the winner. `joined.decided` then says of each set whether
-            plain K2 has the same winner.
+            Of each set, the place of the winner. `joined.decided` is then True for each set in
+            which plain K2 certainly has the same winner.
 
         Raises
         ------
