@@ -44,7 +44,7 @@ class Contract:
     learner : str
         What is learned.
     options : mapping of str to JSON
-        How it is learned. The learner's package reads them: here they are content of the digest.
+        How it is learned. The learner's package reads them; here they only enter the digest.
     rule : Rule, optional
         By which rule tables are released; None if the learner's options say what is released.
     queries : tuple of JSON objects, default=()
@@ -80,14 +80,17 @@ class Contract:
             ("variables", self.variables, MOST_VARIABLES),
         ):
             if not 1 <= len(values) <= most:
-                raise ValueError(f"a contract has 1 to {most} {what}, got {len(values)}")
+                raise ValueError(f"a contract must have 1 to {most} {what}, got {len(values)}")
             if len(set(values)) < len(values):
-                raise ValueError(f"two {what} of the contract are the same; each appears once")
+                raise ValueError(f"two {what} of the contract are the same; name each once")
         if not self.sites:
             raise ValueError("the contract has no sites; name at least one")
         names = *self.variables, self.learner, *(name for name, _ in members)
-        if any(not 1 <= len(name) <= MOST_NAME for name in names):
-            raise ValueError(f"a name in a contract has 1 to {MOST_NAME} characters")
+        for name in names:
+            if not 1 <= len(name) <= MOST_NAME:
+                raise ValueError(
+                    f"a name in a contract must have 1 to {MOST_NAME} characters, got {len(name)}"
+                )
         if not 1 <= self.runs <= MOST_RUNS:
             raise ValueError(f"`runs` must be between 1 and {MOST_RUNS}, got {self.runs}")
         if not 1 <= self.memory <= MOST_MEMORY:
@@ -144,9 +147,12 @@ class Contract:
         """
         values = _taken(content, "contract", _FIELDS)
         if values.pop("format") != FORMAT:
-            raise ValueError(f"the contract has another format than {FORMAT}; update vertibayes")
+            raise ValueError(
+                f"the format of the contract is {content['format']}, and this release reads "
+                f"{FORMAT}; use one release of vertibayes at all parties"
+            )
         if not all(type(name) is str for name in values["variables"]):
-            raise ValueError("the contract's variables must be texts")
+            raise ValueError("the names of the contract's variables must be texts")
         contract = cls(
             **{
                 **values,
@@ -159,7 +165,8 @@ class Contract:
             }
         )
         if len(contract.canonical) > MOST_BYTES:
-            raise ValueError(f"the contract has more than {MOST_BYTES:,} bytes")
+            size = len(contract.canonical)
+            raise ValueError(f"the contract has {size:,} bytes, at most {MOST_BYTES:,} are allowed")
         return contract
 
 
@@ -186,15 +193,27 @@ _RULE: dict[str, tuple[type, ...]] = {
 }
 
 
+_JSON = {
+    int: "a whole number",
+    float: "a number with a point",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
+
 def _taken(content: Any, what: str, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
     """Return the values of a JSON object that has these keys and no others."""
     if not isinstance(content, dict):
-        raise ValueError(f"a {what} must be a JSON object")
+        raise ValueError(f"a {what} must be a JSON object, got {content!r:.80}")
     if wrong := sorted(set(content) ^ set(kinds)):
-        raise ValueError(f"a {what} must have the keys {', '.join(kinds)}: see {wrong[0]!r}")
+        is_ = "unknown" if wrong[0] in content else "missing"
+        raise ValueError(f"{wrong[0]!r} of a {what} is {is_}; expected are {', '.join(kinds)}")
     for name, kind in kinds.items():
         if type(content[name]) not in kind:  # a bool is no int here
-            raise ValueError(f"{name!r} of a {what} has a wrong type: {content[name]!r:.80}")
+            expected = " or ".join(_JSON[one] for one in kind)
+            raise ValueError(f"{name!r} of a {what} must be {expected}, got {content[name]!r:.80}")
     return dict(content)
 
 

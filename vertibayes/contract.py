@@ -41,7 +41,11 @@ def options_of_json(content: Mapping[str, Any]) -> Options:
     """
     known = {field.name for field in fields(Options)}
     if wrong := sorted(set(content) ^ known):
-        raise ValueError(f"the options of the contract do not fit this release: {wrong[0]!r}")
+        is_ = "unknown" if wrong[0] in content else "missing"
+        raise ValueError(
+            f"the option {wrong[0]!r} of the contract is {is_}; use one release of vertibayes at "
+            "all parties"
+        )
     values = dict(content)
     try:
         if values["structure"] is not None:
@@ -62,9 +66,14 @@ def steps_of_contract(contract: Contract) -> StepsOf:
         If the contract's learner has no steps, or its options or its rule do not fit.
     """
     if contract.learner != BAYESIAN_NETWORK:
-        raise ValueError(f"{contract.learner} is not a learner that sites can follow step by step")
+        raise ValueError(
+            f"sites cannot follow the learner {contract.learner!r} step by step; expected "
+            f"{BAYESIAN_NETWORK!r}"
+        )
     if (rule := contract.rule) is None:
-        raise ValueError("the contract has no rule by which tables are released")
+        raise ValueError(
+            "the contract has no rule, by which a Bayesian network releases its tables"
+        )
     options = options_of_json(contract.options["learning"])
     check_options(options)
     named = options.structure.nodes if options.structure is not None else options.ordering

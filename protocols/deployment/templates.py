@@ -70,9 +70,9 @@ id_column = "id"                 # identifies people; the same people where site
 [variables]
 {variables}
 
-[policy]                         # what this site refuses
-# free_tables = false            # false: all except the studies that `vertibayes approve` has
-                                 # approved; true: nothing within the bounds below
+[policy]                         # what this site answers
+# free_tables = false            # false: only studies that its owner approves (`vertibayes
+                                 # approve`); true: any query within the bounds below
 # most_failed_runs = 10          # of one approved study: runs that began and released nothing
 most_variables = 8               # in one table
 fewest_records = 10              # that a table counts or leaves out, or that tables differ in

@@ -99,8 +99,8 @@ def _check_runs(site: SiteRole, contract: Contract) -> None:
         raise QueryRefusedError(site.party, f"{runs} used up: the study has released its tables")
     if begun - used >= (most := site.policy.most_failed_runs):
         reason = (
-            f"{most} runs of the study began and released nothing: if no party tried to learn from "
-            "that, increase most_failed_runs in the policy"
+            f"{most} runs of the study began and released nothing, which can be an attack: if you "
+            "know why they failed, increase most_failed_runs in the policy"
         )
         raise QueryRefusedError(site.party, reason)
 

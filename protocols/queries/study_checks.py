@@ -111,7 +111,10 @@ def check_at_site(site: SiteRole, query: StudyQuery) -> None:
     """
     assert site.joined is not None and site.holder is not None  # checked
     if query.number <= site.holder.last:
-        reason = f"query {query.number} comes after query {site.holder.last}: masks are used once"
+        reason = (
+            f"the number of the query must be above {site.holder.last}, got {query.number}: masks "
+            "are used once"
+        )
         raise QueryRefusedError(site.party, reason)
     if query.rows not in site.joined.answered:
         _check_values(site, site.joined)

@@ -71,7 +71,7 @@ def test_the_digest_is_that_of_the_analyst(capsys, folder):
 
 def test_without_a_terminal_nobody_is_asked(capsys, folder):
     code, _, error = approve(capsys, folder)
-    assert code == 2 and "this is no terminal: use --yes" in error
+    assert code == 2 and "the input is no terminal on which to ask: approve with --yes" in error
     assert not (folder / "north" / "memory" / "approved").exists()
 
 

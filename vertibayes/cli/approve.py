@@ -117,7 +117,7 @@ def _check_policy(contract: Contract, file: StudyFile, own: SiteFile) -> None:
 def _confirm(contract: Contract) -> None:
     """Ask for the first digits of the digest: who types them has looked at it."""
     if not sys.stdin.isatty():
-        raise ValueError("nobody can be asked, as this is no terminal: use --yes to approve")
+        raise ValueError("the input is no terminal on which to ask: approve with --yes")
     first = contract.digest.hex()[:FIRST_GROUP]
     sys.stdout.write(
         f"\nTo approve, type the first {FIRST_GROUP} digits of the digest that the analyst has "

@@ -60,7 +60,10 @@ def _of_columns(study: NaiveBayesStudy) -> Declared:
     """Return the queries over sites that hold columns, with noise."""
     file, request = study.file, study.request
     if request.epsilon is None:
-        reason = "exact tables of columns are asked freely: sites answer with free_tables alone"
+        reason = (
+            "an approved study releases no exact tables of columns: set a noise, or remove "
+            "[release] and ask sites that set free_tables = true"
+        )
         raise file.source.error(("learning", "noise"), reason)
     features = {n: Variable(n, ("", "?")) for n in file.variables if n != request.target}
     schema = Schema(Variable(request.target, tuple(file.class_counts)), features)
