@@ -7,7 +7,8 @@ are compared with those of plain K2 on pooled records. The margin of a choice is
 best candidate less that of the second; the bound is how far two scores by choices may be off
 together. Where the margin is below the bound, plain K2 may decide otherwise. How many margins are
 below the bound is computed from pooled records; how many choices are undecided is what the protocol
-itself reveals. Its values have errors too: a margin of up to twice the bound can be undecided.
+itself reveals. The two can differ: the bound of one query can be below the largest, which is shown,
+and values by choices have errors too, so that a margin of up to twice the bound can be undecided.
 
 Without a folder of reference data (VERTIBAYES_DATA), ALARM is sampled from the network that pgmpy
 bundles, as CHILD and INSURANCE always are.
@@ -86,7 +87,8 @@ class ByChoices:
         """Run it, and keep what it learned and sent."""
         with federate(split_columns(self.data, self.sites)) as federation:
             session, sites, dealer = federation.session, federation.sites, federation.dealer
-            chooser = Bounds(open_study(session, sites, dealer, order=list(self.data.variables)))
+            order = list(self.data.variables)
+            chooser = Bounds(open_study(session, sites, dealer, order=order, choices=True))
             self.structure = k2(chooser, max_parents=3)
             self.bytes, self.rounds = federation.traffic.bytes, federation.traffic.rounds
             self.bound, self.undecided = 2 * chooser.largest, chooser.undecided
@@ -132,7 +134,7 @@ def read(folder: Path, name: str, file: str) -> SiteData:
 
 def with_missing(data: SiteData, share: float) -> SiteData:
     """Remove a share of the values, completely at random."""
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(7)  # not the seed of the records: these would be dependent
     variables = {n: Variable(n, v.states, True) for n, v in data.variables.items()}
     codes = {
         n: np.where(generator.random(data.records) < share, len(variables[n].states), c).astype(

@@ -119,12 +119,13 @@ def _chosen(choices: Mapping[str, Any]) -> list[str]:
     """Say what was chosen, and how exactly."""
     resolution, left_out = choices["resolution_in_nats"], choices["too_large"]
     decisions, undecided = choices["decisions"], choices["undecided"]
+    among = " among these candidates" if left_out else ""
     if not decisions:
         return ["the structure is given: no choice was asked"]
     lines = [
         f"choices: {decisions} between {choices['candidates']} candidates, of which analyst and "
         f"sites learned the winners, and which of them led by {resolution:.2g} nats or less",
-        f"all {decisions} choices are those of plain K2: all led by more"
+        f"all {decisions} choices are those of plain K2{among}: all led by more"
         if not undecided
         else f"{undecided} of {decisions} choices were closer than {resolution:.2g} nats, as the "
         "sites compute scores: plain K2 may choose otherwise there",
