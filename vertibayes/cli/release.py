@@ -124,8 +124,9 @@ def _chosen(choices: Mapping[str, Any]) -> list[str]:
         return ["the structure is given: no choice was asked"]
     lines = [
         f"choices: {decisions} between {choices['candidates']} candidates, of which analyst and "
-        f"sites learned the winners, and which of them led by {resolution:.2g} nats or less",
-        f"all {decisions} choices are those of plain K2{among}: all led by more"
+        "sites learned the winners, and which of them win narrowly",
+        f"all {decisions} choices are those of plain K2{among}: the errors of scores, of at most "
+        f"{resolution / 2:.2g} nats, change none"
         if not undecided
         else f"{undecided} of {decisions} choices were closer than {resolution:.2g} nats, as the "
         "sites compute scores: plain K2 may choose otherwise there",
