@@ -59,9 +59,9 @@ class Policy:
         The smallest share of the members of a sum that its terms must allow to work with the
         analyst: the analyst writes the terms, and noise protects against no more than they allow.
     free_tables : bool, default=False
-        Whether the party answers any query within its policy: also exact tables, which cost no
-        budget, and it confirms the counts of classes that an analyst takes for public (`Publish`).
-        Otherwise it answers approved studies alone (`protocols.approval`).
+        Whether the party answers any query within its policy. Exact tables, which cost no budget,
+        are then answered too, and `Publish` shows whether counts of classes that the analyst states
+        are right. Otherwise the party answers approved studies alone (`protocols.approval`).
     most_failed_runs : int, default=10
         The largest number of runs of one approved study that began and released nothing.
 

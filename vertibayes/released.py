@@ -72,7 +72,7 @@ class Released:
     bits : float
         How much the winners reveal at most, in bits, with one bit of each set for `undecided`.
     too_large : int
-        The number of families that were no candidates, as their tables are too large.
+        The number of families that were left out of the candidates: their tables are too large.
     resolution : float
         In nats: the winner of a set is decided if its score, as the sites compute it, exceeds all
         others by more.
@@ -95,9 +95,9 @@ def rule_of(values: Mapping[str, Any], name: str = "rule") -> Rule | None:
     Parameters
     ----------
     values : mapping
-        The values by setting; the kind of the rule is that of `name`.
+        The values by setting.
     name : str, default="rule"
-        The name of the setting with the kind of the rule.
+        The setting that has the kind of the rule: `rule` in a file, `release` as an option.
 
     Raises
     ------

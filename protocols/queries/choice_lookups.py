@@ -219,9 +219,9 @@ class ChoiceLookups:
     @cached_property
     def _constants(self) -> Elements:
         """What everyone knows of each candidate: ln G(r) of its columns, and the record count."""
-        none = {s: int(f(np.zeros(1, np.int64))[0]) for s, f in self.functions.items()}
+        at_zero = {s: int(f(np.zeros(1, np.int64))[0]) for s, f in self.functions.items()}
         constants = [
-            sum(sign * parts.column_count * none[parts.child_states] for sign, parts in signed)
+            sum(sign * parts.column_count * at_zero[parts.child_states] for sign, parts in signed)
             for signed in self.tables.candidates
         ]
         public = np.zeros(len(self.tables.lookups), np.uint64)

@@ -55,7 +55,7 @@ class Precision(NamedTuple):
                 f"values of candidates may differ by {span:,} nats, which leaves too little "
                 "precision to compare them: choose with fewer scores in a candidate"
             )
-        return cls(ring, bits - bits % 2)  # few different numbers: functions are kept
+        return cls(ring, bits - bits % 2)  # even: fewer functions to compute and keep
 
 
 @lru_cache(maxsize=1024)

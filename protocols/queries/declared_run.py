@@ -4,8 +4,8 @@
     Sums | Updates | Report | ...            the contract's queries, in its order, once a session
 
 The contract has the public fields of each query: what is counted, with which noise, over whom. A
-site answers a query only if these fields are equal to the contract's. Free are the number of a
-query, which parties are absent, and, between two sessions, where a calibration goes on.
+site answers a query only if these fields are equal to the contract's. The contract does not fix the
+number of a query, which parties are absent, and which rounds a session of a calibration runs.
 
 Security: that of the queries; noise, bounds and budget are checked by each query as ever.
 Leakage: as of the queries. Cost: no message.

@@ -138,7 +138,7 @@ class Snapshot:
         return counts
 
     def _rows(self, names: Iterable[str]) -> Values:
-        """Return a digest of each person's row: sums of keyed digests do not meet by chance."""
+        """Return a digest of each person's row: equal sums of keyed digests mean equal rows."""
         rows = np.zeros(len(self.people), np.uint64)
         for name in names:
             rows += self.columns[name].values
@@ -334,7 +334,7 @@ def _unequal(one: Column, other: Column, mine: NDArray[np.intp], theirs: NDArray
 
 
 def _exchanged(one: Values, other: Values) -> int:
-    """Return how many rows of one multiset are not in the other, in whichever these are more."""
+    """Return how many rows are in one of two lists only, in the list that has more such rows."""
     _, which = np.unique(np.concatenate([one, other]), return_inverse=True)
     more = np.bincount(which[: len(one)], minlength=len(which)) - np.bincount(
         which[len(one) :], minlength=len(which)

@@ -83,7 +83,7 @@ def _steps_of(file: StudyFile, rule: Rule | None) -> dict[str, Any]:
 def _queries_of(file: StudyFile, rule: Rule | None) -> dict[str, Any]:
     """Return the options and the queries of a learner that asks sums, reports or rounds."""
     if rule is not None:
-        reason = "only Bayesian networks use it; what leaves is in [learning]: remove it"
+        reason = "only Bayesian networks use it; [learning] has the noise here: remove it"
         raise file.source.error(("release", "rule"), reason)
     is_calibration = learner_of(file) == "calibration"
     queries = declared_calibration(file) if is_calibration else declared_naive_bayes(file)

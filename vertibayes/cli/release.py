@@ -80,7 +80,7 @@ def summary_of(released: Released, sites: int) -> dict[str, Any]:
 
 
 def cost_of(released: Released, sites: int) -> dict[str, Any] | None:
-    """Return what the rule costs, as JSON data; None if the released tables do not tell."""
+    """Return what the rule costs, as JSON data; None if the released tables do not show it."""
     counter, learned = released.counter, released.learned
     request = counter.request
     if request.rule.is_noisy:
@@ -154,7 +154,7 @@ def _by_rule(rule: Mapping[str, Any]) -> str:
 
 def _cost(rule: Mapping[str, Any], cost: Mapping[str, Any] | None) -> str:
     """Say what a rule costs."""
-    unknown = "the released tables do not tell; docs/results.md has it for known networks"
+    unknown = "unknown from the released tables; docs/results.md has it for known networks"
     if rule["kind"] == "exact":
         return "none"
     if cost is None:

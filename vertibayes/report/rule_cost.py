@@ -40,7 +40,7 @@ class CutCost(NamedTuple):
 
 
 def cut_cost(counter: ReleasedCounter, network: Network, pseudo_count: float) -> CutCost | None:
-    """Estimate what the rule cut costs; None if the tables do not tell how many records were cut.
+    """Estimate what the rule cut costs; None if the tables do not show how many records were cut.
 
     A table over all records has the sum n, so that n minus the sum of the released counts are the
     records in counts that were cut. The divergence is estimated on as many records that are drawn
