@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from protocols.federation import federate
+    from protocols.opening import open_study
+    from protocols.release import Rule
     from protocols.site.data import SiteData
     from protocols.variables import Family, Rows, Variable
     from vertibayes.bif import read_bif, write_bif
+    from vertibayes.choosing import Chooser, TableChooser
+    from vertibayes.choosing.secret import SecretChooser
     from vertibayes.counting import Counter, PlainCounter
     from vertibayes.counting.secure import SecureCounter
     from vertibayes.inference.prediction import predict, predict_proba
+    from vertibayes.learning import Options
     from vertibayes.model_file import read_model
     from vertibayes.network import Network, Structure
     from vertibayes.parameters.cpt import fit_cpts, scores
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from vertibayes.parameters.em_tables import fit_em_from_tables
     from vertibayes.parameters.three_steps import fit_three_steps
     from vertibayes.records import read_records
+    from vertibayes.released import learn_released
     from vertibayes.splitting import split_columns
     from vertibayes.structure.k2 import k2
     from vertibayes.study import connect_study
@@ -27,14 +33,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Chooser": "vertibayes.choosing",
     "Counter": "vertibayes.counting",
     "Family": "protocols.variables",
     "Network": "vertibayes.network",
+    "Options": "vertibayes.learning",
     "PlainCounter": "vertibayes.counting",
     "Rows": "protocols.variables",
+    "Rule": "protocols.release",
+    "SecretChooser": "vertibayes.choosing.secret",
     "SecureCounter": "vertibayes.counting.secure",
     "SiteData": "protocols.site.data",
     "Structure": "vertibayes.network",
+    "TableChooser": "vertibayes.choosing",
     "Variable": "protocols.variables",
     "connect_study": "vertibayes.study",
     "federate": "protocols.federation",
@@ -43,6 +54,8 @@ _HOMES = {
     "fit_em_from_tables": "vertibayes.parameters.em_tables",
     "fit_three_steps": "vertibayes.parameters.three_steps",
     "k2": "vertibayes.structure.k2",
+    "learn_released": "vertibayes.released",
+    "open_study": "protocols.opening",
     "predict": "vertibayes.inference.prediction",
     "predict_proba": "vertibayes.inference.prediction",
     "read_bif": "vertibayes.bif",
@@ -54,14 +67,19 @@ _HOMES = {
 }
 
 __all__ = [
+    "Chooser",
     "Counter",
     "Family",
     "Network",
+    "Options",
     "PlainCounter",
     "Rows",
+    "Rule",
+    "SecretChooser",
     "SecureCounter",
     "SiteData",
     "Structure",
+    "TableChooser",
     "Variable",
     "connect_study",
     "federate",
@@ -70,6 +88,8 @@ __all__ = [
     "fit_em_from_tables",
     "fit_three_steps",
     "k2",
+    "learn_released",
+    "open_study",
     "predict",
     "predict_proba",
     "read_bif",

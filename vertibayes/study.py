@@ -18,7 +18,8 @@ from vertibayes.table_file import TableFile
 def connect_study(path: str | Path) -> Iterator[SecureCounter]:
     """Connect to the parties of a study, and yield the counter that learners ask.
 
-    The counter keeps what it receives beside the study's file: a later run does not ask again.
+    The counter keeps what it receives beside the study's file: a later run does not ask again. The
+    policies of all sites must set `free_tables`.
 
     Parameters
     ----------
