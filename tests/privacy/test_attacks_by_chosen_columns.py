@@ -7,6 +7,9 @@ like any others. In the third, the site commits numbers in place of indicators.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,8 @@ from protocols.approval import Steps
 from protocols.choices import Choices
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
+from protocols.queries import release_query
+from protocols.queries.release_plan import ReleaseNoise
 from protocols.release import Rule
 from protocols.site.data import SiteData
 from protocols.site.memory import SiteMemory
@@ -102,14 +107,57 @@ def test_scores_that_count_missing_values_as_a_state_are_over_all_records():
 
 
 def test_the_bits_of_all_winners_are_limited_also_in_runs_that_release_nothing():
-    """A run over 10 people has up to 31 bits: one of 2 wins, one of 3, .. of 10, each narrowly?"""
+    """A run over 10 people shows up to 31 bits: who wins of 2, of 3, .. of 10; 9 close choices."""
     memories = {site: SiteMemory() for site in "ab"}
-    limited = {"memories": memories, "policy": Policy(most_choice_bits=90)}
+    limited = {"memories": memories, "policy": Policy(most_choice_bits=70)}
     for seed in (b"one", b"two"):
         assert read_by_pairs("em", 10, seed=seed, **limited) == 1.0
     assert memories["a"].chosen == 2 * 31
     with pytest.raises(QueryRefusedError, match="of 93 bits: its policy allows most_choice_bits"):
         read_by_pairs("em", 10, seed=b"three", **limited)
+
+
+# ---- a site that knows its part of the noise -----------------------------------------------------
+
+
+class Known(ReleaseNoise):
+    """Noise that the analyst subtracts again."""
+
+    def of_a_site(self, randomness=None):
+        share = super().of_a_site()
+        return share if randomness is None else partial(np.zeros, dtype=np.int64)
+
+
+def read_without_own_noise(monkeypatch, dishonest, sites=5):
+    """Return the share of three values that a table of all people reads, of a site among several.
+
+    The other sites tell the analyst their noise.
+    """
+    honest = release_query.release
+
+    def release(site, plan, analyst, randomness):
+        if site.party != "a":
+            plan = replace(plan)
+            plan.__dict__["noise"] = Known(plan.tables, sites)
+        return honest(site, plan, analyst, randomness)
+
+    monkeypatch.setattr(release_query, "release", release)
+    people = victim(120, ("no", "yes", "maybe"))
+    place = Variable("place", tuple(f"person {k}" for k in range(120)))
+    others = {f"c{k}": columns(("no", "yes"), **{f"c{k}": np.arange(120) % 2}) for k in range(3)}
+    data = {"a": people, "b": SiteData({"place": place}, {"place": np.arange(120, dtype="u1")})}
+    rule, family = Rule("laplace", epsilon=1.0, dishonest=dishonest), Family("v", ("place",))
+    tables = [released(data | others, rule, family, seed=seed)[0] for seed in (b"one", b"two")]
+    return float(np.mean([(t.argmax(axis=0) == people.codes["v"]).mean() for t in tables]))
+
+
+def test_without_a_dishonest_share_the_noise_of_one_site_is_less_than_epsilon_promises(monkeypatch):
+    """At eps = 1, the best guess among three values is right for 0.60 of all people."""
+    assert read_without_own_noise(monkeypatch, dishonest=0.0) > 0.75
+
+
+def test_with_a_dishonest_share_the_noise_of_one_site_is_what_epsilon_promises(monkeypatch):
+    assert read_without_own_noise(monkeypatch, dishonest=0.8) < 0.70  # 3 standard deviations more
 
 
 # ---- a site that lies ----------------------------------------------------------------------------
