@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mpc.commitments.masks
-import mpc.commitments.operands
 import mpc.shuffled_tables.site
+from mpc.commitments import Operand
 from mpc.randomness import label
 from mpc.ring import Ring
 from mpc.shuffled_tables.streams import Streams
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.laws
 def no_indicators(request, monkeypatch):
     """Columns have no indicators here, whose masks are in no other message, but where asked."""
     if "with_indicators" not in request.fixturenames:
-        monkeypatch.setattr(mpc.commitments.operands, "MOST_INDICATORS", 0)
+        monkeypatch.setattr(Operand, "narrow", property(lambda operand: False))
 
 
 @pytest.fixture
