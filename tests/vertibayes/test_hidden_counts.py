@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from protocols.release import FamilyTables, Rule
 from protocols.site.data import SiteData
 from protocols.variables import Family, Variable
-from vertibayes.counting import PlainCounter
+from vertibayes.counting import PlainCounter, hidden_counts
 from vertibayes.counting.hidden_counts import HiddenCounts, with_estimates
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network, Structure
@@ -54,6 +54,24 @@ def test_true_counts_have_the_known_sums_and_so_nearly_have_the_estimates(record
     assert estimate[hidden].max(initial=0) <= fewest - 1
     off = np.abs(unknown.totals - unknown.matrix @ estimate[hidden])
     assert off.max(initial=0) <= max(0.1, 0.1 * np.abs(unknown.totals).max(initial=0))
+
+
+def test_estimates_far_from_convergence_do_not_exceed_the_number_of_records(monkeypatch):
+    """Otherwise the counter of the estimates would say that a site did not follow the protocol."""
+    monkeypatch.setattr(hidden_counts, "ROUNDS", 1)
+    scaled, exceeding = HiddenCounts._scale_down, 0
+
+    def counted(unknown, values):
+        nonlocal exceeding
+        scaled(unknown, before := values.copy())
+        exceeding += (before < values).any()
+        scaled(unknown, values)
+
+    monkeypatch.setattr(HiddenCounts, "_scale_down", counted)
+    for seed in range(10):
+        estimates = with_estimates(released(drawn(400, seed), Rule("cut", fewest=20))).released
+        assert max(table.sum() for table in estimates) <= 400 + 1e-6
+    assert exceeding  # without scaling, some of these estimates exceed it
 
 
 def test_a_missing_value_that_is_a_state_keeps_all_records_in_a_table():

@@ -134,10 +134,19 @@ class HiddenCounts:
             if np.abs(off).max(initial=0.0) < NEARLY:
                 break
             values = np.clip(values + self.matrix.T @ solver.solve(off), 0, self.most)
+        else:  # far from convergence, a table may count more than all records
+            self._scale_down(values)
         return [
             np.where(places >= 0, np.append(values, 0.0)[places], table)
             for places, table in zip(self.places, self._tables, strict=True)
         ]
+
+    def _scale_down(self, values: NDArray[np.float64]) -> None:
+        """Scale the estimates of tables whose estimates exceed their known sum."""
+        for places, total in zip(self.places, self.totals, strict=False):
+            hidden = places[places >= 0]
+            if (estimated := values[hidden].sum()) > total:
+                values[hidden] *= total / estimated
 
     def _set_equations(self, equations: Sequence[Equation]) -> None:
         parts = [
