@@ -10,6 +10,8 @@ from protocols.variables import Family
 
 RuleKind: TypeAlias = Literal["exact", "cut", "laplace", "gaussian"]
 
+MOST_FEWEST = 2**32  # more than the records of any study, and small enough for a message
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -53,6 +55,8 @@ class Rule:
             raise ValueError(f"`rule` must be one of {kinds}, got {self.kind!r}")
         if self.fewest < 1:
             raise ValueError(f"`fewest` must be at least 1, got {self.fewest}")
+        if self.fewest > MOST_FEWEST:
+            raise ValueError(f"`fewest` must be at most {MOST_FEWEST}, got {self.fewest}")
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise ValueError(f"`epsilon` must be above 0, got {self.epsilon}")
         if not 0 < self.delta < 1:

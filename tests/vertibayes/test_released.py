@@ -178,6 +178,7 @@ def test_rules_are_made_of_settings():
         ({"rule": "cut", "epsilon": 2.0}, "`epsilon` needs `rule` laplace or gaussian, got cut"),
         ({"rule": "round"}, "must be one of exact, cut, laplace, gaussian, got 'round'"),
         ({"rule": "cut", "fewest": 0}, "`fewest` must be at least 1, got 0"),
+        ({"rule": "cut", "fewest": 10**20}, "`fewest` must be at most 4294967296, got 1000"),
     ):
         with pytest.raises(ValueError, match=reason):
             rule_of({**VALUES, **wrong})
