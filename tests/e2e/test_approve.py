@@ -69,9 +69,15 @@ def test_the_digest_is_that_of_the_analyst(capsys, folder):
     assert f"the digest of the study is {line.removeprefix('Digest: ')}" in checked
 
 
+def test_a_blank_name_does_not_approve(capsys, folder):
+    code, _, error = approve(capsys, folder, "--yes", "--by", " ")
+    assert code == 2 and "--by must name who approves, got ' '" in error
+    assert not (folder / "north" / "memory" / "approved").exists()
+
+
 def test_without_a_terminal_nobody_is_asked(capsys, folder):
     code, _, error = approve(capsys, folder)
-    assert code == 2 and "the input is no terminal on which to ask: approve with --yes" in error
+    assert code == 2 and "the input is not a terminal: specify --yes to approve" in error
     assert not (folder / "north" / "memory" / "approved").exists()
 
 

@@ -42,8 +42,11 @@ def run_approve(study: Path, site: Path, by: str | None, yes: bool) -> None:
     Raises
     ------
     ValueError
-        If a file cannot be used, the study does not fit the site, or nobody can be asked.
+        If a file cannot be used, the study does not fit the site, `by` is blank, or the
+        input is not a terminal.
     """
+    if by is not None and not by.strip():
+        raise ValueError(f"--by must name who approves, got {by!r}")
     own = SiteFile.read(site)
     contract = approvable(StudyFile.read(study), own)
     sys.stdout.write("".join(f"{printable(line)}\n" for line in what_leaves(contract, own)))
@@ -117,7 +120,7 @@ def _check_policy(contract: Contract, file: StudyFile, own: SiteFile) -> None:
 def _confirm(contract: Contract) -> None:
     """Ask for the first digits of the digest: who types them has looked at it."""
     if not sys.stdin.isatty():
-        raise ValueError("the input is no terminal on which to ask: approve with --yes")
+        raise ValueError("the input is not a terminal: specify --yes to approve")
     first = contract.digest.hex()[:FIRST_GROUP]
     sys.stdout.write(
         f"\nTo approve, type the first {FIRST_GROUP} digits of the digest that the analyst has "
