@@ -210,7 +210,8 @@ def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> st
     scores, structure = learned.scores, learned.network.structure
     sender = "" if sent["sent_by"] == "all parties" else f" by {sent['sent_by']}"
     is_released = "release" in summary
-    winners = ", the winners of the choices" if is_released else ""
+    has_choices = is_released and summary["choices"]["decisions"]
+    winners = ", the winners of the choices" if has_choices else ""
     lines = [
         f"{counted(summary['records'], 'record')}, "
         f"{counted(len(summary['variables']), 'variable')} at "
