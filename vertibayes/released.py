@@ -245,6 +245,11 @@ def learn_released(
         the release.
     """
     check_options(options)
+    if rule.kind == "cut" and rule.fewest > chooser.records:
+        raise ValueError(
+            f"`fewest` must be at most {chooser.records} (the number of records), got "
+            f"{rule.fewest}: a higher threshold releases no count"
+        )
     for check in checks(chooser, options).values():
         check()
     as_state = how_missing(chooser.variables, options) == "state"

@@ -17,7 +17,7 @@ from mpc.rounds import Expect, Party, Program, exchange
 from mpc.sharing import open_sum, send_share, zero_share
 
 
-def share_tables(site: Holder, plan: Plan) -> Program[Elements]:
+def share_tables(site: Holder, plan: Plan, part: int = 0) -> Program[Elements]:
     """Count the tables of a plan with the other sites and the dealer; reveal them to nobody.
 
     Only the holders of a table's columns have shares of it that are not zero. The shares of one
@@ -29,7 +29,9 @@ def share_tables(site: Holder, plan: Plan) -> Program[Elements]:
     site : Holder
         The columns and keys of this site.
     plan : Plan
-        The plan of the query.
+        The plan of the query, or of one part of it.
+    part : int, default=0
+        The number of the part: the parts of a query have its number, and different tables.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def share_tables(site: Holder, plan: Plan) -> Program[Elements]:
     MalformedMessageError
         If a message of a site or of the dealer has a wrong shape.
     """
-    site.begin("products", plan.number)
+    site.begin(f"products {part}" if part else "products", plan.number)
     ring = site.commitments.ring
     columns = int(site.commitments.offsets[-1])
     products = np.zeros((plan.height, columns), ring.dtype)

@@ -16,7 +16,7 @@ record count (`mpc.masked_tables.basis`), so that the sum stays (`test_attacks_b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mpc.commitments import Commitments, Selection
 from mpc.lookups import Batch, LookupPlan, PublicFunction, cut
+from mpc.masked_tables import Plan
 from mpc.noise import DiscreteGaussian, PolyaShare
 from mpc.randomness import Randomness, SystemRandomness, label
 from mpc.ring import Elements, Ring
@@ -170,13 +171,35 @@ class ReleasePlan:
         check_rule(self.study, self.tables)
         selection, missing = Selection(self.commitments), self.tables.missing
         costs = Costs(self.study, self.study.records, missing)
-        products = plan_products(
-            self.study, self.commitments, self.groups, selection, missing, self.number
-        )
+        products = self._products(self.groups)
         shuffles = ShufflePlan(self.commitments, (), selection, missing, self.number)
-        memory = costs.products_memory(*costs.columns([group.prefix for group in self.groups]))
+        memory = max(_products_memory(costs, part) for part in self._groups_of_parts(costs))
         shuffled = tuple(False for group in self.groups for _ in group.families)
         return TablePlan(self.groups, products, shuffles, shuffled, memory)
+
+    def _products(self, groups: Sequence[Group]) -> Plan:
+        selection, missing = Selection(self.commitments), self.tables.missing
+        return plan_products(self.study, self.commitments, groups, selection, missing, self.number)
+
+    @cached_property
+    def parts(self) -> tuple[Plan, ...]:
+        """The plans of the products, one after the other: each fits the memory of the study.
+
+        Together they have the cells of `counted.products`, in this order.
+        """
+        if self.tables.rule.kind == "exact":
+            return (self.counted.products,)
+        costs = Costs(self.study, self.study.records, self.tables.missing)
+        return tuple(map(self._products, self._groups_of_parts(costs)))
+
+    def _groups_of_parts(self, costs: Costs) -> list[list[Group]]:
+        """Divide the groups of tables; a group that alone is too large is a part."""
+        parts: list[list[Group]] = [[]]
+        for group in self.groups:
+            if parts[-1] and _products_memory(costs, [*parts[-1], group]) > self.study.memory:
+                parts.append([])
+            parts[-1].append(group)
+        return parts
 
     @property
     def memory(self) -> int:
@@ -261,3 +284,8 @@ class ReleasePlan:
         highest = self.study.records + self.noise.reach(self.counted.products.cells)
         signed = values.astype(np.int64)
         return np.where(signed > highest, signed - (1 << self.ring.bits), signed).view(np.uint64)
+
+
+def _products_memory(costs: Costs, groups: Sequence[Group]) -> int:
+    """Return the memory, in bytes, at one party for the products of groups of tables."""
+    return costs.products_memory(*costs.columns([group.prefix for group in groups]))

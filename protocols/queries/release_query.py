@@ -279,7 +279,7 @@ def release(
     products = plan.counted.products
     values = np.zeros(products.cells, plan.ring.dtype)
     if site.party in products.parties:
-        shares = yield from share_tables(site, products)
+        shares = yield from _shares(site, plan)
         yield from _check_sums(site, plan, shares)
         values = (yield from _looked_up(site, plan, shares)) if plan.function else shares
     if plan.noise is not None:
@@ -291,6 +291,17 @@ def release(
     yield from send_share(plan.ring.reduce(values + zeros), analyst)
     if site.party in plan.counted.shuffles.parties:
         yield from count_shuffled(site, plan.counted.shuffles, analyst)
+
+
+def _shares(site: Holder, plan: ReleasePlan) -> Program[Elements]:
+    """Return this site's shares of all cells, counted part after part."""
+    shares = []
+    for number, part in enumerate(plan.parts):
+        of_part = np.zeros(part.cells, site.commitments.ring.dtype)
+        if site.party in part.parties:
+            of_part = yield from share_tables(site, part, number)
+        shares.append(of_part)
+    return np.concatenate(shares)
 
 
 def _check_sums(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[None]:
@@ -324,7 +335,8 @@ def _looked_up(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[Ele
 def _dealer(dealer: DealerRole, query: Release) -> Program[None]:
     assert dealer.joined is not None  # considered
     plan, keys = _plan(dealer.joined, query), dealer.mask_keys
-    yield from deal_tables(keys, plan.counted.products)
+    for part in plan.parts:
+        yield from deal_tables(keys, part)
     yield from deal_lookups(keys, plan.lookups)
     yield from deal_shuffled(keys, plan.counted.shuffles)
 

@@ -318,3 +318,14 @@ def test_numbers_are_shared_with_tables():
     assert len(count(federation, study, "xz")) == 1
     with pytest.raises(QueryRefusedError, match="masks are used once"):
         federation.session.ask(replace(QUERY, number=2))
+
+
+def test_a_release_that_is_too_large_for_the_memory_is_counted_in_parts():
+    whole, expected = release(Rule("cut", fewest=4))
+    plan = whole.session.role.joined.planned[1]
+    assert len(plan.parts) == 1
+    small = replace(STUDY, memory=plan.counted.memory - 1)
+    federation, tables = release(Rule("cut", fewest=4), study=small)
+    parts = federation.session.role.joined.planned[1]
+    assert len(parts.parts) > 1 and parts.counted.memory < plan.counted.memory
+    assert all(map(np.array_equal, tables, expected))

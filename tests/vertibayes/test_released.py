@@ -166,7 +166,12 @@ def test_scv_needs_missing_values_as_a_state(gaps, alarm_data):
 
 def test_a_rule_that_leaves_nothing_is_an_error_that_says_so(gaps):
     with pytest.raises(ValueError, match=r"the rule cut leaves too little: .* another rule"):
-        released(some(gaps, 3), Options(max_parents=0), Rule("cut", fewest=10_000))
+        released(some(gaps, 3), Options(max_parents=0), Rule("cut", fewest=2000))
+
+
+def test_a_threshold_above_the_number_of_records_is_refused_before_anything_is_asked(alarm_data):
+    with pytest.raises(ValueError, match=r"`fewest` must be at most 2000 .*, got 2001"):
+        released(some(alarm_data), rule=Rule("cut", fewest=2001))
 
 
 def test_rules_are_made_of_settings():
