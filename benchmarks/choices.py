@@ -1,6 +1,6 @@
 """K2 by choices beside K2 by tables, in one run: structures, seconds, bytes, and how close it was.
 
-    python benchmarks/choices.py [--data FOLDER] [--repeats 5] [--records 1000000]
+    python benchmarks/choices.py [--data FOLDER] [--repeats 5] [--parts prices structures many]
 
 By choices the analyst learns which candidate wins and sees no table of a candidate. The structures
 are compared with those of plain K2 on pooled records. The margin of a choice is the score of the
@@ -217,16 +217,17 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VERTIBAYES_DATA"))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--parts", nargs="+", default=["prices", "structures", "many"])
     given = parser.parse_args()
     data = cases(Path(given.data) if given.data else None)
-    print(
-        f"ALARM, {RECORDS} records, at most 3 parents\n\n"
-        + prices(data["alarm, 0% missing"], given.repeats)
-    )
-    print(f"\n{structures(data)}")
-    if given.records:
+    if "prices" in given.parts:
+        measured = prices(data["alarm, 0% missing"], given.repeats)
+        print(f"ALARM, {RECORDS} records, at most 3 parents\n\n{measured}\n")
+    if "structures" in given.parts:
+        print(f"{structures(data)}\n")
+    if "many" in given.parts:
         many = sample(from_pgmpy(get_example_model("alarm")), given.records, seed=1)
-        print(f"\nALARM, {given.records} records, 3 sites, once\n\n{once(many)}")
+        print(f"ALARM, {given.records} records, 3 sites, once\n\n{once(many)}")
 
 
 if __name__ == "__main__":
