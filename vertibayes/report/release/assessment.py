@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import exp
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from vertibayes.report.release.differences import (
     differences,
     small_cells,
 )
-from vertibayes.report.release.tracing import Tracing, tracing
+from vertibayes.report.release.tracing import FALSE_ALARMS, Tracing, tracing
 from vertibayes.report.words import counted
 
 Status: TypeAlias = Literal["pass", "review", "fail"]
@@ -125,7 +126,19 @@ class Assessment:
             f"{counted(len(self.differences), 'small difference')} are listed"
         )
         tables = counted(len(self.verdicts), "table")
-        return [f"Release of {tables}: {counts}; {listed}.", self.tracing.sentence()]
+        return [f"Release of {tables}: {counts}; {listed}.", *self.traced()]
+
+    def traced(self) -> list[str]:
+        """Return the sentences about tracing; noise bounds its power too (Kairouz et al. 2015)."""
+        if not self.rule.is_noisy:
+            return [self.tracing.sentence()]
+        delta = self.rule.delta if self.rule.kind == "gaussian" else 0.0
+        power = min(FALSE_ALARMS * exp(min(self.rule.epsilon, 50.0)) + delta, 1.0)
+        return [
+            self.tracing.sentence(),
+            f"The noise is not in these figures. It bounds what the tables alone tell: at most "
+            f"{power:.1%} are recognized.",
+        ]
 
 
 def assess(counter: ReleasedCounter, network: Network) -> Assessment:

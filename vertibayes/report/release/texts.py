@@ -61,8 +61,8 @@ RULES = {
     "negative, and sums of tables differ from each other.",
 }
 STRUCTURE = (
-    "The structure of the network (which variable has which parents) was learned from the exact "
-    "data, and no rule protects it. It was chosen without showing any table."
+    "The structure of the network says which variable has which parents. If the study did not give "
+    "it, it was learned from the exact data, without showing any table; no rule protects it."
 )
 
 
@@ -80,7 +80,7 @@ def readme(assessment: Assessment) -> str:
         ("Files", [f"{name}\n{_indented(what)}" for name, what in FILES]),
         (f"The rule: {assessment.rule.kind}", [rule_in_words(assessment.rule), STRUCTURE]),
         ("Verdicts", [*assessment.sentences()[:1], *VERDICTS]),
-        ("Who can be recognized", [assessment.tracing.sentence(), TRACING_LIMITS]),
+        ("Who can be recognized", [*assessment.traced(), TRACING_LIMITS]),
     ]
     return "\n".join(_part(title, texts) for title, texts in parts)
 
