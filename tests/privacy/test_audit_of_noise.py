@@ -12,9 +12,11 @@ from mpc.noise import DilutedGeometric, DiscreteGaussian, DiscreteLaplace, Polya
 from mpc.randomness import SystemRandomness
 from protocols.accounting import Accounting, Privacy
 from protocols.budget import rho_of
+from protocols.queries.release_plan import ReleaseNoise
+from protocols.release import FamilyTables, Rule
 from protocols.schema import Schema
 from protocols.site.statistics import LocalData, Numeric
-from protocols.variables import Variable
+from protocols.variables import Family, Variable
 from tests.noise_law import diluted_law, gaussian_law, geometric_law, polya_law
 from tests.privacy.audit import audited_eps
 
@@ -149,3 +151,34 @@ def test_a_party_draws_a_release_of_the_size_that_was_audited():
     sizes = np.repeat([p.Delta for p in accounting.parts], [p.cells for p in accounting.parts])
     sds = [np.sqrt(accounting.copy(int(size)).variance) for size in sizes]
     assert (np.abs(drawn.std(axis=0) / sds - 1) < 0.25).all(), "half or twice would be noticed"
+
+
+# ---- a release of tables -------------------------------------------------------------------------
+
+
+def release_noise(kind, epsilon=1.0):
+    """Return the noise of a release of two tables by three sites."""
+    families = (Family("a"), Family("b", ("a",)))
+    rule = Rule(kind, epsilon=epsilon, delta=DELTA)
+    return ReleaseNoise(FamilyTables(families, False, rule), 3)
+
+
+def tables_released(draw):
+    """Return a mechanism: one cell of each of two tables, as a record is in one cell of each."""
+    return lambda neighbour, runs: neighbour + draw(2 * runs).reshape(runs, 2)
+
+
+def test_released_tables_keep_their_eps_with_the_laplace_noise_of_all_sites_and_half_does_not():
+    def noise_of(epsilon):
+        share = release_noise("laplace", epsilon).of_a_site()
+        return lambda count: share(count) + share(count) + share(count)
+
+    assert 0.3 < audited_eps(tables_released(noise_of(1.0)), 12_000) <= 1.0
+    assert audited_eps(tables_released(noise_of(2.0)), 12_000) > 1.0
+
+
+def test_released_tables_keep_their_eps_with_the_gaussian_noise_of_one_site_and_half_does_not():
+    scale = release_noise("gaussian").of_a_site().scale
+    whole, half = (tables_released(of_law(gaussian_law(s), 9)) for s in (scale, scale / 2))
+    assert audited_eps(whole, RUNS, DELTA) <= 1.0
+    assert audited_eps(half, 10 * RUNS, DELTA) > 1.0
