@@ -38,9 +38,9 @@ PEER = Path(__file__).parent / "peers" / "acro_checks.py"
 RULES = Rule("exact"), Rule("exact", fewest=5), Rule("cut", fewest=5), Rule("cut")
 HOW_TO = """{python} cannot import acro. Make an environment with it:
 
-    python -m venv /tmp/acro
-    /tmp/acro/bin/pip install acro==1.0.2
-    python benchmarks/acro_evidence.py --data FOLDER --acro /tmp/acro/bin/python"""
+    python -m venv .venv-acro
+    .venv-acro/bin/pip install acro==1.0.2
+    python benchmarks/acro_evidence.py --data FOLDER --acro .venv-acro/bin/python"""
 
 
 def released(folder: Path, data: SiteData, structure: Structure, rule: Rule) -> None:
