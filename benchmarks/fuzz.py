@@ -39,10 +39,10 @@ from protocols.errors import DataError, QueryRefusedError, TransportError
 from protocols.federation import DEALER, federate
 from protocols.queries import CONVERSATIONS, Commit, Describe, Meet
 from protocols.queries.tables import ask_tables
-from protocols.roles import Study
 from protocols.session import QUERY_CELLS, Query
 from protocols.site.data import SiteData
 from protocols.site.text import TextColumn
+from protocols.study import Study
 from protocols.transports.local import EnvelopedPackets
 from protocols.variables import Family, Rows, Variable
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from protocols.choices import Choices
 from protocols.contract import Contract
 from protocols.release import FamilyTables
+from protocols.study import Study
 
 if TYPE_CHECKING:
-    from protocols.roles import Study
     from protocols.session import AnyQuery
 
 R = TypeVar("R")
 Step: TypeAlias = Choices | FamilyTables
 Winners: TypeAlias = tuple[int, ...]  # of each set, the place of the winner; none of a release
 Steps: TypeAlias = Generator[Step, Winners, R]  # a learner, as it asks
-StepsOf: TypeAlias = Callable[["Study"], Steps[object]]
+StepsOf: TypeAlias = Callable[[Study], Steps[object]]
 
 
 @dataclass(frozen=True)

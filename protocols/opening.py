@@ -24,8 +24,9 @@ from protocols.queries.release_plan import check_rule
 from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped
 from protocols.release import FamilyTables
-from protocols.roles import CHOICE_INDICATORS, Joined, Study
+from protocols.roles import Joined
 from protocols.session import Session
+from protocols.study import CHOICE_INDICATORS, Study
 from protocols.variables import Family, Rows, Variable
 
 STUDY_BYTES = 16

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.additive_scheme.parameters import RSA_2048
-from mpc.commitments import MOST_INDICATORS, Commitments, Holder, Selection
+from mpc.commitments import Commitments, Holder, Selection
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
 from mpc.rounds import Party as Party
 from mpc.signing import SigningKey
@@ -27,6 +27,7 @@ from protocols.site.data import SiteData
 from protocols.site.memory import Digests, SiteMemory
 from protocols.site.statistics import LocalData
 from protocols.site.storage import BlockFile
+from protocols.study import Study
 from protocols.variables import Rows, Variable
 
 MASKS = "masks of a site, shared with the dealer"
@@ -34,71 +35,7 @@ ZEROS = "zero shares between two sites"
 
 Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
 
-CHOICE_INDICATORS = 127  # of columns with up to 128 codes, in studies of choices and releases
 MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
-
-
-@dataclass(frozen=True)
-class Study:
-    """What all parties of a study know: its variables and where they are.
-
-    Parameters
-    ----------
-    id : bytes
-        Names the study in every label; 16 random bytes.
-    variables : mapping of str to Variable
-        In the study's order.
-    holders : mapping of str to tuple of Party
-    records : int
-    dealer : Party
-    block_rows : int
-    memory : int
-        How many bytes one query may take at a party.
-    most_indicators : int, default=7
-        The most indicators with which a column is committed. A column of more codes cannot be
-        multiplied: its tables are shuffled.
-    """
-
-    id: bytes
-    variables: Mapping[str, Variable]
-    holders: Mapping[str, tuple[Party, ...]]
-    records: int
-    dealer: Party
-    block_rows: int
-    memory: int
-    most_indicators: int = MOST_INDICATORS
-
-    def place(self, variable: str) -> int:
-        """Return a variable's place in the study's order.
-
-        Raises
-        ------
-        KeyError
-            If the study has no such variable.
-        """
-        return self._places[variable]
-
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.variables)}
-
-    def __hash__(self) -> int:
-        """Hash what distinguishes studies; mappings have no hash."""
-        return hash((self.id, tuple(self.variables), self.records, self.memory))
-
-    @property
-    def sites(self) -> tuple[Party, ...]:
-        """Everyone who holds a variable, sorted."""
-        return self.holders_of(self.holders)
-
-    @property
-    def parties(self) -> tuple[Party, ...]:
-        """The sites, then the dealer."""
-        return (*self.sites, self.dealer)
-
-    def holders_of(self, names: Iterable[str]) -> tuple[Party, ...]:
-        """Return the sites that hold at least one of some variables, sorted."""
-        return tuple(sorted({site for name in names for site in self.holders[name]}))
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 
 from protocols.approval import Steps, StepsOf
 from protocols.contract import Contract
-from protocols.roles import Study
+from protocols.study import Study
 from vertibayes.learning import Options
 from vertibayes.network import Structure
 from vertibayes.released import check_options, steps_of_study

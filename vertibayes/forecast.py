@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from protocols.queries.costs import Cost, Costs
 from protocols.queries.ways import Group, Load, batches, choose_ways, grouped
-from protocols.roles import Study
+from protocols.study import Study
 from protocols.variables import Family
 from vertibayes.report.words import counted, size
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from protocols.approval import Step, Steps, Winners
 from protocols.choices import Choices
 from protocols.release import FamilyTables, Rule
-from protocols.roles import Study
+from protocols.study import Study
 from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser, follow
 from vertibayes.choosing.secret import fits_of

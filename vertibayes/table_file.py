@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.opening import Revealed
-from protocols.roles import Study
 from protocols.site.whole_file import lock, naming
+from protocols.study import Study
 from protocols.variables import Family, Rows
 
 MAGIC = b"VBT1"

@@ -28,8 +28,9 @@ from protocols.queries.describe import Describe
 from protocols.queries.meet import Meet
 from protocols.queries.release_query import Release
 from protocols.queries.study_run import StudyRun
-from protocols.roles import CHOICE_INDICATORS, SiteRole
+from protocols.roles import SiteRole
 from protocols.session import AnyQuery
+from protocols.study import CHOICE_INDICATORS
 
 OPENING = (Meet, Describe, Commit)
 

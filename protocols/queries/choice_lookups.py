@@ -27,7 +27,7 @@ from protocols.queries.choice_tables import ChoiceTables, Lookup, Names
 from protocols.queries.costs import CHOICE_BYTES_PER_CELL, MOST_CELLS, Costs
 from protocols.queries.held_counts import Holders
 from protocols.queries.ways import cells_of
-from protocols.roles import Study
+from protocols.study import Study
 
 MOST_SCORES = 500_000  # in one query
 

@@ -26,7 +26,7 @@ from mpc.rounds import Party
 from protocols.choices import Choices, Score
 from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, score_bound
 from protocols.queries.ways import Group, check_multiplied, grouped
-from protocols.roles import Study
+from protocols.study import Study
 from protocols.variables import Family, axis_lengths
 
 Names: TypeAlias = tuple[str, ...]

@@ -45,8 +45,9 @@ from protocols.queries.study_checks import (
     planned,
     remember_records,
 )
-from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
+from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
+from protocols.study import Study
 from protocols.variables import Family, Rows
 
 T = TypeVar("T")

@@ -32,17 +32,10 @@ from mpc.ring import Ring
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import DataError, QueryRefusedError, refusing
 from protocols.policy import Policy
-from protocols.roles import (
-    MASKS,
-    ZEROS,
-    AnalystRole,
-    DealerRole,
-    Joined,
-    SiteRole,
-    Study,
-)
+from protocols.roles import MASKS, ZEROS, AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
 from protocols.site.storage import BlockFile
+from protocols.study import Study
 from protocols.variables import Variable
 
 ID_BYTES = 16

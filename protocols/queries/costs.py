@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mpc.commitments.operands import CODE_RING, FLAG_RING
 from mpc.ring import Ring
-from protocols.roles import Study
+from protocols.study import Study
 from protocols.variables import axis_lengths
 
 NANOSECONDS_PER_BYTE = 2  # on a link of 4 Gbit/s

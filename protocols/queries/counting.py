@@ -17,7 +17,7 @@ from mpc.rounds import Party, Program
 from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
 from protocols.queries.costs import Costs
 from protocols.queries.ways import Group, Load, choose_ways
-from protocols.roles import Study
+from protocols.study import Study
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mpc.errors import ImpossibleTablesError
-from protocols.roles import AnalystRole, Study
+from protocols.roles import AnalystRole
+from protocols.study import Study
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from protocols.queries.counting import TablePlan, plan_products, plan_tables
 from protocols.queries.held_counts import Holders
 from protocols.queries.ways import Group, cells_of, check_multiplied, grouped
 from protocols.release import FamilyTables
-from protocols.roles import Study
+from protocols.study import Study
 from protocols.variables import axis_lengths
 
 TAIL = 2.0**-64  # the chance that noise leaves the range in which a cell is read

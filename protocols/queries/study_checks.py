@@ -13,8 +13,9 @@ from mpc.commitments import Selection
 from mpc.rounds import Party
 from protocols.errors import QueryRefusedError, refusing
 from protocols.policy import Policy
-from protocols.roles import Joined, SiteRole, Study
+from protocols.roles import Joined, SiteRole
 from protocols.site.memory import Digests
+from protocols.study import Study
 from protocols.variables import Rows
 
 P = TypeVar("P")

@@ -39,8 +39,9 @@ from protocols.queries.study_checks import (
     remember_records,
 )
 from protocols.queries.ways import Group, grouped
-from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole, Study
+from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
+from protocols.study import Study
 from protocols.variables import Family, Rows, axis_lengths
 
 COMPLETE = "how many records are complete in the columns of tables that miss values"

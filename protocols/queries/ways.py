@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.queries.costs import MOST_CELLS, Costs, TableSize
-from protocols.roles import Study
+from protocols.study import Study
 from protocols.variables import Family
 
 MOST_FAMILIES = 500_000  # in one query

@@ -15,8 +15,8 @@ from protocols.federation import federate
 from protocols.queries.costs import Costs
 from protocols.queries.counting import plan_tables
 from protocols.queries.ways import batches, choose_ways, grouped
-from protocols.roles import Study
 from protocols.site.data import SiteData
+from protocols.study import Study
 from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter

@@ -16,7 +16,6 @@ METHODS = {
 }
 # Types alone.
 TYPES = {
-    ("protocols.approval", "protocols.roles"),
     ("protocols.approval", "protocols.session"),
     ("protocols.site.states", "protocols.site.encoding"),
 }

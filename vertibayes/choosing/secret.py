@@ -8,7 +8,7 @@ from protocols.approval import Winners
 from protocols.choices import Choices
 from protocols.opening import OpenStudy
 from protocols.queries.costs import Costs
-from protocols.roles import Study
+from protocols.study import Study
 from protocols.variables import Family, Variable
 
 

@@ -17,9 +17,9 @@ from protocols.deployment.running import study_session
 from protocols.opening import open_study
 from protocols.public_keys import encode_public
 from protocols.queries import Begin
-from protocols.roles import Study
 from protocols.session import Session
 from protocols.site.data import SiteData
+from protocols.study import Study
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.calibrate_study import check_site as check_calibrated
 from vertibayes.cli.calibrate_study import read_calibration, run_calibration_study
