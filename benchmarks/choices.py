@@ -31,7 +31,7 @@ from pgmpy.utils import get_example_model
 
 from protocols.approval import Winners
 from protocols.choices import Choices
-from protocols.federation import federate
+from protocols.federation import Federation, federate
 from protocols.opening import open_study
 from protocols.site.data import SiteData
 from protocols.site.text import read_columns
@@ -72,26 +72,40 @@ class Margins:
 
 
 @dataclass
-class ByChoices:
-    """One K2 by choices, with all parties' work in this process."""
+class SecureRun:
+    """One K2 over sites, with all parties' work in this process."""
 
     data: SiteData
     sites: int
     bytes: int = 0
     rounds: int = 0
-    bound: float = 0.0
-    undecided: int = 0
     structure: Structure | None = None
 
     def __call__(self) -> None:
         """Run it, and keep what it learned and sent."""
         with federate(split_columns(self.data, self.sites)) as federation:
-            session, sites, dealer = federation.session, federation.sites, federation.dealer
-            order = list(self.data.variables)
-            chooser = Bounds(open_study(session, sites, dealer, order=order, choices=True))
-            self.structure = k2(chooser, max_parents=3)
+            self.structure = self.learn(federation, list(self.data.variables))
             self.bytes, self.rounds = federation.traffic.bytes, federation.traffic.rounds
-            self.bound, self.undecided = 2 * chooser.largest, chooser.undecided
+
+    def learn(self, federation: Federation, order: list[str]) -> Structure:
+        """Learn the structure."""
+        raise NotImplementedError
+
+
+@dataclass
+class ByChoices(SecureRun):
+    """K2 by choices."""
+
+    bound: float = 0.0
+    undecided: int = 0
+
+    def learn(self, federation: Federation, order: list[str]) -> Structure:
+        """Learn the structure; keep the bound, and the number of undecided choices."""
+        session, sites, dealer = federation.session, federation.sites, federation.dealer
+        chooser = Bounds(open_study(session, sites, dealer, order=order, choices=True))
+        structure = k2(chooser, max_parents=3)
+        self.bound, self.undecided = 2 * chooser.largest, chooser.undecided
+        return structure
 
 
 class Bounds(SecretChooser):
@@ -106,23 +120,17 @@ class Bounds(SecretChooser):
 
 
 @dataclass
-class ByTables:
-    """One K2 by tables, with all parties' work in this process."""
+class ByTables(SecureRun):
+    """K2 by tables."""
 
-    data: SiteData
-    sites: int
-    bytes: int = 0
-    rounds: int = 0
     cells: int = 0
-    structure: Structure | None = None
 
-    def __call__(self) -> None:
-        """Run it, and keep what it learned and sent."""
-        with federate(split_columns(self.data, self.sites)) as federation:
-            counter = SecureCounter.of(federation, order=list(self.data.variables))
-            self.structure = k2(counter, max_parents=3)
-            self.bytes, self.rounds = federation.traffic.bytes, federation.traffic.rounds
-            self.cells = counter.ledger.cells
+    def learn(self, federation: Federation, order: list[str]) -> Structure:
+        """Learn the structure; keep the number of revealed cells."""
+        counter = SecureCounter.of(federation, order=order)
+        structure = k2(counter, max_parents=3)
+        self.cells = counter.ledger.cells
+        return structure
 
 
 def read(folder: Path, name: str, file: str) -> SiteData:
