@@ -37,12 +37,15 @@ class QueryRefusedError(Exception):
         The party that refuses.
     reason : str
         The reason, in a sentence that the analyst may read.
+    detail : str, optional
+        What the site's owner must know and the analyst must not: for the site's log and ledger.
     """
 
-    def __init__(self, site: str, reason: str) -> None:
-        super().__init__(site, reason)
+    def __init__(self, site: str, reason: str, detail: str = "") -> None:
+        super().__init__(site, reason, detail)
         self.site = site
         self.reason = reason
+        self.detail = detail
 
     def __str__(self) -> str:
         return f"{self.site} refuses: {self.reason}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import time_ns
@@ -172,6 +173,18 @@ class SiteRole:
         if not self.batches:
             self.batches = [self.data.local]
 
+    def for_session(self, analyst: Party, analyst_key: bytes) -> SiteRole:
+        """Return the site's state in a session with one of its analysts.
+
+        Sessions run side by side: each has its own study, masked columns and run, and all have the
+        same memory, ledger, approvals and checkpoints.
+        """
+        session = copy(self)
+        session.analyst, session.analyst_key = analyst, analyst_key
+        session.joined = session.holder = session.run = session._values = None
+        session.met = frozenset()
+        return session
+
     @cached_property
     def signing(self) -> SigningKey:
         """Its signing key, which follows from its private key."""
@@ -252,6 +265,13 @@ class DealerRole:
     modulus: int = field(default=RSA_2048, repr=False)
     joined: Joined | None = field(default=None, repr=False)
     mask_keys: Mapping[Party, StreamKey] = field(default_factory=dict, repr=False)
+
+    def for_session(self, analyst: Party, analyst_key: bytes) -> DealerRole:  # noqa: ARG002
+        """Return the dealer's state in a session with one of its analysts: as at a site."""
+        session = copy(self)
+        session.analyst = analyst
+        session.leave()
+        return session
 
     def leave(self) -> None:
         """Let go of the study that it has joined."""

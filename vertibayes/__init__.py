@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vertibayes.structure.k2 import k2
     from vertibayes.study import connect_study
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Chooser": "vertibayes.choosing",

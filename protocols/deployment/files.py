@@ -68,16 +68,27 @@ def _own(file: TomlFile, role: str, **paths: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiteFile(_OwnFile):
+class _ServingFile(_OwnFile):
+    """What the files of a site and of the dealer have in common: they serve analysts."""
+
+    policy: Policy
+    analyst: Party
+
+    @property
+    def analysts(self) -> dict[Party, bytes]:
+        """The analysts whose sessions are served, with their public keys."""
+        return {self.analyst: self.pinned[self.analyst]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteFile(_ServingFile):
     """A site's configuration; `pinned` are the keys of dealer, analyst and the other sites."""
 
     kind: ClassVar[str] = "site"
     folder: Path
     data: DataSource
     variables: Mapping[str, VariableSpec]
-    policy: Policy
     dealer: Party
-    analyst: Party
     signing: Mapping[Party, bytes]
 
     @classmethod
@@ -120,12 +131,10 @@ class SiteFile(_OwnFile):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DealerFile(_OwnFile):
+class DealerFile(_ServingFile):
     """The dealer's configuration; `pinned` are the keys of the sites and the analyst."""
 
     kind: ClassVar[str] = "dealer"
-    policy: Policy
-    analyst: Party
 
     @classmethod
     def read(cls, path: Path) -> DealerFile:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from mpc.errors import (
     MalformedMessageError,
@@ -33,6 +33,7 @@ from protocols.errors import PeerGoneError
 from protocols.seal import DATA, HELLO, UNKNOWN, Header, Identity, read_header
 
 RELAY: Party = "relay"
+Address: TypeAlias = str  # a party's name; of a process of an analyst the name, "~" and its number
 MOST_EARLY = 4  # hellos of one peer that are kept
 HELLO_BYTES = 1 << 17  # the longest hello that is kept
 MOST_REFUSED = 100  # errors that are remembered
@@ -40,6 +41,11 @@ MOST_NOTED, NOTED_SECONDS = 10, 10.0  # errors that are noted, in so many second
 MOST_ANSWERED = 100  # answered sessions that are remembered,
 AGAIN_SECONDS = 2.0  # and the seconds before one is answered again
 UNREADABLE = b"hello"  # the text of an answer to a hello that does not open
+
+
+def party_of(address: Address) -> Party:
+    """Return the party to which an address belongs."""
+    return address.partition("~")[0]
 
 
 class Link(Protocol):
