@@ -6,11 +6,10 @@ What a node does here it does between machines too (`protocols.calibration.nodes
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from protocols.calibration.choices import Mixing, Start
 from protocols.calibration.factors import Floats
@@ -19,6 +18,9 @@ from protocols.calibration.local import Update, Wholes, local_rc
 from protocols.calibration.nodes import relay_rate
 from protocols.calibration.starts import contribution, of_contributions, start_of
 from vertibayes.calibration.node_records import NodeRecords, Places
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -130,6 +132,8 @@ class Averaging:
         return self._known[2]
 
     def _matrix(self, graph: Graph, sending: Flags) -> csr_array:
+        from scipy.sparse import csr_array
+
         names = self._nodes.names
         shape = (len(names), len(names))
         if not sending.any():
@@ -158,6 +162,8 @@ class Relay:
     """
 
     def __init__(self, nodes: NodeRecords, network: Graph, settings: Settings) -> None:
+        from scipy.sparse import csr_array
+
         rate = relay_rate(settings.rate, settings.iterations, network)
         self._nodes, self._settings = nodes, settings._replace(rate=rate)
         sums = nodes.sums * (settings.start == "data")

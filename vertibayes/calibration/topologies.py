@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from protocols.calibration.graph import Graph
 from vertibayes.json_content import read_json
@@ -113,6 +111,9 @@ def _connected(draw: Callable[[], Places], count: int, kind: str) -> Places:
 
 
 def _is_connected(count: int, edges: Places) -> bool:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     ends = np.array(edges, np.intp).reshape(-1, 2).T
     parts, _ = connected_components(csr_array((np.ones(len(edges)), ends), (count, count)))
     return bool(parts <= 1)

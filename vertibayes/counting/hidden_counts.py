@@ -21,8 +21,6 @@ from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, eye_array
-from scipy.sparse.linalg import splu
 
 from vertibayes.counting.counter import Table
 from vertibayes.counting.released import ReleasedCounter
@@ -123,6 +121,9 @@ class HiddenCounts:
         numbers that have the known sums, then to the nearest within 0 and `most`, and so on
         (projections onto convex sets).
         """
+        from scipy.sparse import eye_array
+        from scipy.sparse.linalg import splu
+
         values = np.zeros(self.size)
         for places, total in zip(self.places, self.totals, strict=False):  # first the tables' sums
             hidden = places[places >= 0]
@@ -149,6 +150,8 @@ class HiddenCounts:
                 values[hidden] *= total / estimated
 
     def _set_equations(self, equations: Sequence[Equation]) -> None:
+        from scipy.sparse import coo_array
+
         parts = [
             (row, places, sign)
             for row, (added, subtracted, _) in enumerate(equations)

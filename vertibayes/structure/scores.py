@@ -7,7 +7,6 @@ from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
 
 Table = NDArray[np.int64]
 
@@ -37,6 +36,8 @@ def k2_scores(tables: Sequence[Table]) -> list[float]:
     """
     if not tables:
         return []
+    from scipy.special import gammaln  # sites choose without it
+
     flat = [table.reshape(table.shape[0], -1) for table in tables]
     states = [table.shape[0] for table in flat]
     cells = gammaln(np.concatenate([table.ravel() for table in flat]) + 1.0)
@@ -51,6 +52,8 @@ def k2_scores(tables: Sequence[Table]) -> list[float]:
 
 def log_likelihood(table: Table) -> float:
     """Return the largest log-likelihood of a child given its parents, in nats."""
+    from scipy.special import xlogy
+
     flat = table.reshape(table.shape[0], -1).astype(float)
     totals = flat.sum(axis=0)
     return fsum(xlogy(flat, flat).ravel().tolist()) - fsum(xlogy(totals, totals).tolist())

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata, t
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,8 @@ def auc(
     >>> auc(np.array([0, 1, 0, 1]), np.column_stack([scores, 1 - scores]), ["no", "yes"]).auc
     0.75
     """
+    from scipy.stats import rankdata
+
     check_shape(classes, probabilities, states)
     known = classes < len(states)
     truth, scores = classes[known], probabilities[known]
@@ -126,6 +127,8 @@ def interval_of(folds: Sequence[Auc]) -> tuple[float, float] | None:
 
 def half_width(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return half the width of the 95 % interval of the mean over axis 0, of two or more values."""
+    from scipy.stats import t
+
     count = len(values)
     error = values.std(axis=0, ddof=1) / np.sqrt(count)
     return np.asarray(error * t.ppf(0.975, count - 1))
