@@ -27,7 +27,7 @@ test-machines: $(MACHINES)/installed
 		tests/e2e/test_analyst_killed.py tests/e2e/test_strangers.py tests/e2e/test_capture.py \
 		tests/e2e/test_stopping.py tests/e2e/test_up.py tests/e2e/test_attacks_on_the_relay.py \
 		tests/e2e/test_naive_bayes_over_processes.py tests/e2e/test_naive_bayes_up.py \
-		tests/e2e/test_calibration_over_processes.py
+		tests/e2e/test_calibration_over_processes.py tests/e2e/test_site_environment.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -56,6 +56,14 @@ lock:
 	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
 		--no-annotate --group test --extra nvflare --custom-compile-command "make lock" pyproject.toml \
 		-o requirements-nvflare.lock
+	$(MAKE) requirements-site.lock
+
+# What sites, dealer and relay load, out of the lock that the tests of machines run with.
+SITE := annotated-doc annotated-types cffi cryptography grpcio msgpack numpy nvflare psutil \
+	pycparser pydantic pydantic-core pyyaml shellingham typer typing-extensions typing-inspection
+requirements-site.lock: requirements-nvflare.lock
+	awk -v names=" $(SITE) " '/^[a-z0-9]/ {name = $$1; sub(/[=[].*/, "", name); \
+		keep = index(names, " " name " ")} /^#/ {keep = 1} keep' $< >$@
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .mypy_cache .ruff_cache .hypothesis

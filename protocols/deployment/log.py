@@ -20,9 +20,12 @@ from protocols.session import Answer, AnyQuery
 LOG = logging.getLogger("vertibayes")
 TRANSPORT = logging.getLogger("nvflare")
 
+Fact: TypeAlias = str | int | tuple[str, ...]
 Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
 
 FORMAT = "%(asctime)s %(message)s"
+CONNECTED = "connected"  # events of the connection to the relay
+WAITING, AGAIN = "waiting for the relay", "connected again"
 
 
 def start_log(party: Party, *, quiet: bool = False) -> None:
@@ -30,7 +33,13 @@ def start_log(party: Party, *, quiet: bool = False) -> None:
     logging.basicConfig(stream=sys.stderr, format=FORMAT, level=logging.WARNING, force=True)
     LOG.setLevel(logging.WARNING if quiet else logging.INFO)
     TRANSPORT.setLevel(logging.INFO)
-    TRANSPORT.propagate, TRANSPORT.handlers = False, [_Connection(party)]
+    TRANSPORT.propagate = False
+    watch_connection(teller(party))
+
+
+def watch_connection(tell: Tell) -> None:
+    """Log by `tell` when the relay cannot be reached, and when it is connected again."""
+    TRANSPORT.handlers = [_Connection(tell)]
 
 
 class _Connection(logging.Handler):
@@ -39,30 +48,31 @@ class _Connection(logging.Handler):
     The transport logs this every few seconds, in terms of its own. Sessions raise errors about it.
     """
 
-    def __init__(self, party: Party) -> None:
+    def __init__(self, tell: Tell) -> None:
         super().__init__()
-        self.party, self._waiting = party, False
+        self._tell, self._waiting = tell, False
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         if " ACTIVE " in text and " failed " in text and not self._waiting:
             self._waiting = True
-            LOG.warning("%s", line(self.party, "waiting for the relay"))
+            self._tell(WAITING)
         elif text.startswith("Connection ") and " is created" in text and self._waiting:
             self._waiting = False
-            LOG.warning("%s", line(self.party, "connected again"))
+            self._tell(AGAIN)
 
 
 def teller(party: Party) -> Tell:
     """Return the function that logs a party's events."""
 
-    def tell(event: str, **facts: str | int | tuple[str, ...]) -> None:
-        LOG.info("%s", line(party, event, **facts))
+    def tell(event: str, **facts: Fact) -> None:
+        level = logging.WARNING if event in (WAITING, AGAIN) else logging.INFO
+        LOG.log(level, "%s", line(party, event, **facts))
 
     return tell
 
 
-def line(party: Party, event: str, **facts: str | int | tuple[str, ...]) -> str:
+def line(party: Party, event: str, **facts: Fact) -> str:
     """Return an event as a line.
 
     Raises

@@ -57,17 +57,21 @@ def _serve(
     quiet: bool,
 ) -> None:
     """Run a party until it is stopped, which is logged; the exit status is then 0."""
-    from protocols.deployment.log import start_log, teller
+    from protocols.deployment.log import start_log, teller, watch_connection
+    from protocols.deployment.status import Status, kept_status, status_path
+    from vertibayes import __version__
 
     stop_on_signal(0)
     file = read(path)
     start_log(file.party, quiet=quiet)
-    tell = teller(file.party)
-    try:
-        run(file, tell)
-    except SystemExit:
-        tell("stopped")
-        raise
+    status = Status(file.party, file.kind, __version__)
+    with kept_status(status_path(path), status, teller(file.party)) as tell:
+        watch_connection(tell)
+        try:
+            run(file, tell)
+        except SystemExit:
+            tell("stopped")
+            raise
 
 
 def _wait() -> None:
@@ -205,6 +209,24 @@ def _relay(file: File, quiet: Quiet = False) -> None:
     from protocols.deployment.running import run_relay
 
     _serve(RelayFile.read, partial(run_relay, wait=_wait), file, quiet)
+
+
+@commands.command("status")
+def _status(
+    file: File,
+    as_prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="Print the text format of Prometheus.")
+    ] = False,
+) -> None:
+    """Print whether a party runs, its sessions, and its last error.
+
+    The exit status is 0 if the party runs and is connected to the relay, 1 if it is not connected,
+    and 3 if it does not run.
+    """
+    from vertibayes.cli.status import run_status
+
+    if code := run_status(file, as_prometheus):
+        raise typer.Exit(code)
 
 
 @commands.command("check")
