@@ -1,14 +1,22 @@
-"""The life of a site or dealer: await a query, agree or refuse, run it, again."""
+"""The life of a site or dealer in one session: await a query, agree or refuse, run it, again.
+
+Several sessions may be at some place of this life at the same time. A step of one, from one message
+to the next, is never interrupted by another. A query is considered once more when the analyst lets
+it run, if a query of another session was begun in between: this may have changed what the party
+remembers. A session that asks for a study that another session runs is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from mpc.errors import ProtocolError
 from mpc.rounds import Expect, Party, Program, exchange
 from protocols.errors import QueryRefusedError
 from protocols.queries.begin import Begin
-from protocols.roles import SiteRole
+from protocols.queries.commit import Commit
+from protocols.roles import DealerRole, SiteRole
 from protocols.session import (
     QUERY_CELLS,
     REASON_BYTES,
@@ -16,11 +24,11 @@ from protocols.session import (
     AnyQuery,
     Conversations,
     Go,
-    P,
     Query,
     Side,
 )
 
+P = TypeVar("P", bound=SiteRole | DealerRole)
 Considered: TypeAlias = Callable[[AnyQuery, Answer], None]
 
 
@@ -49,10 +57,13 @@ def serve(
             expect = {analyst: Expect(Query, QUERY_CELLS)}
             query = (yield from exchange({}, expect, idle=True))[analyst]
             side = conversations.side_of(role, query)
-            answer = _consider(role, query, side)
+            answer, begun = _consider(role, query, side), role.shared.queries
             considered(query, answer)
             verdict = (yield from exchange({analyst: answer}, {analyst: Expect(Go)}))[analyst]
             if side is not None and answer.agreed and verdict.run:
+                if role.shared.queries != begun:
+                    _consider_again(role, query, side)
+                role.shared.queries += 1
                 yield from _answered(role, query, side)
     finally:
         role.leave()
@@ -64,9 +75,32 @@ def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> Answe
     try:
         _admit(role, query)
         side.consider(role, query)
+        _claim(role, query)
     except QueryRefusedError as refusal:
         return Answer(False, refusal.reason.encode()[:REASON_BYTES].decode(errors="ignore"))
     return Answer(True, "")
+
+
+def _consider_again(role: P, query: AnyQuery, side: Side[P, AnyQuery]) -> None:
+    """Consider a query that the party has agreed to; the session fails if it must now refuse."""
+    answer = _consider(role, query, side)
+    if not answer.agreed:
+        reason = f"agreed to a query, and now refuses it: {answer.reason}"
+        raise ProtocolError(role.party, reason)
+
+
+def _claim(role: P, query: AnyQuery) -> None:
+    """Refuse to run a study in two sessions at the same time."""
+    if not isinstance(query, Begin | Commit):
+        return
+    study = query.contract if isinstance(query, Begin) else query.study
+    running = role.shared.claim(study, role)
+    if running is not None:
+        reason = (
+            f"{running.analyst} runs this study since {running.since}, in another session: wait "
+            "until it has ended, or stop it"
+        )
+        raise QueryRefusedError(role.party, reason)
 
 
 def _admit(role: P, query: AnyQuery) -> None:

@@ -36,6 +36,8 @@ class Policy:
     most_failed_meets : int, default=100
         The largest number of comparisons with another site's list of people since the lists were
         last equal, in all sessions together: each comparison may have been a guess.
+    most_sessions : int, default=8
+        The largest number of sessions at the same time; with several analysts, each has its share.
     most_released_tables, most_released_cells : int, default=1,000 and 100,000
         The largest numbers of tables, and of their cells together, that approved studies release,
         in all studies together.
@@ -87,6 +89,7 @@ class Policy:
     most_cells: int = 20_000_000
     most_memory: int = GIBIBYTE
     most_failed_meets: int = 100
+    most_sessions: int = 8
     most_released_tables: int = 1_000
     most_released_cells: int = 100_000
     most_choice_bits: int = 5_000
@@ -111,6 +114,7 @@ class Policy:
             self.most_cells,
             self.most_memory,
             self.most_failed_meets,
+            self.most_sessions,
             self.most_released_tables,
             self.most_released_cells,
             self.most_choice_bits,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from time import time_ns
 from typing import TypeAlias
@@ -35,6 +36,58 @@ MASKS = "masks of a site, shared with the dealer"
 ZEROS = "zero shares between two sites"
 
 Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A study that a session runs.
+
+    Parameters
+    ----------
+    analyst : Party
+        Who runs it.
+    since : str
+        When the session began to, in UTC.
+    session : object
+        The role of the session.
+    """
+
+    analyst: Party
+    since: str
+    session: object = field(repr=False)
+
+
+@dataclass
+class Shared:
+    """What the sessions of a party share beside its memory; nothing of it outlives the process.
+
+    Attributes
+    ----------
+    running : dict of bytes to Running
+        The studies that sessions run, by the digest of the contract or the id of the study.
+    queries : int
+        How many queries were begun, in all sessions: each may have changed the party's memory.
+    digests : Digests, optional
+        At a site: a keyed digest of each of its records.
+    checkpoints : dict of bytes to Checkpoints
+        At a site: its statistics in calibrations, by the public key of their analyst.
+    """
+
+    running: dict[bytes, Running] = field(default_factory=dict)
+    queries: int = 0
+    digests: Digests | None = field(default=None, repr=False)
+    checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)
+
+    def claim(self, study: bytes, session: SiteRole | DealerRole) -> Running | None:
+        """Note that a session runs a study; return the other session that does, if there is one."""
+        since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        running = self.running.setdefault(study, Running(session.analyst, since, session))
+        return None if running.session is session else running
+
+    def release(self, session: object) -> None:
+        """Note that a session is over, and runs nothing any more."""
+        self.running = {s: r for s, r in self.running.items() if r.session is not session}
+
 
 MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
 
@@ -130,8 +183,8 @@ class SiteRole:
         N of the additive and product schemes' sums, whose factors nobody knows.
     batches : sequence of LocalData
         The records that sums are of; those of `data` by default.
-    checkpoints : Checkpoints
-        Its statistics in the last calibration, for as long as its process runs.
+    shared : Shared
+        What its sessions share.
     calibrated : callable, optional
         Takes the number of the last query of a calibration, the classifier, and this site's own
         statistics of it.
@@ -162,9 +215,8 @@ class SiteRole:
     approvals: Approvals = field(default=nothing_approved, repr=False)
     run: Run | None = field(default=None, init=False, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
-    checkpoints: Checkpoints = field(default_factory=Checkpoints, init=False, repr=False)
+    shared: Shared = field(default_factory=Shared, init=False, repr=False)
     calibrated: Calibrated | None = field(default=None, init=False, repr=False)
-    _digests: Digests | None = field(default=None, init=False, repr=False)
     _values: tuple[Study, Snapshot] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -177,7 +229,7 @@ class SiteRole:
         """Return the site's state in a session with one of its analysts.
 
         Sessions run side by side: each has its own study, masked columns and run, and all have the
-        same memory, ledger, approvals and checkpoints.
+        same memory, ledger and approvals.
         """
         session = copy(self)
         session.analyst, session.analyst_key = analyst, analyst_key
@@ -202,6 +254,7 @@ class SiteRole:
         """Let go of the study that it has joined, and of whom it has met: a session is over."""
         self.leave_study()
         self.met, self.run = frozenset(), None
+        self.shared.release(self)
 
     def leave_study(self) -> None:
         """Let go of the study that it has joined, and of the others' columns."""
@@ -212,9 +265,14 @@ class SiteRole:
     @property
     def record_digests(self) -> Digests:
         """A keyed digest of each of its records."""
-        if self._digests is None:
-            self._digests = self.memory.digests(self.data)
-        return self._digests
+        if self.shared.digests is None:
+            self.shared.digests = self.memory.digests(self.data)
+        return self.shared.digests
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Its statistics in the last calibrations of the session's analyst."""
+        return self.shared.checkpoints.setdefault(self.analyst_key, Checkpoints())
 
     def values_of(self, study: Study) -> Snapshot:
         """Return the values of its columns of a study, which are computed once."""
@@ -265,15 +323,21 @@ class DealerRole:
     modulus: int = field(default=RSA_2048, repr=False)
     joined: Joined | None = field(default=None, repr=False)
     mask_keys: Mapping[Party, StreamKey] = field(default_factory=dict, repr=False)
+    shared: Shared = field(default_factory=Shared, init=False, repr=False)
 
     def for_session(self, analyst: Party, analyst_key: bytes) -> DealerRole:  # noqa: ARG002
         """Return the dealer's state in a session with one of its analysts: as at a site."""
         session = copy(self)
         session.analyst = analyst
-        session.leave()
+        session.leave_study()
         return session
 
     def leave(self) -> None:
+        """Let go of the study that it has joined: a session is over."""
+        self.leave_study()
+        self.shared.release(self)
+
+    def leave_study(self) -> None:
         """Let go of the study that it has joined."""
         self.joined, self.mask_keys = None, {}
 

@@ -32,6 +32,8 @@ POLICY = (
     Setting("most_failed_meets", "whole", "Maximum number of lists of people from another site "
             "that differ from this site's, since the last equal list.",
             Policy.most_failed_meets, least=1),
+    Setting("most_sessions", "whole", "Maximum number of sessions at the same time; several "
+            "analysts share it equally.", Policy.most_sessions, least=1),
     Setting("most_released_tables", "whole", "Maximum number of tables that approved studies "
             "release, in all studies.", Policy.most_released_tables, least=1),
     Setting("most_released_cells", "whole", "Maximum number of cells of these tables together.",

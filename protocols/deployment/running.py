@@ -1,6 +1,6 @@
 """From a configuration file to a running party: the one module that connects.
 
-site, dealer    connect to the relay, serve the pinned analyst's sessions until stopped
+site, dealer    connect to the relay, serve the pinned analysts' sessions until stopped
 analyst         connect, begin a session; learners ask through it
 relay           pass on what it cannot read until stopped
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeAlias
 
-from mpc.randomness import KeyPair
+from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Party
 from protocols.calibration.agreed import ClassifierSpec
 from protocols.calibration.factors import Floats
@@ -39,15 +39,15 @@ from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.transports.cells import Certificates
-from protocols.transports.mailbox import Mailbox
+from protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from protocols.transports.network import (
     NetworkTransport,
     Waiting,
-    answer,
     session_of_those_there,
     unsaid,
 )
 from protocols.transports.nvflare import connect, start_relay
+from protocols.transports.serving import answer
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 
@@ -120,7 +120,7 @@ def _all_but_the_analyst(file: SiteFile | DealerFile) -> dict[str, bytes]:
 def run_site(
     file: SiteFile, tell: Tell, keep: Keep | None = None, learner: Learner | None = None
 ) -> None:
-    """Serve the analyst's sessions until stopped.
+    """Serve the analysts' sessions until stopped.
 
     Parameters
     ----------
@@ -155,22 +155,25 @@ def run_site(
 
 
 def run_dealer(file: DealerFile, tell: Tell) -> None:
-    """Deal for the analyst's sessions until stopped."""
+    """Deal for the analysts' sessions until stopped."""
     role = dealer_role(file)
     tell("ready", sites=tuple(role.public_keys))
     _serve(file, role, tell)
 
 
 def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell) -> None:
-    def ended(error: Exception | None) -> None:
-        tell("session ended", **({} if error is None else {"reason": _reason(error)}))
+    def ended(error: Exception | None, analyst: Party) -> None:
+        reason = {} if error is None else {"reason": _reason(error)}
+        tell("session ended", analyst=analyst, **reason)
 
     def refused(error: Exception) -> None:
-        tell("packet refused", reason=_reason(error))
+        is_late = isinstance(error, LatePacketsError)
+        tell("late packets" if is_late else "packet refused", reason=_reason(error))
 
     with _mailbox(file, role.keys, refused) as mailbox:
         tell("connected", relay=file.relay.address)
-        answer(mailbox, role, file.analyst, CONVERSATIONS, considered=considered(tell), ended=ended)
+        told = considered(tell)
+        answer(mailbox, role, file.analysts, CONVERSATIONS, considered=told, ended=ended)
 
 
 def _reason(error: Exception) -> str:
@@ -279,7 +282,9 @@ def _mailbox(
 ) -> Iterator[Mailbox]:
     """Connect to the relay; `note` gets the error of each packet that is refused."""
     address, certificates = file.relay.address, _certificates(file)
-    with connect(file.party, address, file.pinned, certificates=certificates) as link:
+    is_analyst = isinstance(file, StudyFile)
+    name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
+    with connect(name, address, file.pinned, certificates=certificates) as link:
         yield Mailbox(link, Identity(file.party, keys, file.pinned), note=note)
 
 

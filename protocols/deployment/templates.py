@@ -80,6 +80,7 @@ most_row_sets = 50
 most_cells = 20_000_000          # in one query
 most_memory = "1GiB"             # of one query at this party
 most_failed_meets = 100          # comparisons with other sites' lists of people that differed
+# most_sessions = 8              # at the same time; several analysts share it equally
 most_released_tables = 1_000     # by approved studies, ever
 most_released_cells = 100_000    # in these tables together
 most_choice_bits = 5_000         # of the winners of choices in approved studies, ever

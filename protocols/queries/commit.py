@@ -228,7 +228,7 @@ def _dealer(dealer: DealerRole, query: Commit) -> Program[None]:
     study = query.as_study()
     joinings = yield from exchange({}, _expect(study, study.sites))
     _check(study, joinings, 0)
-    dealer.leave()
+    dealer.leave_study()
     dealer.joined = _join(study, joinings)
     dealer.mask_keys = {
         site: dealer.keys.agree(dealer.public_keys[site], MASKS) for site in study.sites

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 from protocols.errors import TransportError
-from protocols.transports.mailbox import RELAY
+from protocols.transports.mailbox import RELAY, party_of
 
 CHANNEL, TOPIC = "vertibayes", "packet"
 SERVER = "server"  # CellNet's name of the relay
@@ -68,6 +68,8 @@ def make_cell(name: str, address: str, certificates: Certificates | None) -> Cel
         )
     except Exception as error:
         raise TransportError(f"NVFlare does not start {name}: {error}") from None
+    resolve = cell.identity_resolver.resolve  # the name that the certificate of a cell must have
+    cell.identity_resolver.resolve = lambda fqcn: party_of(resolve(fqcn) or "")
     cell.add_incoming_filter("*", "*", _refuse, name == SERVER)
     return cell
 

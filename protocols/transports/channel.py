@@ -1,54 +1,71 @@
-"""Channels: the driver of a connection, which waits and holds the clock, and that of a program."""
+"""Channels: the drivers of a connection and of a program over it, which yield to wait.
+
+    yields      a delivery: packets and a patience      is sent    the receivers not reached
+    yields      a deadline                              is sent    a packet, or None at the deadline
+
+A driver is a generator (`Steps`), so that one thread can drive the sessions of many analysts.
+`block` runs one to its end, as the analyst does; `protocols.transports.serving` runs many.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import suppress
 from functools import partial
+from math import inf
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Inbox, Party, Program, Round
-from protocols.errors import PeerGoneError, QueryRefusedError, SessionOverError, TransportError
+from protocols.errors import PeerGoneError, QueryRefusedError, TransportError
 from protocols.transports.connection import Connection
-from protocols.transports.mailbox import Mailbox
+from protocols.transports.mailbox import Address, Delivery, Mail, Mailbox, party_of
 
 R = TypeVar("R")
+Steps: TypeAlias = Generator[Delivery | float, Any, R]
 
 GATHER_SECONDS = 1.0  # for hellos, before a session that failed early is left
 
 
 class Channel:
-    """Drives a connection over a mailbox; blocking.
+    """Drives a connection over a mailbox.
 
     Parameters
     ----------
     mailbox : Mailbox
     connection : Connection
         Of a session that begins.
+    addresses : mapping of Party to Address, optional
+        The addresses of peers that are not their names: that of the analyst's process.
     """
 
-    def __init__(self, mailbox: Mailbox, connection: Connection) -> None:
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        connection: Connection,
+        addresses: Mapping[Party, Address] | None = None,
+    ) -> None:
         self.connection = connection
-        self._mailbox = mailbox
-        mailbox.begin(connection.session)
+        self.mailbox = mailbox
+        self._addresses = addresses or {}
+        mailbox.begin(connection.session, connection.analyst)
 
     def greet(
         self, parties: Collection[Party], patience: float | None = None
-    ) -> dict[Party, PeerGoneError]:
+    ) -> Steps[dict[Party, PeerGoneError]]:
         """Say hello; return the errors of the peers that it has not reached."""
         self.connection.greet(parties, patience)
-        self._deliver()
+        yield from self._deliver()
         peers = self.connection.peers
         return {p: error for p in parties if (error := peers[p].gone) is not None}
 
-    def await_hellos(self, parties: Collection[Party], most_absent: int = 0) -> None:
+    def await_hellos(self, parties: Collection[Party], most_absent: int = 0) -> Steps[None]:
         """Wait until parties have said hello, all but at most `most_absent`."""
         self.connection.wait_for_hellos(parties, monotonic(), most_absent)
-        self._wait()
+        yield from self._wait()
 
-    def exchange(self, step: Round) -> Inbox:
+    def exchange(self, step: Round) -> Steps[Inbox]:
         """Send a round's messages, and wait for those that it expects.
 
         A peer that is gone is passed over, and missed if the round cannot do without it.
@@ -65,60 +82,66 @@ class Channel:
         """
         connection = self.connection
         may_be_gone = 0 if step.need is None else len(step.outbox)
-        self.await_hellos(connection.present(step.outbox), may_be_gone)
+        yield from self.await_hellos(connection.present(step.outbox), may_be_gone)
         connection.send(step.outbox)
-        self._deliver()
+        yield from self._deliver()
         connection.wait_for(step, monotonic())
-        self._wait()
+        yield from self._wait()
         inbox = connection.take(step.expect)
-        self._deliver()
+        yield from self._deliver()
         return inbox
 
-    def leave(self, error: BaseException | None = None) -> None:
+    def leave(self, error: BaseException | None = None) -> Steps[None]:
         """Leave the session; if it was not over, send the peers who is at fault, or a bye."""
-        if self.connection.party == self.connection.analyst:
-            self._gather()
-        self.connection.leave(error)
-        self._deliver()
+        connection = self.connection
+        if connection.party == connection.analyst:
+            yield from self._gather()
+        connection.leave(error)
+        self.mailbox.end(connection.session, connection.last_words)
+        with suppress(TransportError):  # the session is over, whoever else is gone
+            yield from self._deliver()
 
-    def _gather(self) -> None:
+    def _gather(self) -> Steps[None]:
         """Take in hellos that are on their way: nothing can be sealed for other peers."""
         end = monotonic() + GATHER_SECONDS
-        while self.connection.strangers() and (rest := end - monotonic()) > 0:
+        while self.connection.strangers() and monotonic() < end:
+            mail = yield end
             with suppress(ProtocolError):
-                self._take_in(rest)
+                self._take_in(mail)
 
-    def _wait(self) -> None:
+    def _wait(self) -> Steps[None]:
         """Take in packets until no peer is awaited any more."""
-        self._deliver()
+        yield from self._deliver()
         while self.connection.is_waiting():
-            rest = self.connection.deadline - monotonic()
-            if rest > 0:
-                self._take_in(rest)
+            if self.connection.deadline > monotonic():
+                self._take_in((yield self.connection.deadline))
             else:
                 self.connection.tick(monotonic())
-            self._deliver()
+            yield from self._deliver()
 
-    def _take_in(self, timeout: float) -> None:
-        """Take in a packet, if one comes in time."""
-        connection, mailbox = self.connection, self._mailbox
-        received = mailbox.receive(connection.session, timeout)
-        if received is None:
-            if connection.party != connection.analyst and mailbox.hello_of(connection.analyst):
-                raise SessionOverError(f"{connection.analyst} has begun another session")
-        elif received[0] not in connection.peers:
+    def _take_in(self, mail: Mail | None) -> None:
+        """Take in a packet, if one has come in time."""
+        if mail is None:
+            return
+        party = party_of(mail.sender)
+        if party not in self.connection.peers:
             reason = "takes no part in this session"
-            mailbox.refuse(UnexpectedMessageError(received[0], reason))
+            self.mailbox.refuse(UnexpectedMessageError(party, reason))
+        elif self._addresses.get(party, party) != mail.sender:
+            reason = "a packet from another address than the party has in this session"
+            self.mailbox.refuse(UnexpectedMessageError(party, reason))
         else:
-            connection.receive(*received)
+            self.connection.receive(party, mail.packet)
 
-    def _deliver(self) -> None:
-        for delivery in self.connection.to_send():
-            failed = self._mailbox.link.deliver(*delivery)
-            self.connection.delivered(failed, monotonic())
+    def _deliver(self) -> Steps[None]:
+        for packets, patience in self.connection.to_send():
+            addressed = {self._addresses.get(p, p): packet for p, packet in packets.items()}
+            failed = yield addressed, patience
+            lost = {party_of(address): error for address, error in failed.items()}
+            self.connection.delivered(lost, monotonic())
 
 
-def drive(program: Program[R], channel: Channel) -> R:
+def drive(program: Program[R], channel: Channel) -> Steps[R]:
     """Run one party's program to its end: the only loop that a networked party needs.
 
     Errors of the channel are raised in the program, where it waits. If the program fails, the
@@ -129,16 +152,41 @@ def drive(program: Program[R], channel: Channel) -> R:
         while True:
             step = go_on()
             try:
-                go_on = partial(program.send, channel.exchange(step))
+                inbox = yield from channel.exchange(step)
+                go_on = partial(program.send, inbox)
             except (ProtocolError, TransportError) as error:
                 go_on = partial(program.throw, error)
     except StopIteration as stop:
         output: R = stop.value
         return output
-    except QueryRefusedError:
+    except (QueryRefusedError, GeneratorExit):
         raise
     except BaseException as error:
-        channel.leave(error)
+        yield from channel.leave(error)
         raise
     finally:
         program.close()
+
+
+def block(steps: Steps[R], channel: Channel) -> R:
+    """Run a driver of a channel to its end, and wait where it waits."""
+    mailbox, session = channel.mailbox, channel.connection.session
+    go_on: Callable[[], Delivery | float] = partial(next, steps)
+    try:
+        while True:
+            step = go_on()
+            try:
+                go_on = partial(steps.send, _done(step, mailbox, session))
+            except BaseException as error:
+                go_on = partial(steps.throw, error)
+    except StopIteration as stop:
+        output: R = stop.value
+        return output
+
+
+def _done(step: Delivery | float, mailbox: Mailbox, session: bytes) -> object:
+    """Deliver, or wait for a packet; return what a driver is sent."""
+    if isinstance(step, tuple):
+        return mailbox.link.deliver(*step)
+    timeout = None if step == inf else max(0.0, step - monotonic())
+    return mailbox.receive((session,), timeout)

@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Expect, Inbox, Message, Party, Round
@@ -41,13 +41,12 @@ from protocols.seal import DATA, HELLO, Seal, read_header
 from protocols.session import Traffic
 from protocols.transports import control
 from protocols.transports.control import Abort, Asked, Bye, Control, Ping, Taken
-from protocols.transports.mailbox import RELAY, UNREADABLE, Patience
-
-Delivery: TypeAlias = tuple[Mapping[Party, bytes], float | None]  # as of `mailbox.Link.deliver`
+from protocols.transports.mailbox import GONE, RELAY, UNREADABLE, Delivery, Patience
 
 WINDOW = 1 << 25  # bytes that are sent before their receiver is asked whether it has read them
 MOST_WAITING = 1 << 30  # bytes of one sender that wait to be read,
 A_MESSAGE = 256  # and so many more for each of its messages
+LEFT = "has left the session"
 MESSAGE, CONTROL = b"message\0", b"control\0"  # with the envelope 80 bytes: arrays stay aligned
 
 
@@ -99,6 +98,8 @@ class Connection:
         The parties without which the session has begun.
     traffic : Traffic
         What this party sent, seals and hellos included, and the longest chain that it has read.
+    last_words : dict of Party to bytes
+        Once it has left: the bye or abort for each peer, also for those that it did not reach.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class Connection:
         }
         self.absent: frozenset[Party] = frozenset()
         self.traffic = Traffic()
+        self.last_words: dict[Party, bytes] = {}
         self._seal, self._patience = seal, patience
         self._depth = 0
         self._outgoing: list[Delivery] = []
@@ -304,9 +306,19 @@ class Connection:
             self._sort(peer, self._seal.open(sender, packet))
         else:
             text = self._seal.identity.open_statically(sender, packet)
-            changed = "cannot open a hello that was sent to it: it was changed on its way"
-            reason = changed if text == UNREADABLE else "was started again"
-            self._leaves(peer, PeerGoneError(sender, reason))
+            self._leaves(peer, self._turned_away(peer, text))
+
+    def _turned_away(self, peer: Peer, text: bytes) -> PeerGoneError:
+        """Return why a peer answers that a packet is of no session: see `mailbox`."""
+        if text == GONE:
+            return PeerGoneError(peer.party, "was started again")
+        if text == UNREADABLE:
+            reason = "cannot open a hello that was sent to it: it was changed on its way"
+            return PeerGoneError(peer.party, reason)
+        last = control.decode_control(text, peer.party)
+        if isinstance(last, Abort):
+            return last.error(peer.party, (self.party, RELAY, *peer.roster))
+        return PeerGoneError(peer.party, LEFT)
 
     def _sort(self, peer: Peer, text: bytes) -> None:
         """Keep a message; act on a control."""
@@ -322,7 +334,7 @@ class Connection:
             case Bye():
                 if peer.party == self.analyst:
                     self._over = SessionOverError(f"{peer.party} has ended the session")
-                self._leaves(peer, PeerGoneError(peer.party, "has left the session"))
+                self._leaves(peer, PeerGoneError(peer.party, LEFT))
             case _ if is_gone:
                 self._dismiss(peer)
             case Asked():
@@ -381,9 +393,13 @@ class Connection:
 
     def leave(self, error: BaseException | None = None) -> None:
         """Leave the session: send the peers a bye, or an abort that names who is at fault."""
-        if self._over is None and not isinstance(error, SessionOverError):
-            there = self.present(self.peers)
-            self._tell({party: self._last_word(self.peers[party], error) for party in there}, 0.0)
+        is_ended = self._over is not None or isinstance(error, SessionOverError)
+        words = {
+            p: Bye() if is_ended else self._last_word(peer, error) for p, peer in self.peers.items()
+        }
+        self.last_words = self.last_words or {p: wire.encode(word) for p, word in words.items()}
+        if not is_ended:
+            self._tell({party: words[party] for party in self.present(self.peers)}, 0.0)
         self._over = self._over or TransportError("the session is over")
         self._seal.forget()
 

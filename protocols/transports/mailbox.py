@@ -1,9 +1,13 @@
 """A party's mail, sorted by session; packets that have no place are refused.
 
 An engine gives a `Link`: packets to peers and packets from peers, whose names are claims until a
-seal has been opened. A `Mailbox` outlives sessions. It hands packets of the current session to the
-channel, keeps hellos of sessions that have not begun, and refuses all other packets with a named
-error, which is noted and ends nothing.
+seal has been opened. A `Mailbox` outlives sessions. It hands out the packets of the sessions that
+are asked for, keeps hellos of sessions that have not begun, and refuses all other packets with a
+named error, which is noted and ends nothing.
+
+Each process of an analyst has an address of its own, ``NAME~16hex``, so that several processes of
+one analyst do not disturb each other. Sites and the dealer have their names as addresses. Seals and
+limits are bound to parties, and never to addresses.
 
 A party that cannot open a hello answers so, under the static keys: the sender would otherwise wait
 for its time-out and could not say why. If the two have not pinned each other's keys, the answer
@@ -12,12 +16,19 @@ the session and does not open. Whoever carries packets ends sessions no more eas
 answer must name the session, which only its parties and their carriers know, and a carrier ends a
 session also by changing or losing a packet. An answer is never answered, and is about as long as
 the shortest hello: nothing that is sent in another's name is multiplied.
+
+A packet of a session that is over is normal after an abort. The party answers such a packet with
+its last word in this session, under the static keys, and notes it once per session. A party that
+answers a packet of a session that it has never known was started again. Whoever steals a party's
+static key can send it false answers of this kind, and end its sessions with a false reason.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -29,18 +40,27 @@ from mpc.errors import (
 )
 from mpc.randomness import Randomness, SystemRandomness
 from mpc.rounds import Party
+from protocols import wire
 from protocols.errors import PeerGoneError
 from protocols.seal import DATA, HELLO, UNKNOWN, Header, Identity, read_header
+from protocols.transports.control import Bye
 
 RELAY: Party = "relay"
 Address: TypeAlias = str  # a party's name; of a process of an analyst the name, "~" and its number
-MOST_EARLY = 4  # hellos of one peer that are kept
+Delivery: TypeAlias = tuple[Mapping[Address, bytes], float | None]  # as of `Link.deliver`
+PROCESS_BYTES = 8  # of the number in an analyst's address
+MOST_EARLY = 8  # hellos of one peer that are kept
 HELLO_BYTES = 1 << 17  # the longest hello that is kept
 MOST_REFUSED = 100  # errors that are remembered
 MOST_NOTED, NOTED_SECONDS = 10, 10.0  # errors that are noted, in so many seconds
 MOST_ANSWERED = 100  # answered sessions that are remembered,
 AGAIN_SECONDS = 2.0  # and the seconds before one is answered again
-UNREADABLE = b"hello"  # the text of an answer to a hello that does not open
+MOST_BEGUN = 20_000  # sessions that are remembered, so that none begins twice,
+MOST_WORDS = 200  # and those of them whose last words are remembered
+UNREADABLE = b"hello"  # the text of an answer to a hello that does not open,
+GONE = b""  # to a packet of a session that this process has never known,
+OVER = wire.encode(Bye())  # and to one of a session that is over, without a last word
+ADDRESS = re.compile(rf"[^~]+(~[0-9a-f]{{{2 * PROCESS_BYTES}}})?")
 
 
 def party_of(address: Address) -> Party:
@@ -48,17 +68,28 @@ def party_of(address: Address) -> Party:
     return address.partition("~")[0]
 
 
+def process_of(party: Party, randomness: Randomness) -> Address:
+    """Return the address of a new process of an analyst."""
+    return f"{party}~{randomness.bytes(PROCESS_BYTES).hex()}"
+
+
+class LatePacketsError(UnexpectedMessageError):
+    """Packets of a session that is over: they are normal after an abort."""
+
+
 class Link(Protocol):
     """The interface of an engine: it moves bytes between parties, in the order of each link."""
 
     def deliver(
-        self, packets: Mapping[Party, bytes], patience: float | None
-    ) -> Mapping[Party, PeerGoneError]:
+        self, packets: Mapping[Address, bytes], patience: float | None
+    ) -> Mapping[Address, PeerGoneError]:
         """Deliver a packet to each receiver; return the errors of those that are not reached.
+
+        Several threads may deliver at the same time, if they deliver to different receivers.
 
         Parameters
         ----------
-        packets : mapping of Party to bytes
+        packets : mapping of Address to bytes
             The packet for each receiver.
         patience : float or None
             Seconds to keep trying when a receiver or the network is gone. 0 tries once; None tries
@@ -66,8 +97,16 @@ class Link(Protocol):
         """
         ...
 
-    def receive(self, timeout: float | None) -> tuple[Party, bytes] | None:
-        """Return the next packet and its alleged sender, or None after `timeout` seconds."""
+    def receive(self, timeout: float | None) -> tuple[Address, bytes] | None:
+        """Return the next packet and its alleged sender, or None after `timeout` or `wake`."""
+        ...
+
+    def wake(self) -> None:
+        """Let `receive` return None, now or when it is next called: for another thread."""
+        ...
+
+    def is_away(self, address: Address) -> bool:
+        """Ask the network once whether no process has an address; False if it does not answer."""
         ...
 
     def close(self) -> None:
@@ -96,6 +135,24 @@ class Patience(NamedTuple):
     hello: float = 60.0
 
 
+class Mail(NamedTuple):
+    """A packet of a session, and the address that it comes from."""
+
+    session: bytes
+    sender: Address
+    packet: bytes
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A session that has begun."""
+
+    analyst: Party
+    words: Mapping[Party, bytes] | None = None  # the last word to each peer, once it is over
+    is_over: bool = False
+    is_noted: bool = False  # packets have come late, and a line in the log says so
+
+
 class Mailbox:
     """The mail of one party, for as long as its process lives.
 
@@ -107,6 +164,8 @@ class Mailbox:
     randomness : Randomness, optional
     note : callable, optional
         Called with the error of each packet that is refused, for a log.
+    clock : callable, optional
+        Returns the time, in seconds.
 
     Attributes
     ----------
@@ -121,6 +180,7 @@ class Mailbox:
         patience: Patience | None = None,
         randomness: Randomness | None = None,
         note: Callable[[ProtocolError], None] | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.link = link
         self.identity = identity
@@ -129,9 +189,11 @@ class Mailbox:
         self.refused: deque[ProtocolError] = deque(maxlen=MOST_REFUSED)
         self._note = note
         self._noted: deque[float] = deque(maxlen=MOST_NOTED)
-        self._early: list[tuple[Party, bytes, bytes]] = []  # sender, session, hello
-        self._seen: set[bytes] = set()
-        self._answered: dict[tuple[Party, bytes], float] = {}
+        self._clock = clock
+        self._early: list[Mail] = []  # hellos of sessions that have not begun
+        self._begun: dict[bytes, _Begun] = {}
+        self._words: deque[_Begun] = deque(maxlen=MOST_WORDS)
+        self._answered: dict[tuple[Address, bytes], float] = {}
 
     @property
     def party(self) -> Party:
@@ -141,92 +203,135 @@ class Mailbox:
     def refuse(self, error: ProtocolError) -> None:
         """Note why a packet is refused."""
         self.refused.append(error)
-        now = monotonic()
+        now = self._clock()
         full = len(self._noted) == MOST_NOTED and now - self._noted[0] < NOTED_SECONDS
         if self._note is not None and not full:
             self._noted.append(now)
             self._note(error)
 
-    def begin(self, session: bytes) -> None:
-        """Note that a session begins, which it does once."""
-        self._seen.add(session)
+    # ---- sessions --------------------------------------------------------------------------------
 
-    def hello_of(self, sender: Party) -> bytes | None:
-        """Return a sender's oldest hello of a session that has not begun."""
-        new = (h for p, session, h in self._early if p == sender and session not in self._seen)
-        return next(new, None)
+    def begin(self, session: bytes, analyst: Party) -> None:
+        """Note that a session of an analyst begins, which it does once."""
+        self._begun.setdefault(session, _Begun(analyst))
+        if len(self._begun) > MOST_BEGUN:
+            del self._begun[next(iter(self._begun))]
 
-    def receive(self, session: bytes | None, timeout: float | None) -> tuple[Party, bytes] | None:
-        """Return the next packet of a session; None after `timeout` seconds or another hello."""
-        for item in self._early:
-            if item[1] == session:
-                self._early.remove(item)
-                return item[0], item[2]
-        end = None if timeout is None else monotonic() + timeout
+    def end(self, session: bytes, words: Mapping[Party, bytes]) -> None:
+        """Note that a session is over, and this party's last word to each peer."""
+        begun = self._begun.get(session)
+        if begun is None or begun.is_over:
+            return
+        if len(self._words) == MOST_WORDS:
+            self._words[0].words = None
+        begun.words, begun.is_over = words, True
+        self._words.append(begun)
+        self._early = [mail for mail in self._early if mail.session != session]
+
+    def take_hello(self, senders: Collection[Party]) -> tuple[Address, bytes] | None:
+        """Take the oldest hello of one of some parties that begins a session."""
+        for mail in self._early:
+            if party_of(mail.sender) in senders and mail.session not in self._begun:
+                self._early.remove(mail)
+                return mail.sender, mail.packet
+        return None
+
+    # ---- packets ---------------------------------------------------------------------------------
+
+    def receive(self, sessions: Collection[bytes], timeout: float | None) -> Mail | None:
+        """Return the next packet of some sessions.
+
+        Return None after `timeout` seconds, when another hello has come, or when the link is woken.
+        """
+        for mail in self._early:
+            if mail.session in sessions:
+                self._early.remove(mail)
+                return mail
+        end = None if timeout is None else self._clock() + timeout
         while True:
-            received = self.link.receive(None if end is None else max(0.0, end - monotonic()))
+            received = self.link.receive(None if end is None else max(0.0, end - self._clock()))
             if received is None:
                 return None
-            header = self._header(*received)
-            if header is not None and header.session == session:
-                return received
+            sender, packet = received
+            header = self._header(sender, packet)
+            if header is not None and header.session in sessions:
+                return Mail(header.session, sender, packet)
             if header is not None and header.kind == HELLO:
-                self._keep(received[0], header, received[1])
+                self._keep(sender, header, packet)
                 return None
             if header is not None:
-                self._turn_away(received[0], header)
-            if end is not None and monotonic() >= end:
+                self._turn_away(sender, header)
+            if end is not None and self._clock() >= end:
                 return None
 
-    def _header(self, sender: Party, packet: bytes) -> Header | None:
+    def _header(self, sender: Address, packet: bytes) -> Header | None:
         """Read the header of a packet; return None if the packet is refused."""
+        party = party_of(sender)
         try:
-            if sender not in self.identity.peers:
-                raise UnexpectedMessageError(sender, f"{self.party} has not pinned its key")
-            return read_header(packet, sender)
+            if party not in self.identity.peers or not ADDRESS.fullmatch(sender):
+                raise UnexpectedMessageError(party, f"{self.party} has not pinned its key")
+            return read_header(packet, party)
         except ProtocolError as error:
             self.refuse(error)
             return None
 
-    def _keep(self, sender: Party, header: Header, packet: bytes) -> None:
+    def _keep(self, sender: Address, header: Header, packet: bytes) -> None:
         """Keep a hello that opens and begins a new session; of each peer, keep the latest."""
+        party = party_of(sender)
         try:
             if len(packet) > HELLO_BYTES:
-                raise UnexpectedMessageError(sender, f"a hello of {len(packet)} bytes")
-            self.identity.open_statically(sender, packet)
-            if header.session in self._seen:
-                raise ReplayedMessageError(sender, "a hello of a session that has begun before")
+                raise UnexpectedMessageError(party, f"a hello of {len(packet)} bytes")
+            self.identity.open_statically(party, packet)
+            if (begun := self._begun.get(header.session)) is not None:
+                if begun.analyst == party:
+                    reason = "a hello of a session that has begun before"
+                    raise ReplayedMessageError(party, reason)
+                return self._note_late(party, begun)
         except ProtocolError as error:
             self.refuse(error)
             if isinstance(error, MalformedMessageError):
                 self._answer(sender, header, UNREADABLE)
-            return
-        kept = [item for item in self._early if item[0] == sender]
+            return None
+        kept = [mail for mail in self._early if party_of(mail.sender) == party]
         if len(kept) == MOST_EARLY:
             self._early.remove(kept[0])
-        self._early.append((sender, header.session, packet))
+        self._early.append(Mail(header.session, sender, packet))
+        return None
 
-    def _turn_away(self, sender: Party, header: Header) -> None:
-        """Refuse a packet of another session; answer it if it is a message.
+    def _turn_away(self, sender: Address, header: Header) -> None:
+        """Refuse a packet of no session that goes on here; answer it if it is a message.
 
-        A party that was started again knows none of its sessions: the sender need not wait for it.
+        The sender need not wait for a party that was started again and knows none of its sessions,
+        nor for one whose last word did not reach it.
         """
-        self.refuse(UnexpectedMessageError(sender, "a message of another session"))
+        party, begun = party_of(sender), self._begun.get(header.session)
+        if begun is None:
+            self.refuse(UnexpectedMessageError(party, "a message of another session"))
+        else:
+            self._note_late(party, begun)
         if header.kind == DATA:
-            self._answer(sender, header, b"")
+            last = GONE if begun is None else (begun.words or {}).get(party, OVER)
+            self._answer(sender, header, last)
 
-    def _answer(self, sender: Party, header: Header, text: bytes) -> None:
+    def _note_late(self, sender: Party, begun: _Begun) -> None:
+        """Note once per session that packets come late."""
+        if not begun.is_noted:
+            begun.is_noted = True
+            reason = f"late packets of a session of {begun.analyst} that is over here"
+            self.refuse(LatePacketsError(sender, reason))
+
+    def _answer(self, sender: Address, header: Header, text: bytes) -> None:
         """Answer that a packet is of no session here, and do not wait for a receipt.
 
         An answer may be lost: a sender that goes on is answered again after some seconds.
         """
-        key, now = (sender, header.session), monotonic()
+        key, now = (sender, header.session), self._clock()
         if key in self._answered and now - self._answered[key] < AGAIN_SECONDS:
             return
         self._answered[key] = now
         if len(self._answered) > MOST_ANSWERED:
             del self._answered[next(iter(self._answered))]
         packet = self.identity.seal_statically(
-            sender, UNKNOWN, header.session, text, self.randomness
+            party_of(sender), UNKNOWN, header.session, text, self.randomness
         )
         self.link.deliver({sender: packet}, None)

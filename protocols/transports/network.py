@@ -1,8 +1,7 @@
-"""Sessions between machines: the analyst begins them, sites and dealer join one after the other.
+"""Sessions between machines: the analyst begins them, and sites and dealer join.
 
     NetworkTransport    analyst: say hello to all parties, and wait for their hellos
-    accept              party: wait without an end for the analyst's next hello; say hello to all
-    answer              party: accept a session and serve it, then the next, whatever ended the last
+    join                party: take an analyst's hello; `protocols.transports.serving` serves many
 
 A session that failed is over for all its parties. The next has keys of its own. What a study has
 committed outlives the session in the memories of the sites: a column that has changed is refused.
@@ -16,14 +15,13 @@ from typing import TypeAlias, TypeVar
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.randomness import KEY_BYTES
 from mpc.rounds import Party, Program
-from protocols.errors import PeerGoneError, SessionOverError
-from protocols.parties import Considered, serve, unnoted
+from protocols.errors import PeerGoneError
 from protocols.seal import SESSION_BYTES, Seal, read_header
-from protocols.session import Conversations, Role, Traffic
-from protocols.transports.channel import Channel, drive
+from protocols.session import Traffic
+from protocols.transports.channel import Channel, Steps, block, drive
 from protocols.transports.connection import Connection
 from protocols.transports.control import decode_roster
-from protocols.transports.mailbox import Mailbox, Patience
+from protocols.transports.mailbox import Address, Mailbox, Patience, party_of
 
 R = TypeVar("R")
 
@@ -95,10 +93,10 @@ class NetworkTransport:
             mailbox, Connection(seal, everybody, mailbox.party, patience, star=star)
         )
         try:
-            _greet(self._channel, patience.hello, waiting)
-            self._channel.await_hellos(parties, most_absent)
+            self._block(_greet(self._channel, patience.hello, waiting))
+            self._block(self._channel.await_hellos(parties, most_absent))
         except BaseException as error:
-            self._channel.leave(error)
+            self._block(self._channel.leave(error))
             raise
         self.absent = self._channel.connection.settle()
 
@@ -109,11 +107,14 @@ class NetworkTransport:
 
     def run(self, program: Program[R]) -> R:
         """Run a program to its end."""
-        return drive(program, self._channel)
+        return self._block(drive(program, self._channel))
 
     def close(self) -> None:
         """End the session."""
-        self._channel.leave()
+        self._block(self._channel.leave())
+
+    def _block(self, steps: Steps[R]) -> R:
+        return block(steps, self._channel)
 
 
 def session_of_those_there(
@@ -158,94 +159,43 @@ def session_of_those_there(
     return NetworkTransport(mailbox, there), roll.absent
 
 
-def _greet(channel: Channel, patience: float, waiting: Waiting) -> None:
+def _greet(channel: Channel, patience: float, waiting: Waiting) -> Steps[None]:
     """Greet all parties; report those that are late."""
     peers = channel.connection.peers
-    late = channel.greet(peers, min(SOON, patience))
+    late = yield from channel.greet(peers, min(SOON, patience))
     if late and patience > SOON:
         waiting(sorted({error.party for error in late.values()}), patience)
-        late = channel.greet(late, patience - SOON)
+        late = yield from channel.greet(late, patience - SOON)
     for party, error in late.items():
         reason = f"{error.reason} ({patience:g} s; is it started?)"
         peers[party].gone = PeerGoneError(error.parties, reason)
 
 
-def accept(mailbox: Mailbox, analyst: Party) -> Channel:
-    """Wait for the analyst's next session and join it; refuse a hello that is not in order."""
-    while True:
-        packet = mailbox.hello_of(analyst)
-        if packet is None:
-            mailbox.receive(None, None)
-            continue
-        try:
-            return _join(mailbox, analyst, packet)
-        except ProtocolError as error:
-            mailbox.refuse(error)
+def join(mailbox: Mailbox, sender: Address, packet: bytes) -> Channel:
+    """Take an analyst's hello, and return the party's end of the session: it has not said hello.
 
-
-def _join(mailbox: Mailbox, analyst: Party, packet: bytes) -> Channel:
+    Raises
+    ------
+    ProtocolError
+        If the hello is not in order.
+    """
+    analyst = party_of(sender)
     session = read_header(packet, analyst).session
-    mailbox.begin(session)
+    mailbox.begin(session, analyst)
     text = mailbox.identity.open_statically(analyst, packet)
     parties = decode_roster(text[KEY_BYTES:], analyst)
     if not {mailbox.party, analyst} <= set(parties):
         raise UnexpectedMessageError(analyst, f"a session without {mailbox.party}")
     seal = Seal(mailbox.identity, session, mailbox.randomness)
-    channel = Channel(mailbox, Connection(seal, parties, analyst, mailbox.patience))
-    channel.connection.receive(analyst, packet)
-    strangers = set(parties) - set(mailbox.identity.peers) - {mailbox.party}
-    if strangers:
-        channel.greet([analyst])
-        reason = f"has not pinned the key of {', '.join(sorted(strangers))}"
-        error = ProtocolError(mailbox.party, reason)
-        channel.leave(error)
-        raise error
-    channel.greet(channel.connection.peers)
-    return channel
+    connection = Connection(seal, parties, analyst, mailbox.patience)
+    connection.receive(analyst, packet)
+    return Channel(mailbox, connection, {analyst: sender})
 
 
-def answer(
-    mailbox: Mailbox,
-    role: Role,
-    analyst: Party,
-    conversations: Conversations,
-    *,
-    considered: Considered = unnoted,
-    ended: Callable[[Exception | None], None] = lambda _: None,
-    sessions: int | None = None,
-) -> None:
-    """Serve the sessions of an analyst one after the other: the life of a site or dealer.
-
-    Parameters
-    ----------
-    mailbox : Mailbox
-        The party's mailbox.
-    role : Role
-        The party's state.
-    analyst : Party
-        The party whose sessions are served.
-    conversations : Conversations
-        The kinds of queries that are answered.
-    considered : callable
-        As of `serve`.
-    ended : callable
-        Called with the error that ended each session, or with None.
-    sessions : int, optional
-        The number of sessions to serve; without an end if None.
-    """
-    served = 0
-    while sessions is None or served < sessions:
-        channel = accept(mailbox, analyst)
-        served += 1
-        ended(_serve(channel, serve(role, analyst, conversations, considered)))
-
-
-def _serve(channel: Channel, program: Program[None]) -> Exception | None:
-    """Serve one session; return the error that ended it."""
-    try:
-        drive(program, channel)
-    except SessionOverError:
+def unpinned(mailbox: Mailbox, connection: Connection) -> ProtocolError | None:
+    """Return the error of a session with parties whose keys are not pinned here, if it has some."""
+    strangers = set(connection.peers) - set(mailbox.identity.peers)
+    if not strangers:
         return None
-    except Exception as error:  # the next session is answered, whatever it is
-        return error
-    return None
+    reason = f"has not pinned the key of {', '.join(sorted(strangers))}"
+    return ProtocolError(mailbox.party, reason)

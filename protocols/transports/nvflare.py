@@ -27,8 +27,9 @@ import socket
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import count
 from secrets import token_bytes
-from threading import Lock
+from threading import Event, Lock
 from time import monotonic, sleep
 from typing import Self
 
@@ -46,7 +47,7 @@ from protocols.transports.cells import (
     nvflare,
     stop_cell,
 )
-from protocols.transports.mailbox import RELAY
+from protocols.transports.mailbox import ADDRESS, RELAY, Address, party_of
 from protocols.transports.pieces import PIECE, Pieces, count_of, piece_of
 
 EPOCH_BYTES = 16
@@ -54,6 +55,7 @@ UNDER_WAY = 8  # pieces to each receiver that are on their way at a time
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
 MOST_PROCESSES, MOST_NAMES = 4, 1000  # that a relay remembers: processes of a name, names
+AWAY_SECONDS = 2.0  # for the answer to whether a process is away
 QUIET_SECONDS = 10.0  # before the relay is asked for a receipt
 WAKE_SECONDS = 0.5  # a signal may reach another thread: Python acts when the main one next runs
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # fits a certificate's DNS name too
@@ -87,28 +89,29 @@ class Endpoint:
 class CellLink(Endpoint):
     """A party's link to its peers, by way of the relay; see `protocols.transports.mailbox.Link`."""
 
-    def __init__(self, party: Party, address: str, peers: Collection[Party], cell: Cell) -> None:
+    def __init__(self, name: Address, address: str, peers: Collection[Party], cell: Cell) -> None:
         super().__init__(address, cell)
-        self.party = party
+        self.name = name
         self._pieces = Pieces(peers)
         self._epoch = token_bytes(EPOCH_BYTES)
-        self._numbers: dict[Party, int] = {}
+        self._posts = token_bytes(EPOCH_BYTES)  # names what is sent without receipts: it may pass
+        self._numbers = count()  # of packets, to all receivers
         self._checking = Lock()
         self._doubled = False
+        self._woken = Event()
         cell.register_request_cb(CHANNEL, TOPIC, self._take)
 
     def deliver(
-        self, packets: Mapping[Party, bytes], patience: float | None
-    ) -> Mapping[Party, PeerGoneError]:
+        self, packets: Mapping[Address, bytes], patience: float | None
+    ) -> Mapping[Address, PeerGoneError]:
         """Deliver packets side by side; return the errors of the receivers that are not reached."""
-        failed: dict[Party, PeerGoneError] = {}
-        for peer in packets:
-            self._numbers[peer] = self._numbers.get(peer, -1) + 1
+        failed: dict[Address, PeerGoneError] = {}
+        number = next(self._numbers)
         if patience is None:
             for peer, packet in packets.items():
-                self._post(peer, packet)
+                self._post(peer, packet, number)
             return failed
-        sending = partial(self._send_pieces, packets, patience, failed)
+        sending = partial(self._send_pieces, packets, number, patience, failed)
         most = max((count_of(packet) for packet in packets.values()), default=0)
         if most <= 1:  # threads would not help
             sending(0)
@@ -117,38 +120,42 @@ class CellLink(Endpoint):
             list(pool.map(sending, range(most)))
         return failed
 
-    def _post(self, peer: Party, packet: bytes) -> None:
+    def _post(self, peer: Address, packet: bytes, number: int) -> None:
         """Send a packet, and do not wait for receipts."""
         for index in range(count_of(packet)):
-            message = self._piece(peer, packet, index).message
+            message = self._piece(peer, packet, self._posts, number, index).message
             self._cell.fire_and_forget(CHANNEL, TOPIC, peer, message, optional=True)
 
     def _send_pieces(
         self,
-        packets: Mapping[Party, bytes],
+        packets: Mapping[Address, bytes],
+        number: int,
         patience: float,
-        failed: dict[Party, PeerGoneError],
+        failed: dict[Address, PeerGoneError],
         index: int,
     ) -> None:
         """Send one piece of each packet until its receipt comes or its receiver has failed."""
         waiting = {p for p, packet in packets.items() if index < count_of(packet)}
         missing = None  # since when a receipt is missing
         while waiting := {peer for peer in waiting if peer not in failed}:
-            waiting -= self._send({p: self._piece(p, packets[p], index) for p in waiting})
+            pieces = {p: self._piece(p, packets[p], self._epoch, number, index) for p in waiting}
+            waiting -= self._send(pieces)
             missing = missing or monotonic()
             if waiting and monotonic() - missing >= patience:
                 failed.update({peer: self._lost(peer) for peer in waiting})
             elif waiting:
                 sleep(AGAIN_SECONDS)
 
-    def _piece(self, peer: Party, packet: bytes, index: int) -> CellMessage:
+    def _piece(
+        self, peer: Address, packet: bytes, epoch: bytes, number: int, index: int
+    ) -> CellMessage:
         nv = nvflare()
-        headers = {"epoch": self._epoch, "number": self._numbers[peer]}
+        headers: dict[str, object] = {"epoch": epoch, "number": number}
         headers |= {"index": index, "count": count_of(packet)}
         message = nv.Message(headers, piece_of(packet, index))
         return nv.TargetMessage(peer, CHANNEL, TOPIC, message)
 
-    def _send(self, pieces: Mapping[Party, CellMessage]) -> set[Party]:
+    def _send(self, pieces: Mapping[Address, CellMessage]) -> set[Address]:
         """Send a piece to each receiver, and return the receivers whose receipts come."""
         nv = nvflare()
         size = UNDER_WAY * sum(len(piece.message.payload) for piece in pieces.values())
@@ -159,10 +166,27 @@ class CellLink(Endpoint):
             self._check_relay()
         return {peer for peer, code in codes.items() if code == nv.ReturnCode.OK}
 
-    def _lost(self, peer: Party) -> PeerGoneError:
+    def _lost(self, peer: Address) -> PeerGoneError:
         if self._cell.is_backbone_ready():
-            return PeerGoneError(peer, "cannot be reached")
+            return PeerGoneError(party_of(peer), "cannot be reached")
         return PeerGoneError(RELAY, f"cannot be reached at {self.address}")
+
+    def is_away(self, address: Address) -> bool:
+        """Ask the relay once whether no process has an address; False if it does not answer.
+
+        A process that gets the question refuses it: it is no piece of a packet.
+        """
+        nv = nvflare()
+        ask = nv.Message({}, b"")
+        reply = self._cell.send_request(CHANNEL, TOPIC, address, ask, AWAY_SECONDS, optional=True)
+        away = nv.ReturnCode.TARGET_UNREACHABLE, nv.ReturnCode.COMM_ERROR
+        there = self._cell.is_backbone_ready()
+        return there and reply.get_header(nv.MessageHeaderKey.RETURN_CODE) in away
+
+    def wake(self) -> None:
+        """Let `receive` return None, now or when it is next called."""
+        self._woken.set()
+        self._pieces.wake()
 
     def is_connected(self) -> bool:
         """Whether the relay gives receipts: it accepts a connection before it knows the name."""
@@ -201,8 +225,10 @@ class CellLink(Endpoint):
             return nv.make_reply(nv.ReturnCode.SERVICE_UNAVAILABLE)
         return nv.make_reply(nv.ReturnCode.OK)
 
-    def receive(self, timeout: float | None) -> tuple[Party, bytes] | None:
+    def receive(self, timeout: float | None) -> tuple[Address, bytes] | None:
         """Return the alleged sender of the next packet, and the packet; None after `timeout`.
+
+        Return None, too, when another thread calls `wake`.
 
         Raises
         ------
@@ -216,12 +242,15 @@ class CellLink(Endpoint):
             packet = self._pieces.next(max(0.0, rest))
             if packet is not None or (end is not None and monotonic() >= end):
                 return packet
+            if self._woken.is_set():
+                self._woken.clear()
+                return None
             if monotonic() >= quiet:
                 self._check_relay()
                 quiet = monotonic() + QUIET_SECONDS
             if self._doubled:
                 raise TransportError(
-                    f"another process is connected to the relay as {self.party}: stop one of them"
+                    f"another process is connected to the relay as {self.name}: stop one of them"
                 )
 
 
@@ -243,6 +272,8 @@ class Roll:
         epoch = request.get_header("epoch")
         if type(name) is not str or type(epoch) is not bytes or len(epoch) != EPOCH_BYTES:
             return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
+        if name != party_of(name):  # each process of an analyst has an address of its own
+            return nv.make_reply(nv.ReturnCode.OK)
         with self._lock:  # CellNet asks from many threads
             known = self._processes.pop(name, [])
             doubled = epoch in known[:-1]
@@ -299,7 +330,7 @@ def _await_listening(address: str, host: str, port: int) -> None:
 
 
 def connect(
-    party: Party,
+    name: Address,
     address: str,
     peers: Collection[Party],
     *,
@@ -310,8 +341,9 @@ def connect(
 
     Parameters
     ----------
-    party : Party
-        The party's name: at most 63 letters, digits, - and _.
+    name : Address
+        The party's name: at most 63 letters, digits, - and _. A process of an analyst connects
+        under an address of its own (`protocols.transports.mailbox.process_of`).
     address : str
         The host and port of the relay.
     peers : collection of Party
@@ -329,12 +361,13 @@ def connect(
     ValueError
         If the party's name is not valid.
     """
-    if not NAME.fullmatch(party) or party in RESERVED:
+    party = party_of(name)
+    if not NAME.fullmatch(party) or not ADDRESS.fullmatch(name) or party in RESERVED:
         allowed = f"at most 63 letters, digits, - and _, and not {' or '.join(RESERVED)}"
-        raise ValueError(f"{party!r} cannot be a party's name: a name has {allowed}")
+        raise ValueError(f"{name!r} cannot be a party's name: a name has {allowed}")
     _host_and_port(address)
-    cell = make_cell(party, address, certificates)
-    link = CellLink(party, address, peers, cell)
+    cell = make_cell(name, address, certificates)
+    link = CellLink(name, address, peers, cell)
     try:
         cell.start()
         end = monotonic() + timeout

@@ -8,12 +8,13 @@ from threading import Lock
 from typing import NamedTuple
 
 from mpc.rounds import Party
+from protocols.transports.mailbox import Address, party_of
 
 PIECE = 1 << 18  # bytes
 MOST_QUEUED = 1 << 30  # bytes of one peer that wait; more are refused, and sent again
 MOST_STRANGE = 1 << 20  # bytes of all strangers together
 OBJECT = 256  # bytes of memory that a piece takes beside its own
-MOST_STREAMS = 4  # processes of one peer that are remembered
+MOST_STREAMS = 64  # of the processes of one peer, which are remembered
 
 
 def count_of(packet: bytes) -> int:
@@ -44,10 +45,10 @@ class Room:
 
     def __init__(self, most: int) -> None:
         self.most, self.queued = most, 0
-        self._streams: dict[tuple[Party, bytes], Stream] = {}
+        self._streams: dict[tuple[Address, bytes], Stream] = {}
 
     def add(
-        self, key: tuple[Party, bytes], number: int, index: int, count: int, piece: bytes
+        self, key: tuple[Address, bytes], number: int, index: int, count: int, piece: bytes
     ) -> bytes | None:
         """Add a piece from a process of a sender; return the packet if it is complete.
 
@@ -71,7 +72,7 @@ class Room:
         self.queued += cost(packet)
         return packet
 
-    def _stream(self, key: tuple[Party, bytes], number: int) -> Stream:
+    def _stream(self, key: tuple[Address, bytes], number: int) -> Stream:
         """Return the stream of a process; pieces of an earlier packet were given up."""
         stream = self._streams.pop(key, None) or Stream(-1, {}, True)
         if number > stream.number:
@@ -99,33 +100,40 @@ class Pieces:
 
     def __init__(self, peers: Collection[Party]) -> None:
         self._lock = Lock()
-        self._packets: SimpleQueue[tuple[Party, bytes]] = SimpleQueue()
+        self._packets: SimpleQueue[tuple[Address, bytes] | None] = SimpleQueue()
         self._rooms = {peer: Room(MOST_QUEUED) for peer in peers}
         self._strange = Room(MOST_STRANGE)
 
-    def _room(self, sender: Party) -> Room:
-        return self._rooms.get(sender, self._strange)
+    def _room(self, sender: Address) -> Room:
+        """Return the room of a sender: the processes of one party share it."""
+        return self._rooms.get(party_of(sender), self._strange)
 
-    def next(self, timeout: float) -> tuple[Party, bytes] | None:
-        """Return the sender of the next packet, and the packet; None after `timeout` seconds."""
+    def wake(self) -> None:
+        """Let `next` return None, now or when it is next called."""
+        self._packets.put(None)
+
+    def next(self, timeout: float) -> tuple[Address, bytes] | None:
+        """Return the sender of the next packet, and the packet; None after `timeout` or `wake`."""
         try:
             packet = self._packets.get(timeout=timeout)
         except Empty:
+            return None
+        if packet is None:
             return None
         with self._lock:
             self._room(packet[0]).queued -= cost(packet[1])
         return packet
 
     def add(
-        self, sender: Party, epoch: bytes, number: int, index: int, count: int, piece: bytes
+        self, sender: Address, epoch: bytes, number: int, index: int, count: int, piece: bytes
     ) -> bool:
         """Add a piece; return False if too much waits and it must be sent again.
 
         Parameters
         ----------
-        sender : Party
+        sender : Address
         epoch : bytes
-            The name of a process of the sender.
+            The name of a process of the sender, or of what it sends without a receipt.
         number : int
             The number of the packet. Packets with lower numbers are complete or given up.
         index, count : int

@@ -27,8 +27,8 @@ from protocols.site.text import TextColumn
 from protocols.transports.cells import Certificates
 from protocols.transports.connection import Connection
 from protocols.transports.mailbox import Mailbox, Patience
-from protocols.transports.network import answer
 from protocols.transports.nvflare import connect, start_relay
+from protocols.transports.serving import answer
 from protocols.variables import Variable
 
 
@@ -131,8 +131,9 @@ def main(party, path):
         mailbox = Mailbox(link, identity, patience, note=lambda e: say(f"refused {e}"))
         role = role_of(party, identity, settings)
         say("ready")
-        tell = lambda error: say(f"ended {getattr(error, 'party', error)} {error}")  # noqa: E731
-        answer(mailbox, role, ANALYST, CONVERSATIONS, ended=tell)
+        tell = lambda error, _: say(f"ended {getattr(error, 'party', error)} {error}")  # noqa: E731
+        analysts = {ANALYST: identity.peers[ANALYST]}
+        answer(mailbox, role, analysts, CONVERSATIONS, ended=tell)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.seal import Identity
 from protocols.session import Session
-from protocols.transports.mailbox import Mailbox, Patience
-from protocols.transports.network import NetworkTransport, answer
+from protocols.transports.mailbox import Mailbox, Patience, party_of
+from protocols.transports.network import NetworkTransport
+from protocols.transports.serving import answer
 from tests.randomness import SeededRandomness
 
 QUICK = Patience(silent=20.0, gone=0.3, probe=0.1, hello=5.0)
@@ -70,12 +71,18 @@ class MemoryLink:
     def __init__(self, network, party):
         self.network, self.party, self.box = network, party, network.boxes[party]
 
+    def wake(self):
+        self.box.put(None)
+
+    def is_away(self, address):
+        return address not in self.network.boxes
+
     def deliver(self, packets, patience):
         failed, end = {}, time.monotonic() + (patience or 0.0)
         for receiver, packet in packets.items():
             while not self.network.carry(self.party, receiver, packet):
                 if time.monotonic() >= end:
-                    failed[receiver] = PeerGoneError(receiver, "cannot be reached")
+                    failed[receiver] = PeerGoneError(party_of(receiver), "cannot be reached")
                     break
                 time.sleep(0.02)
         return failed
@@ -109,6 +116,7 @@ class Parties:
         self.sites = tuple(data)
         self.known = {**identities(*data, DEALER, ANALYST), **(pinned or {})}
         self.patience = patience
+        self.analysts = {ANALYST: self.known[ANALYST].keys.public}
         self.ended = {party: queue.SimpleQueue() for party in (*data, DEALER)}
         self.mailboxes, self.roles, self.threads, self.died = {}, {}, {}, {}
         self.memories = memories or {}
@@ -138,7 +146,8 @@ class Parties:
 
     def _live(self, party, mailbox, role):
         try:
-            answer(mailbox, role, ANALYST, CONVERSATIONS, ended=self.ended[party].put)
+            ended = lambda error, analyst: self.ended[party].put(error)  # noqa: E731
+            answer(mailbox, role, self.analysts, CONVERSATIONS, ended=ended)
         except Killed:
             pass
         except BaseException as error:
