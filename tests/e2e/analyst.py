@@ -1,6 +1,7 @@
-"""An analyst as a process: ``python -m tests.e2e.analyst analyst settings``; as a study's command.
+"""An analyst as a process: ``python -m tests.e2e.analyst NAME settings``; as a study's command.
 
-It keeps the tables that were opened in a file, learns a network, and writes it beside.
+It keeps the tables that were opened in a file, learns a network, and writes it beside; both in the
+folder `out` of the settings.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from protocols.federation import ANALYST, DEALER
+from mpc.randomness import SystemRandomness
+from protocols.federation import DEALER
 from protocols.opening import open_study
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole
 from protocols.session import Session
-from protocols.transports.mailbox import Mailbox, Patience
+from protocols.transports.mailbox import Mailbox, Patience, process_of
 from protocols.transports.network import NetworkTransport
 from protocols.transports.nvflare import connect
-from tests.e2e.party import certificates_of, identity_of, say, stop_where_told
+from tests.e2e.party import analysts_of, certificates_of, identity_of, say, stop_where_told
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.structure.k2 import k2
@@ -37,15 +39,19 @@ def main(party, path):
     settings = json.loads(Path(path).read_text())
     stop_where_told(party, settings)
     identity, sites = identity_of(party, settings), tuple(settings["data"])
-    folder, patience = Path(settings["folder"]), Patience(**settings.get("patience", {}))
+    folder = Path(settings.get("out", settings["folder"]))
+    patience = Patience(**settings.get("patience", {}))
+    name = process_of(party, SystemRandomness())
     certificates = certificates_of({"certificates": settings.get("certificates", {}).get(party)})
     with (
         TableFile(folder / "study" / "tables") as kept,
-        connect(ANALYST, settings["address"], settings["keys"], certificates=certificates) as link,
+        connect(name, settings["address"], settings["keys"], certificates=certificates) as link,
     ):
         say(f"ready {len(kept.tables)}")
         transport = NetworkTransport(Mailbox(link, identity, patience), (*sites, DEALER))
-        role = AnalystRole(public_keys=identity.peers)
+        others = analysts_of(settings)
+        keys = {p: key for p, key in identity.peers.items() if p not in others}
+        role = AnalystRole(party, public_keys=keys)
         with Session(role, transport, CONVERSATIONS) as session:
             counter = SecureCounter(
                 open_study(session, sites, DEALER, order=settings["order"], study=kept.study), kept

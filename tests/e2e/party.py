@@ -42,6 +42,10 @@ def certificates_of(settings):
     return Certificates(*map(Path, paths)) if paths else None
 
 
+def analysts_of(settings):
+    return settings.get("analysts", [ANALYST])
+
+
 def identity_of(party, settings):
     keys = {p: KeyPair(bytes.fromhex(key)) for p, key in settings["keys"].items()}
     return Identity(party, keys[party], {p: k.public for p, k in keys.items() if p != party})
@@ -69,13 +73,13 @@ def save_data(path, data):
 
 
 def role_of(party, identity, settings):
-    peers = {p: key for p, key in identity.peers.items() if p != ANALYST}
+    peers = {p: key for p, key in identity.peers.items() if p not in analysts_of(settings)}
     if party == DEALER:
         return DealerRole(party, identity.keys, peers)
     role = SiteRole(
         party, data_of(settings["data"][party]), identity.keys, peers,
         policy=Policy(**{"free_tables": True, **settings.get("policy", {})}),
-        analyst_key=identity.peers[ANALYST], signing_keys=signing_of(settings),
+        signing_keys=signing_of(settings),
     )  # fmt: skip
     if "memory" in settings:
         role.memory = SiteMemory(Path(settings["memory"]) / party)
@@ -132,7 +136,7 @@ def main(party, path):
         role = role_of(party, identity, settings)
         say("ready")
         tell = lambda error, _: say(f"ended {getattr(error, 'party', error)} {error}")  # noqa: E731
-        analysts = {ANALYST: identity.peers[ANALYST]}
+        analysts = {name: identity.peers[name] for name in analysts_of(settings)}
         answer(mailbox, role, analysts, CONVERSATIONS, ended=tell)
 
 

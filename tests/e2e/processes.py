@@ -26,7 +26,7 @@ from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole
 from protocols.session import Session
 from protocols.transports.cells import Certificates
-from protocols.transports.mailbox import Mailbox, Patience
+from protocols.transports.mailbox import Mailbox, Patience, process_of
 from protocols.transports.network import NetworkTransport
 from protocols.transports.nvflare import connect
 from tests.e2e.party import identity_of, save_data, signing_of, stop_file
@@ -137,10 +137,10 @@ class Processes:
 
     def __init__(
         self, folder, data, *, secure=False, patience=None, stop=None, memory=False,
-        analyst_apart=False, around=None, policy=None,
+        analyst_apart=False, around=None, policy=None, analysts=(ANALYST,),
     ):  # fmt: skip
         self.folder, self.sites = folder, tuple(data)
-        parties = (*data, DEALER, ANALYST)
+        parties = (*data, DEALER, *analysts)
         keys = {p: KeyPair.generate(SystemRandomness()).private.hex() for p in parties}
         files = {site: str(folder / f"{site}.npz") for site in data}
         for site, path in files.items():
@@ -149,7 +149,7 @@ class Processes:
         self.patience = patience or {}
         self.settings = {
             "address": self.address, "keys": keys, "data": files, "folder": str(folder),
-            "patience": self.patience, "policy": policy or {},
+            "patience": self.patience, "policy": policy or {}, "analysts": analysts,
             "connect": 30 + 8 * len(data), "seconds": 120 + 20 * len(data),
         }  # fmt: skip
         for party, (kind, place, *seconds) in (stop or {}).items():
@@ -183,16 +183,19 @@ class Processes:
     def _connect(self):
         address = self._address_of(ANALYST)
         self.link = connect(
-            ANALYST, address, self.settings["keys"], certificates=self.certificates.get(ANALYST)
-        )
+            process_of(ANALYST, SystemRandomness()), address, self.settings["keys"],
+            certificates=self.certificates.get(ANALYST),
+        )  # fmt: skip
         known = identity_of(ANALYST, self.settings)
         self.mailbox = Mailbox(self.link, known, Patience(**self.patience))
 
-    def start(self, party, module="party", **changes):
-        path = self.folder / f"{party}.json"
+    def start(self, party, module="party", name=None, **changes):
+        """Start a party's process; an analyst has several, each of which is given a name here."""
+        name = name or party
+        path = self.folder / f"{name}.json"
         changes["address"] = self._address_of(party)
         path.write_text(json.dumps({**self.settings, **changes}))
-        self.running[party] = Process(party, path, module)
+        self.running[name] = Process(party, path, module)
 
     def _address_of(self, party):
         if self.around is None or party == "relay":

@@ -38,6 +38,7 @@ class Network:
     def __init__(self, change=lambda sender, receiver, packet: packet):
         self.change = change
         self.boxes = {}
+        self.paused = set()
         self.seen = []
         self.lock = threading.Lock()
 
@@ -51,9 +52,16 @@ class Network:
         if box is not None:
             box.put(Killed())
 
+    def wait_while_paused(self, party):
+        while party in self.paused and party in self.boxes:
+            time.sleep(0.01)
+
     def carry(self, sender, receiver, packet):
+        self.wait_while_paused(sender)
         if sender not in self.boxes:
             raise Killed
+        if receiver in self.paused:
+            return False
         with self.lock:
             self.seen.append((sender, receiver, packet))
             found = self.change(sender, receiver, packet)
@@ -91,7 +99,8 @@ class MemoryLink:
         try:
             found = self.box.get(timeout=timeout)
         except queue.Empty:
-            return None
+            found = None
+        self.network.wait_while_paused(self.party)
         if isinstance(found, Killed):
             raise found
         return found
@@ -111,35 +120,40 @@ def identities(*parties, seed=b"keys"):
 class Parties:
     """Sites and a dealer, each a thread that answers sessions; the analyst is the caller."""
 
-    def __init__(self, data, network=None, patience=QUICK, memories=None, pinned=None):
+    def __init__(
+        self, data, network=None, patience=QUICK, memories=None, pinned=None,
+        analysts=(ANALYST,), policy=FREE,
+    ):  # fmt: skip
         self.network = network or Network()
         self.sites = tuple(data)
-        self.known = {**identities(*data, DEALER, ANALYST), **(pinned or {})}
-        self.patience = patience
-        self.analysts = {ANALYST: self.known[ANALYST].keys.public}
+        self.known = {**identities(*data, DEALER, *analysts), **(pinned or {})}
+        self.patience, self.policy = patience, policy
+        self.analysts = {analyst: self.known[analyst].keys.public for analyst in analysts}
         self.ended = {party: queue.SimpleQueue() for party in (*data, DEALER)}
         self.mailboxes, self.roles, self.threads, self.died = {}, {}, {}, {}
         self.memories = memories or {}
         for party in (*data, DEALER):
             self.start(party, data.get(party))
-        self.mailbox = self._mailbox(ANALYST)
+        self.mailbox = self.mailbox_at(analysts[0])
 
-    def _mailbox(self, party):
-        self.mailboxes[party] = Mailbox(self.network.link(party), self.known[party], self.patience)
-        return self.mailboxes[party]
+    def mailbox_at(self, address, *, link=None):
+        """Return the mailbox of a new process at an address."""
+        link = link or self.network.link(address)
+        self.mailboxes[address] = Mailbox(link, self.known[party_of(address)], self.patience)
+        return self.mailboxes[address]
 
     def start(self, party, columns=None):
         """Start a party, or start it again."""
         mine = self.known[party]
-        peers = {p: key for p, key in mine.peers.items() if p != ANALYST}
+        peers = {p: key for p, key in mine.peers.items() if p not in self.analysts}
         if party == DEALER:
-            role = DealerRole(party, mine.keys, peers)
+            role = DealerRole(party, mine.keys, peers, policy=self.policy)
         else:
-            role = SiteRole(party, columns, mine.keys, peers, policy=FREE)
+            role = SiteRole(party, columns, mine.keys, peers, policy=self.policy)
             if party in self.memories:
                 role.memory = self.memories[party]
         self.roles[party] = role
-        mailbox = self._mailbox(party)
+        mailbox = self.mailbox_at(party)
         thread = threading.Thread(target=self._live, args=(party, mailbox, role), daemon=True)
         self.threads[party] = thread
         thread.start()
@@ -154,9 +168,11 @@ class Parties:
             self.died[party] = error
             raise
 
-    def session(self, *waiting):
-        transport = NetworkTransport(self.mailbox, (*self.sites, DEALER), *waiting)
-        role = AnalystRole(public_keys=self.mailbox.identity.peers)
+    def session(self, *waiting, mailbox=None):
+        mailbox = mailbox or self.mailbox
+        transport = NetworkTransport(mailbox, (*self.sites, DEALER), *waiting)
+        peers = {p: k for p, k in mailbox.identity.peers.items() if p not in self.analysts}
+        role = AnalystRole(mailbox.party, public_keys=peers)
         return Session(role, transport, CONVERSATIONS)
 
     def errors(self, *parties, timeout=10.0):
