@@ -6,7 +6,7 @@
                                     sealed under the static keys
 
     packet      = header | ChaCha20-Poly1305(envelope key, nonce 0, text, header)
-    header      = magic, kind, session, sender, receiver, counter, salt
+    header      = magic, kind, version, session, sender, receiver, counter, salt
     envelope key = HKDF(static or session key, salt, header)
     session key = HKDF(ee | es | se | ss), over names, static and ephemeral keys and the session
 
@@ -25,9 +25,14 @@ Security: a session key depends, on each side, on the static *or* the ephemeral 
 - A hello is bound to its session. A party with a fresh ephemeral key has a fresh session key,
   whatever it receives: no two sessions share one. No two directions or places in a session share an
   envelope key, which the salt randomizes as well, so the nonce can be constant.
-Names, session, kind and counter are authenticated: a packet that is changed, cut short, or moved to
-another receiver, session or place does not open. The counter of a packet that opens must be the
-next: a lower one is a replay, a higher one means that packets before it are missing.
+Names, session, kind, version and counter are authenticated: a packet that is changed, cut short, or
+moved to another receiver, session or place does not open. The counter of a packet that opens must
+be the next: a lower one is a replay, a higher one means that packets before it are missing.
+
+Versions: a header has the version of the protocols that its sender speaks. Releases up to 0.1.0
+write zeros in its place; they authenticate these bytes and do not read them. Header, key schedule
+and hello stay as they are: parties of different versions open each other's hellos, and say why
+they end the session (`protocols.transports.versions`).
 
 Masks and seals share static keys and no streams: `KeyPair.agree` has the purpose in HKDF's info.
 
@@ -50,11 +55,11 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
 from mpc.randomness import KEY_BYTES, KeyPair, Randomness, SystemRandomness, label
 from mpc.rounds import Party
-from protocols.wire import name_digest
+from protocols.wire import VERSION, name_digest
 
 MAGIC = b"VBS1"
 HELLO, DATA, UNKNOWN = 1, 2, 3
-HEADER = struct.Struct("<4sB3x16s16s16sQ32s")
+HEADER = struct.Struct("<4sBHx16s16s16sQ32s")
 SALT_BYTES = 32
 SESSION_BYTES = 16
 TAG_BYTES = 16
@@ -66,6 +71,7 @@ class Header(NamedTuple):
     """The header of a packet: a claim until the packet has been opened."""
 
     kind: int
+    version: int
     session: bytes
     sender: bytes
     receiver: bytes
@@ -101,6 +107,8 @@ class Identity:
         The party's static keys.
     peers : mapping of Party to bytes
         The static public keys that the party has pinned.
+    version : int, optional
+        The version of the protocols that the party speaks, between 0 and 65535.
 
     Raises
     ------
@@ -111,6 +119,7 @@ class Identity:
     party: Party
     keys: KeyPair
     peers: Mapping[Party, bytes]
+    version: int = VERSION
     _secrets: dict[tuple[Party, int], bytes] = field(
         default_factory=dict, init=False, repr=False
     )  # an identity with other keys must not inherit it
@@ -148,8 +157,17 @@ class Identity:
             If the receiver's key is not pinned.
         """
         self._check_known(receiver)
-        secret = self._secret(receiver, kind)
-        return _seal(secret, kind, session, (self.party, receiver), 0, text, randomness)
+        header = self.header(kind, session, receiver, 0, randomness)
+        return _seal(self._secret(receiver, kind), header, text)
+
+    def header(
+        self, kind: int, session: bytes, receiver: Party, counter: int, randomness: Randomness
+    ) -> Header:
+        """Return the header of a packet of this party, with a new salt."""
+        names = name_digest(self.party), name_digest(receiver)
+        return Header(
+            kind, self.version, session, *names, counter, randomness.bytes(SALT_BYTES)
+        )
 
     def open_statically(self, sender: Party, packet: bytes) -> bytes:
         """Open a packet that was sealed under static keys.
@@ -268,9 +286,8 @@ class Seal:
             raise UnexpectedMessageError(receiver, "has not said hello")
         counter = self._sealed.get(receiver, 0)
         self._sealed[receiver] = counter + 1
-        names = self.identity.party, receiver
-        key = self._keys[receiver]
-        return _seal(key, DATA, self.session, names, counter, text, self._randomness)
+        header = self.identity.header(DATA, self.session, receiver, counter, self._randomness)
+        return _seal(self._keys[receiver], header, text)
 
     def open(self, sender: Party, packet: bytes) -> bytes:
         """Open the next packet of a sender.
@@ -308,18 +325,8 @@ class Seal:
         self._ephemeral = KeyPair.generate(self._randomness)
 
 
-def _seal(
-    secret: bytes,
-    kind: int,
-    session: bytes,
-    names: tuple[Party, Party],
-    counter: int,
-    text: bytes,
-    randomness: Randomness,
-) -> bytes:
-    sender, receiver = map(name_digest, names)
-    salt = randomness.bytes(SALT_BYTES)
-    header = HEADER.pack(MAGIC, kind, session, sender, receiver, counter, salt)
+def _seal(secret: bytes, parts: Header, text: bytes) -> bytes:
+    header = HEADER.pack(MAGIC, *parts)
     return header + _cipher(secret, header).encrypt(_NONCE, text, header)
 
 

@@ -26,7 +26,7 @@ from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMe
 from mpc.rounds import Expect, M, Message, Party
 
 VERSION = 5  # raised whenever a message changes; every packet has it (`protocols.seal`)
-MAGIC = b"VB1\0"  # of envelopes: it stays, so that parties of two versions can read `Meet`
+MAGIC = b"VB1\0"  # of envelopes
 ALIGN = 64
 DTYPES = tuple(np.dtype(name) for name in ("u1", "<u2", "<u4", "<u8", "<i8", "<f8"))
 MOST_CHAIN = 1 << 31

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from protocols import RELEASE
+
 if TYPE_CHECKING:
     from protocols.federation import federate
     from protocols.opening import open_study
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from vertibayes.structure.k2 import k2
     from vertibayes.study import connect_study
 
-__version__ = "0.2.0"
+__version__ = RELEASE
 
 _HOMES = {
     "Chooser": "vertibayes.choosing",

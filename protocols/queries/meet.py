@@ -39,7 +39,6 @@ from protocols.public_keys import encode_public
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query
 from protocols.site.data import SiteData
-from protocols.wire import VERSION
 
 SAME_RECORDS = "records of two sites, compared"
 SESSION_BYTES = 16
@@ -56,13 +55,12 @@ class Meet(Query[None]):
     """Ask the sites and, last in `parties`, the dealer to agree on who takes part.
 
     `keys` are the public keys of the parties, in the same order. `session` is random and new in
-    each run. `version` is the version of the protocols.
+    each run.
     """
 
     kind: ClassVar[str] = "meet"
     keys: tuple[bytes, ...]
     session: bytes
-    version: int = VERSION
 
     @classmethod
     def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
@@ -93,9 +91,6 @@ def _check(
     party: Party, keys: KeyPair, pinned: Mapping[Party, bytes], dealer: Party, query: Meet
 ) -> None:
     """Refuse parties that differ from those that a party has pinned."""
-    if query.version != VERSION:
-        reason = f"it speaks version {VERSION} of the protocols, the analyst {query.version}"
-        raise QueryRefusedError(party, f"{reason}: install the same release of vertibayes")
     *sites, named = query.parties or ("",)
     if named != dealer:
         reason = f"the study names {named!r} as the dealer, the dealer pinned here is {dealer!r}"

@@ -40,14 +40,15 @@ from protocols.errors import (
 from protocols.seal import DATA, HELLO, Seal, read_header
 from protocols.session import Traffic
 from protocols.transports import control
-from protocols.transports.control import Abort, Asked, Bye, Control, Ping, Taken
+from protocols.transports.control import CONTROL, Abort, Asked, Bye, Control, Ping, Taken
 from protocols.transports.mailbox import GONE, RELAY, UNREADABLE, Delivery, Patience
+from protocols.transports.versions import compare_versions
 
 WINDOW = 1 << 25  # bytes that are sent before their receiver is asked whether it has read them
 MOST_WAITING = 1 << 30  # bytes of one sender that wait to be read,
 A_MESSAGE = 256  # and so many more for each of its messages
 LEFT = "has left the session"
-MESSAGE, CONTROL = b"message\0", b"control\0"  # with the envelope 80 bytes: arrays stay aligned
+MESSAGE = b"message\0"  # with the envelope 80 bytes: arrays stay aligned
 
 
 @dataclass(eq=False)
@@ -149,8 +150,10 @@ class Connection:
         digest = hashlib.sha256(packet).digest()
         if peer.welcomed == digest:
             return  # its receipt was lost
-        roster = control.decode_roster(self._seal.welcome(peer.party, packet), peer.party)
+        text = self._seal.welcome(peer.party, packet)
         peer.welcomed = digest
+        compare_versions(self._seal.identity, peer.party, packet)
+        roster = control.decode_roster(text, peer.party)
         if set(roster) != peer.roster:
             raise UnexpectedMessageError(peer.party, "a session of other parties")
         if peer.party in self.absent:

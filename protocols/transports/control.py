@@ -11,6 +11,7 @@ from mpc.rounds import Expect, Message, Party
 from protocols import wire
 from protocols.errors import PeerAbortedError, printable
 
+CONTROL = b"control\0"  # the beginning of what is sealed, before a control
 REASON = 300  # characters
 MOST_NAMES = 65_536  # characters and names of a session's parties
 

@@ -29,6 +29,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from threading import Thread
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -44,6 +45,7 @@ from protocols import wire
 from protocols.errors import PeerGoneError
 from protocols.seal import DATA, HELLO, UNKNOWN, Header, Identity, read_header
 from protocols.transports.control import Bye
+from protocols.transports.versions import VersionsDifferError, compare_versions, farewell
 
 RELAY: Party = "relay"
 Address: TypeAlias = str  # a party's name; of a process of an analyst the name, "~" and its number
@@ -55,6 +57,7 @@ MOST_REFUSED = 100  # errors that are remembered
 MOST_NOTED, NOTED_SECONDS = 10, 10.0  # errors that are noted, in so many seconds
 MOST_ANSWERED = 100  # answered sessions that are remembered,
 AGAIN_SECONDS = 2.0  # and the seconds before one is answered again
+MOST_FAREWELLS = 8  # answers to parties of another version that are on their way
 MOST_BEGUN = 20_000  # sessions that are remembered, so that none begins twice,
 MOST_WORDS = 200  # and those of them whose last words are remembered
 UNREADABLE = b"hello"  # the text of an answer to a hello that does not open,
@@ -194,6 +197,7 @@ class Mailbox:
         self._begun: dict[bytes, _Begun] = {}
         self._words: deque[_Begun] = deque(maxlen=MOST_WORDS)
         self._answered: dict[tuple[Address, bytes], float] = {}
+        self._farewells: list[Thread] = []
 
     @property
     def party(self) -> Party:
@@ -287,6 +291,9 @@ class Mailbox:
                     reason = "a hello of a session that has begun before"
                     raise ReplayedMessageError(party, reason)
                 return self._note_late(party, begun)
+            compare_versions(self.identity, party, packet)
+        except VersionsDifferError as error:
+            return self._name_versions(error, sender, packet)
         except ProtocolError as error:
             self.refuse(error)
             if isinstance(error, MalformedMessageError):
@@ -297,6 +304,31 @@ class Mailbox:
             self._early.remove(kept[0])
         self._early.append(Mail(header.session, sender, packet))
         return None
+
+    def _name_versions(
+        self, error: VersionsDifferError, sender: Address, packet: bytes
+    ) -> None:
+        """Answer a hello of another version with both versions, and note them once per session."""
+        session = read_header(packet, error.party).session
+        if (sender, session) in self._answered:
+            return
+        if session not in {named for _, named in self._answered}:
+            self.refuse(error)
+        self._remember(sender, session)
+        try:
+            answers = farewell(self.identity, error, packet, self.randomness)
+        except ProtocolError as fault:  # a hello without a valid key
+            self.refuse(fault)
+            return
+        self._farewells = [thread for thread in self._farewells if thread.is_alive()]
+        if len(self._farewells) < MOST_FAREWELLS:
+            self._farewells.append(Thread(target=self._say, args=(sender, answers), daemon=True))
+            self._farewells[-1].start()
+
+    def _say(self, receiver: Address, packets: Collection[bytes]) -> None:
+        """Deliver packets, each after the receipt of the last: the abort follows the hello."""
+        for packet in packets:
+            self.link.deliver({receiver: packet}, 0.0)
 
     def _turn_away(self, sender: Address, header: Header) -> None:
         """Refuse a packet of no session that goes on here; answer it if it is a message.
@@ -325,13 +357,17 @@ class Mailbox:
 
         An answer may be lost: a sender that goes on is answered again after some seconds.
         """
-        key, now = (sender, header.session), self._clock()
-        if key in self._answered and now - self._answered[key] < AGAIN_SECONDS:
+        answered = self._answered.get((sender, header.session), -AGAIN_SECONDS)
+        if self._clock() - answered < AGAIN_SECONDS:
             return
-        self._answered[key] = now
-        if len(self._answered) > MOST_ANSWERED:
-            del self._answered[next(iter(self._answered))]
+        self._remember(sender, header.session)
         packet = self.identity.seal_statically(
             party_of(sender), UNKNOWN, header.session, text, self.randomness
         )
         self.link.deliver({sender: packet}, None)
+
+    def _remember(self, sender: Address, session: bytes) -> None:
+        """Remember that a packet of a session was answered, and when."""
+        self._answered[sender, session] = self._clock()
+        if len(self._answered) > MOST_ANSWERED:
+            del self._answered[next(iter(self._answered))]

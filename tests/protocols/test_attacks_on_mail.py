@@ -12,7 +12,7 @@ from protocols.transports import network
 from protocols.transports.connection import Connection
 from protocols.transports.mailbox import AGAIN_SECONDS, MOST_EARLY, Mailbox
 from protocols.variables import Family
-from protocols.wire import Envelope, encode, header, name_digest
+from protocols.wire import VERSION, Envelope, encode, header, name_digest
 from tests.protocols.network import QUICK, MemoryLink, Network, Parties, identities
 from tests.protocols.small import data_of
 from vertibayes.counting.secure import SecureCounter
@@ -24,7 +24,7 @@ KNOWN = identities("a", "b", ANALYST)
 def junk(kind, sender, receiver, size=0, session=bytes(16)):
     """Make a packet that anyone can make: a header, and bytes that open with no key."""
     names = name_digest(sender), name_digest(receiver)
-    return HEADER.pack(MAGIC, kind, session, *names, 0, bytes(32)) + bytes(16 + size)
+    return HEADER.pack(MAGIC, kind, VERSION, session, *names, 0, bytes(32)) + bytes(16 + size)
 
 
 class ListLink:

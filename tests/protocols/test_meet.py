@@ -16,7 +16,6 @@ from protocols.queries.meet import MEET, Met, list_digest
 from protocols.roles import SiteRole
 from protocols.session import ask
 from protocols.site.text import TextColumn
-from protocols.wire import VERSION
 from tests.protocols.small import (
     data_of,
     meet,
@@ -201,7 +200,6 @@ def test_another_key_of_the_dealer_or_of_a_site_is_refused_naming_the_mismatch()
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"version": 3}, f"it speaks version {VERSION} of the protocols, the analyst 3"),
         ({"parties": ()}, "the study names '' as the dealer"),
         ({"keys": ()}, "must have one key per party"),
         ({"session": b""}, "must have one key per party, and a session"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,10 +16,11 @@ from mpc.errors import (
     ReplayedMessageError,
     UnexpectedMessageError,
 )
-from mpc.randomness import KeyPair
+from mpc.randomness import KeyPair, label
 from protocols import seal as seals
 from protocols.roles import MASKS, ZEROS
 from protocols.seal import DATA, HEADER, HELLO, OVERHEAD, UNKNOWN, Identity, Seal, read_header
+from protocols.wire import VERSION
 from tests.protocols.network import identities
 from tests.randomness import SeededRandomness
 
@@ -37,7 +40,7 @@ def pair(first="a", second="b", session=SESSION, seed=b""):
 
 
 def rewritten(packet, **changes):
-    names = "magic", "kind", "session", "sender", "receiver", "counter", "salt"
+    names = "magic", "kind", "version", "session", "sender", "receiver", "counter", "salt"
     parts = {**dict(zip(names, HEADER.unpack_from(packet), strict=True)), **changes}
     return HEADER.pack(*parts.values()) + packet[HEADER.size :]
 
@@ -112,6 +115,8 @@ def test_every_flipped_bit_is_refused():
         ({"kind": HELLO}, UnexpectedMessageError),
         ({"kind": UNKNOWN}, UnexpectedMessageError),
         ({"kind": 4}, MalformedMessageError),
+        ({"version": 0}, MalformedMessageError),
+        ({"version": VERSION + 1}, MalformedMessageError),
         ({"session": bytes(16)}, UnexpectedMessageError),
         ({"sender": bytes(16)}, UnexpectedMessageError),
         ({"receiver": bytes(16)}, UnexpectedMessageError),
@@ -206,33 +211,106 @@ def test_an_old_hello_gives_nobody_an_old_key():
         again.open("a", packet)
 
 
+# ---- thieves: who has recorded a session, and learns some of its private keys --------------------
+
+BOTH, MIXED_A, MIXED_B, STATIC = 0, 1, 2, 3  # places of the secrets: ee, es and se, ss
+
+
+class Recorded:
+    """A session of a and b: its hellos, a packet, and the private keys behind it."""
+
+    def __init__(self, first="a", second="b"):
+        self.names = first, second
+        self.ends = pair(first, second)
+        self.packet = self.ends[0].seal(second, b"secret")
+        self.static = [end.identity.keys for end in self.ends]
+        self.ephemeral = [end._ephemeral for end in self.ends]
+
+    def secrets(self):
+        """Return the four secrets, each computed from one of the two private keys that know it."""
+        (static_a, static_b), (key_a, key_b) = self.static, self.ephemeral
+        return [
+            key_a.agree(key_b.public, "seal: ee").secret,
+            key_a.agree(static_b.public, "seal: es").secret,
+            key_b.agree(static_a.public, "seal: es").secret,
+            static_a.agree(static_b.public, "seal: ss").secret,
+        ]
+
+    def guesses(self, *missing):
+        """Return what a thief without some secrets can try: leave them out, or guess them."""
+        known = self.secrets()
+        others = [secret for place, secret in enumerate(known) if place not in missing]
+        for instead in (b"", bytes(32), *others):
+            yield [instead if place in missing else s for place, s in enumerate(known)]
+
+    def opens(self, secrets, packet=None):
+        """Whether a key of these secrets opens the packet; written down from the definition."""
+        sides = zip(self.names, self.ephemeral, self.static, strict=True)
+        parts = [part for name, key, static in sides for part in (name, key.public, static.public)]
+        info = label("seal: session key", SESSION, *parts)
+        key = HKDF(hashes.SHA256(), 32, salt=None, info=info).derive(b"".join(secrets))
+        try:
+            return seals._open(key, packet or self.packet, self.names[0], "") == b"secret"
+        except MalformedMessageError:
+            return False
+
+
+def test_all_four_secrets_together_open_a_packet():
+    """The control of the tests below: their thieves compute keys as parties do."""
+    recorded = Recorded()
+    assert recorded.opens(recorded.secrets())
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        pytest.param((BOTH,), id="who steals both static keys afterwards lacks ee"),
+        pytest.param((MIXED_A,), id="who steals the key of a and acts towards a lacks es"),
+        pytest.param((MIXED_B,), id="who steals the key of b and acts towards b lacks se"),
+        pytest.param((STATIC,), id="who learns both ephemeral keys lacks ss"),
+        pytest.param((BOTH, MIXED_A, MIXED_B), id="who has ss alone"),
+    ],
+)
+def test_who_lacks_one_secret_opens_nothing(missing):
+    recorded = Recorded()
+    assert not any(recorded.opens(guess) for guess in recorded.guesses(*missing))
+
+
 def test_whoever_steals_both_static_keys_afterwards_opens_hellos_alone():
-    a, b = pair()
-    hello, packet = Seal(KNOWN["a"], SESSION).greet("b", b"parties"), a.seal("b", b"secret")
+    recorded = Recorded()
+    a, b = recorded.ends
+    hello = a.greet("b", b"parties")
     a.forget(), b.forget()
-    thief = Seal(KNOWN["b"], SESSION)  # has the static keys, and draws its own ephemeral ones
+    thief = Seal(KNOWN["b"], SESSION)
     assert thief.welcome("a", hello) == b"parties"
-    with pytest.raises(MalformedMessageError, match="does not open"):
-        thief.open("a", packet)
     with pytest.raises(UnexpectedMessageError):
-        b.open("a", packet)
+        b.open("a", recorded.packet)
 
 
-def test_whoever_steals_a_key_cannot_speak_to_its_owner_as_another():
-    """Key compromise: the thief of b's key forges a's hello, but cannot seal as a."""
-    victim = Seal(KNOWN["b"], SESSION)
-    thief = Identity("a", KeyPair(bytes([7]) * 32), {"b": KNOWN["b"].keys.public})
-    static = KNOWN["b"]._secret("a", HELLO)  # what the thief computes from b's private key
-    ephemeral = KeyPair(bytes([9]) * 32)
-    forged = seals._seal(
-        static, HELLO, SESSION, ("a", "b"), 0, ephemeral.public, SeededRandomness(b"t")
-    )
-    victim.welcome("a", forged)
-    guess = Seal(thief, SESSION)
-    guess._ephemeral = ephemeral
-    guess._keys["b"] = guess._agree("b", victim._ephemeral.public)
-    with pytest.raises(MalformedMessageError, match="does not open"):
-        victim.open("a", guess.seal("b", b"I am a"))
+@pytest.mark.parametrize(("victim", "other"), [("b", "a"), ("a", "b")])
+def test_whoever_steals_a_key_cannot_speak_to_its_owner_as_another(victim, other):
+    """Key compromise: the thief of a party's key forges the other's hello, but cannot seal as it.
+
+    Of the four secrets he computes all except that of the victim's ephemeral key and the static
+    key of the other, whose private key he does not have.
+    """
+    end, stolen = Seal(KNOWN[victim], SESSION), KNOWN[victim].keys
+    public, own = KNOWN[other].keys.public, KeyPair(bytes([9]) * 32)
+    claimed = Identity(other, KeyPair(bytes([7]) * 32), {victim: stolen.public})
+    header = claimed.header(HELLO, SESSION, victim, 0, SeededRandomness(b"t"))
+    static = KNOWN[victim]._secret(other, HELLO)  # what he computes from the stolen key
+    end.welcome(other, seals._seal(static, header, own.public))
+    seen = end._ephemeral.public  # the victim's hello has it, and the stolen key opens the hello
+    both = own.agree(seen, "seal: ee").secret
+    mixed, ss = own.agree(stolen.public, "seal: es").secret, stolen.agree(public, "seal: ss").secret
+    sides = sorted([(victim, seen, stolen.public), (other, own.public, public)])
+    info = label("seal: session key", SESSION, *(part for side in sides for part in side))
+    for guess in (b"", bytes(32), both, mixed, ss, claimed.keys.agree(seen, "seal: es").secret):
+        secrets = (mixed, guess) if other < victim else (guess, mixed)
+        key = HKDF(hashes.SHA256(), 32, salt=None, info=info).derive(b"".join((both, *secrets, ss)))
+        header = claimed.header(DATA, SESSION, victim, 0, SeededRandomness(b"u"))
+        with pytest.raises(MalformedMessageError, match="does not open"):
+            end.open(other, seals._seal(key, header, b"I am another"))
 
 
 @pytest.mark.parametrize("key", [bytes(32), b"\1" + bytes(31)])
