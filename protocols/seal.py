@@ -165,9 +165,7 @@ class Identity:
     ) -> Header:
         """Return the header of a packet of this party, with a new salt."""
         names = name_digest(self.party), name_digest(receiver)
-        return Header(
-            kind, self.version, session, *names, counter, randomness.bytes(SALT_BYTES)
-        )
+        return Header(kind, self.version, session, *names, counter, randomness.bytes(SALT_BYTES))
 
     def open_statically(self, sender: Party, packet: bytes) -> bytes:
         """Open a packet that was sealed under static keys.
