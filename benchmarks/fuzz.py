@@ -29,7 +29,7 @@ from time import perf_counter
 from unittest import mock
 
 import numpy as np
-from mutations import Mutations
+from broken_messages import BrokenMessages
 from side_by_side import on_one_thread, table
 
 from mpc.errors import DealReusedError, ProtocolError
@@ -187,12 +187,12 @@ def cells_bound(body, expect):
     return SMALL + A_CELL * min(len(body), expect.cells)
 
 
-def decode(seen, mutations, count):
+def decode(seen, broken, count):
     """Decode mutated bodies."""
     tried = Tried()
     for number in range(count):
-        (_, body), sender, _, expect = mutations.choose(seen)
-        changed = mutations.bytes(body)
+        (_, body), sender, _, expect = broken.choose(seen)
+        changed = broken.bytes(body)
         bound = cells_bound(changed, expect) if number % TRACED == 0 else None
         tried.run("decode", SECONDS, bound, lambda c=changed, s=sender, e=expect: read(c, s, e))
     return tried
@@ -204,14 +204,14 @@ def read(body, sender, expect):
         raise TypeError(f"{message.kind} was read")
 
 
-def envelopes(seen, mutations, count):
+def envelopes(seen, broken, count):
     """Check mutated headers."""
     tried = Tried()
     for number in range(count):
-        (header, body), sender, receiver, _ = mutations.choose(seen)
+        (header, body), sender, receiver, _ = broken.choose(seen)
         _, session, _, _, counter, depth, _ = wire.ENVELOPE.unpack(header)
         expected = wire.Envelope(session, sender, receiver, counter, depth)
-        changed = mutations.bytes(header)
+        changed = broken.bytes(header)
         bound = SMALL if number % TRACED == 0 else None
         tried.run(
             "envelope", SECONDS, bound,
@@ -220,7 +220,7 @@ def envelopes(seen, mutations, count):
     return tried
 
 
-def consider(mutations, kind, count):
+def consider(broken, kind, count):
     """Put mutated queries of a kind to parties that have committed, and may have counted."""
     tried, roles = Tried(), {}
 
@@ -232,7 +232,7 @@ def consider(mutations, kind, count):
         talk(started, study)
         queries, sides = queries_of(started, study)[kind], [roles["a"], roles[DEALER]]
         for number in range(count):
-            query, role = mutations.message(mutations.choose(queries)), mutations.choose(sides)
+            query, role = broken.message(broken.choose(queries)), broken.choose(sides)
             body = wire.encode(query)
             bound = SMALL + A_CELL * len(body) if number % TRACED == 0 else None
             tried.run(
@@ -260,14 +260,14 @@ def put(role, body):
     return "agreed"
 
 
-def sessions(mutations, count, messages):
+def sessions(broken, count, messages):
     """Run sessions in which one message is another."""
     tried = Tried()
 
     def change(message, body):
-        if mutations.below(3) == 0:
-            return mutations.bytes(body)
-        return wire.encode(mutations.message(message))
+        if broken.below(3) == 0:
+            return broken.bytes(body)
+        return wire.encode(broken.message(message))
 
     def run(place):
         with noted(place, change) as (started, study, _):
@@ -294,15 +294,15 @@ def main():
     with noted() as (started, study, seen):
         talk(started, study)
         kinds = tuple(queries_of(started, study))
-    mutations = Mutations(given.seed, [packet[1] for packet, *_ in seen])
+    broken = BrokenMessages(given.seed, [packet[1] for packet, *_ in seen])
     parts = {
-        "decode": lambda: decode(seen, mutations, given.messages),
-        "envelope": lambda: envelopes(seen, mutations, given.envelopes),
+        "decode": lambda: decode(seen, broken, given.messages),
+        "envelope": lambda: envelopes(seen, broken, given.envelopes),
         **{
-            f"{kind}, considered": lambda k=kind: consider(mutations, k, given.queries)
+            f"{kind}, considered": lambda k=kind: consider(broken, k, given.queries)
             for kind in kinds
         },
-        "session": lambda: sessions(mutations, given.sessions, len(seen)),
+        "session": lambda: sessions(broken, given.sessions, len(seen)),
     }
     rows, wrong = [], {}
     for name, part in parts.items():

@@ -94,13 +94,13 @@ class Authority:
 class Process:
     """A party's process; its lines are read as they come."""
 
-    def __init__(self, party, settings="", module="party", command=None):
+    def __init__(self, party, settings="", module="party", command=None, folder=ROOT):
         self.party = party
         self.lines = queue.Queue()
         self.seen = []
         command = command or [sys.executable, "-m", f"tests.e2e.{module}", party, str(settings)]
         self.process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

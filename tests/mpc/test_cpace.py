@@ -115,6 +115,16 @@ def test_what_is_sent_back_confirms_nothing():
     assert stopped.value.value == {"b": False}
 
 
+def test_a_comparison_is_counted_before_its_code_is_sent_and_not_before():
+    """A peer that has the code knows whether its guess was right; it need not send its own."""
+    counted = []
+    program = same_secret("a", {"b": b"secret"}, SESSION, SeededRandomness(), counted.extend)
+    points = next(program).outbox
+    assert isinstance(points["b"], Point) and not counted
+    step = program.send({"b": Point(Side(bytes([9] + [0] * 31), bytes([8] * 32)).point)})
+    assert isinstance(step.outbox["b"], Confirmation) and counted == ["b"]
+
+
 @pytest.mark.parametrize("point", [*map(bytes.fromhex, VECTORS["small_order"]), b"", bytes(31)])
 def test_a_point_of_small_order_or_none_names_its_sender(point):
     program = side_of_a()

@@ -1,18 +1,21 @@
+import hashlib
+import hmac
 from copy import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mpc.cpace import Confirmation, Point
+from mpc.cpace import Confirmation, Point, same_secret
 from mpc.errors import MalformedMessageError
 from mpc.rounds import Expect, Round
+from mpc.scheduler import run_all
 from protocols.errors import QueryRefusedError, RecordsDifferError, TransportError
 from protocols.federation import DEALER
 from protocols.policy import Policy
 from protocols.public_keys import encode_public
 from protocols.queries import Commit, Meet
-from protocols.queries.meet import MEET, Met, list_digest
+from protocols.queries.meet import MEET, Met, _secret, list_digest
 from protocols.roles import SiteRole
 from protocols.session import ask
 from protocols.site.text import TextColumn
@@ -26,6 +29,7 @@ from tests.protocols.small import (
     seeded,
     study_of,
 )
+from tests.randomness import SeededRandomness
 
 PEOPLE = [f"person {place}" for place in range(40)]
 SWAPPED = [PEOPLE[1], PEOPLE[0], *PEOPLE[2:]]
@@ -286,3 +290,36 @@ def test_who_breaks_off_is_counted_alone_and_once_it_may_know(monkeypatch, kind)
     assert counted == {"a": [0, learned, 0], "b": [0, 0, 0], "c": [0, learned, 0]}
     meet(seeded(parts, memories=kept))
     assert not any(kept[s].failed_meets(p) for s in "abc" for p in "abc")
+
+
+def test_who_leaves_once_it_has_the_code_is_counted():
+    """It has learned whether its guess was right, and it sends nothing that could be counted."""
+    federation = seeded(with_ids(), memories=(kept := memories("a", "b", "c")))
+    program = MEET.side_of(SiteRole).program(federation.roles["a"], query_of(federation))
+    points = next(program).outbox
+    codes = program.send({"b": points["c"], "c": points["b"]}).outbox
+    assert {type(message) for message in codes.values()} == {Confirmation}
+    program.close()  # the session ends: no peer has sent a code
+    assert [kept["a"].failed_meets(peer) for peer in "bc"] == [1, 1]
+
+
+def compared(one, other):
+    """Return whether a and who speaks for b have equal secrets."""
+    sides = {"a": ({"b": one}, b"scalar a"), "b": ({"a": other}, b"scalar b")}
+    programs = {
+        party: same_secret(party, secret, b"session", SeededRandomness(seed))
+        for party, (secret, seed) in sides.items()
+    }
+    return run_all(programs)[0]["a"]["b"]
+
+
+def test_only_the_two_sites_can_test_a_guess():
+    """Who knows the list, and speaks in the name of b, must also have the key of a and b."""
+    federation = seeded(with_ids())
+    a, b, c = (federation.roles[site] for site in "abc")
+    lists = list_digest(a.data)
+    assert compared(_secret(a, "b", lists), _secret(b, "a", lists))  # the control: b itself
+    public = b"".join(sorted((a.keys.public, b.keys.public)))
+    guesses = [lists, hashlib.sha256(lists).digest(), _secret(c, "a", lists)]
+    guesses += [_secret(c, "b", lists), hmac.new(public, lists, hashlib.sha256).digest()]
+    assert not any(compared(_secret(a, "b", lists), guess) for guess in guesses)

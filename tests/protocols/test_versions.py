@@ -13,11 +13,12 @@ from mpc.errors import MalformedMessageError
 from protocols import RELEASE
 from protocols.federation import ANALYST, DEALER
 from protocols.seal import HEADER, HELLO, Seal, read_header
+from protocols.transports.connection import Connection
 from protocols.transports.mailbox import Mailbox
 from protocols.transports.network import NetworkTransport
 from protocols.transports.versions import VersionsDifferError, compare_versions
 from protocols.wire import VERSION
-from tests.protocols.network import Network, Parties, identities
+from tests.protocols.network import QUICK, Network, Parties, identities
 from tests.protocols.small import data_of
 from tests.protocols.test_attacks_on_mail import ListLink
 
@@ -96,6 +97,15 @@ def test_nothing_is_read_before_the_versions_are_compared(text):
     (error,) = mailbox.refused
     assert isinstance(error, VersionsDifferError) and error.party == ANALYST
     assert mailbox.hello_of(ANALYST) is None
+
+
+@pytest.mark.parametrize("text", [b"", b"no roster", bytes(1000)])
+def test_nothing_is_read_in_a_session_that_has_begun(text):
+    """The hello of a party of another version, in a session of this analyst."""
+    connection = Connection(Seal(KNOWN[ANALYST], SESSION), PARTIES, ANALYST, QUICK)
+    packet = Seal(replace(KNOWN["a"], version=VERSION + 1), SESSION).greet(ANALYST, text)
+    with pytest.raises(VersionsDifferError, match=f"a version {VERSION + 1}"):
+        connection.receive("a", packet)
 
 
 def test_the_answer_is_a_hello_of_the_same_text_and_an_abort():

@@ -11,7 +11,7 @@ from protocols import wire
 EDGES = (0, 1, 2, 63, 64, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, -1)
 
 
-class Mutations:
+class BrokenMessages:
     """Draws what is wrong with a message."""
 
     def __init__(self, seed, bodies):
