@@ -56,7 +56,8 @@ def test_both_ends_name_both_versions_within_three_seconds(
 @pytest.mark.parametrize("others", [OLD, NEW])
 def test_one_site_of_another_release_is_named(releases, others, analyst, record_property):
     releases.start(**{RELAY: NEW})
-    releases.start(**dict.fromkeys(PARTIES, others), north=NEW if others == OLD else OLD)
+    mixed = dict.fromkeys(PARTIES, others) | {"north": NEW if others == OLD else OLD}
+    releases.start(**mixed)
     check_names(releases, analyst, record_property)
 
 
