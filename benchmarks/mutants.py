@@ -39,7 +39,7 @@ def skipped(name: str, file: str, condition: str, *tests: str) -> Mutant:
 SEAL, SEALS = "protocols/seal.py", "tests/protocols/test_seal.py"
 VERSIONS = "tests/protocols/test_versions.py"
 SECRETS = "secrets = both + mixed[sides[0][0]] + mixed[sides[1][0]] + static"
-INFO = "info = label(\"seal: session key\", self.session, *(part for side in sides for part in side))"
+INFO = 'info = label("seal: session key", self.session, *(part for side in sides for part in side))'
 BLANK = "header[:5] + bytes(3) + header[8:]"
 
 OF_SEALS = (
@@ -47,13 +47,18 @@ OF_SEALS = (
     mutant("seal without es", SEAL, SECRETS, SECRETS.replace("mixed[sides[0][0]] + ", ""), SEALS),
     mutant("seal without se", SEAL, SECRETS, SECRETS.replace("mixed[sides[1][0]] + ", ""), SEALS),
     mutant("seal without ss", SEAL, SECRETS, SECRETS.replace(" + static", ""), SEALS),
-    mutant("seal: names not in info", SEAL, INFO, INFO.replace("in side))", "in side[1:]))"), SEALS),
+    mutant(
+        "seal: names not in info", SEAL, INFO, INFO.replace("in side))", "in side[1:]))"), SEALS
+    ),
     mutant("seal: session not in info", SEAL, INFO, INFO.replace(" self.session,", ""), SEALS),
     skipped("seal: replays are opened", SEAL, "header.counter < expected", SEALS),
     skipped("seal: missing packets are not noticed", SEAL, "header.counter > expected", SEALS),
     skipped("seal: a second hello changes the key", SEAL, "sender in self._keys", SEALS),
     mutant(
-        "seal: keys are kept after the session", SEAL, "self._keys.clear()", "self._keys.keys()",
+        "seal: keys are kept after the session",
+        SEAL,
+        "self._keys.clear()",
+        "self._keys.keys()",
         SEALS,
     ),
     Mutant(
@@ -64,14 +69,19 @@ OF_SEALS = (
                 "return header + _cipher(secret, header).encrypt(_NONCE, text, header)",
                 f"return header + _cipher(secret, {BLANK}).encrypt(_NONCE, text, {BLANK})",
             ),
-            ("header = bytes(view[: HEADER.size])", "header = bytes(view[:5]) + bytes(3) + "
-             "bytes(view[8 : HEADER.size])"),
+            (
+                "header = bytes(view[: HEADER.size])",
+                "header = bytes(view[:5]) + bytes(3) + bytes(view[8 : HEADER.size])",
+            ),
         ),
         (VERSIONS,),
     ),
     mutant(
-        "versions are not compared before a session", "protocols/transports/mailbox.py",
-        "            compare_versions(self.identity, sender, packet)\n", "", VERSIONS,
+        "versions are not compared before a session",
+        "protocols/transports/mailbox.py",
+        "            compare_versions(self.identity, sender, packet)\n",
+        "",
+        VERSIONS,
     ),
     Mutant(
         "a hello is read before the versions are compared",
@@ -86,71 +96,160 @@ OF_SEALS = (
         ),
         (VERSIONS,),
     ),
-)  # fmt: skip
+)
 
 MEET, MEETS = "protocols/queries/meet.py", "tests/protocols/test_meet.py"
 CPACE, CPACES = "mpc/cpace.py", "tests/mpc/test_cpace.py"
 CONFIRMING = "    confirming(tuple(secrets))\n"
-CONFIRMED = "    confirmed = yield from exchange(codes, dict.fromkeys(secrets, Expect(Confirmation)))\n"
+CONFIRMED = (
+    "    confirmed = yield from exchange(codes, dict.fromkeys(secrets, Expect(Confirmation)))\n"
+)
 
 OF_MEET = (
-    mutant("comparisons are counted after the codes are sent", CPACE, CONFIRMING + CONFIRMED,
-           CONFIRMED + CONFIRMING, CPACES, MEETS),
-    mutant("the secret of a comparison is a plain digest", MEET,
-           "return hmac.new(key.secret, lists, hashlib.sha256).digest()",
-           "return hashlib.sha256(lists).digest()", MEETS),
-    mutant("the secret of a comparison is the list's digest", MEET,
-           "return hmac.new(key.secret, lists, hashlib.sha256).digest()", "return lists", MEETS),
-    mutant("CPace: the session is not in the point", CPACE, "zeros, names, session)).digest()",
-           "zeros, names)).digest()", CPACES),
-    mutant("CPace: the names are not in the point", CPACE, "zeros, names, session)).digest()",
-           "zeros, session)).digest()", CPACES),
-    mutant("CPace: codes are the same in both directions", CPACE,
-           "prefixed(sender.encode(), receiver.encode()), hashlib.sha256",
-           "prefixed(*sorted((sender.encode(), receiver.encode()))), hashlib.sha256", CPACES),
-    mutant("CPace: the key does not depend on the points", CPACE,
-           'hashlib.sha512(shared + b"oc" + b"".join(messages))', "hashlib.sha512(shared)", CPACES),
-    skipped("comparisons are not limited", MEET,
-            "site.memory.failed_meets(peer) >= site.policy.most_failed_meets", MEETS),
+    mutant(
+        "comparisons are counted after the codes are sent",
+        CPACE,
+        CONFIRMING + CONFIRMED,
+        CONFIRMED + CONFIRMING,
+        CPACES,
+        MEETS,
+    ),
+    mutant(
+        "the secret of a comparison is a plain digest",
+        MEET,
+        "return hmac.new(key.secret, lists, hashlib.sha256).digest()",
+        "return hashlib.sha256(lists).digest()",
+        MEETS,
+    ),
+    mutant(
+        "the secret of a comparison is the list's digest",
+        MEET,
+        "return hmac.new(key.secret, lists, hashlib.sha256).digest()",
+        "return lists",
+        MEETS,
+    ),
+    mutant(
+        "CPace: the session is not in the point",
+        CPACE,
+        "zeros, names, session)).digest()",
+        "zeros, names)).digest()",
+        CPACES,
+    ),
+    mutant(
+        "CPace: the names are not in the point",
+        CPACE,
+        "zeros, names, session)).digest()",
+        "zeros, session)).digest()",
+        CPACES,
+    ),
+    mutant(
+        "CPace: codes are the same in both directions",
+        CPACE,
+        "prefixed(sender.encode(), receiver.encode()), hashlib.sha256",
+        "prefixed(*sorted((sender.encode(), receiver.encode()))), hashlib.sha256",
+        CPACES,
+    ),
+    mutant(
+        "CPace: the key does not depend on the points",
+        CPACE,
+        'hashlib.sha512(shared + b"oc" + b"".join(messages))',
+        "hashlib.sha512(shared)",
+        CPACES,
+    ),
+    skipped(
+        "comparisons are not limited",
+        MEET,
+        "site.memory.failed_meets(peer) >= site.policy.most_failed_meets",
+        MEETS,
+    ),
     skipped("Meet takes another key than the pinned one", MEET, "key != known[name]", MEETS),
     skipped("Meet takes another dealer than the pinned one", MEET, "named != dealer", MEETS),
-    skipped("a site commits with sites that it has not met", "protocols/queries/commit.py",
-            "site.data.ids is not None and strange", MEETS),
-)  # fmt: skip
+    skipped(
+        "a site commits with sites that it has not met",
+        "protocols/queries/commit.py",
+        "site.data.ids is not None and strange",
+        MEETS,
+    ),
+)
 
 RESTARTS = "tests/privacy/test_labels_over_restarts.py"
 TABLES, SHUFFLES = "tests/mpc/test_masked_tables.py", "tests/mpc/test_shuffled_tables.py"
 VIEWS, SHUFFLED = "tests/privacy/test_every_view.py", "tests/privacy/test_every_shuffle_view.py"
 
 OF_MASKS = (
-    mutant("masks of columns without the columns' ids", "mpc/commitments/masks.py",
-           "commitments.label, commitments.operands[place].id, form.name",
-           'commitments.study, form.name', f"{VIEWS}", RESTARTS),
-    mutant("the label of a study without the columns' ids", "mpc/commitments/operands.py",
-           "parts += [op.id, op.width,", 'parts += [b"", op.width,', "tests/protocols/test_commit.py",
-           RESTARTS),
-    mutant("masks of a query without its number", "mpc/masked_tables/plan.py",
-           "query = self.commitments.label, self.number,", "query = self.commitments.label, 0,",
-           TABLES),
-    mutant("masks of shuffles without the query's number", "mpc/shuffled_tables/plan.py",
-           "query = self.commitments.label, self.number,", "query = self.commitments.label, 0,",
-           SHUFFLES),
-    mutant("masks of extensions without their columns", "mpc/masked_tables/masks.py",
-           'label(purpose, self.query, np.array(term, "<u4").tobytes())', "label(purpose, self.query)",
-           VIEWS),
-    mutant("tables without zero shares", "mpc/masked_tables/site.py",
-           "ring.reduce(shares + zeros)", "ring.reduce(shares)", VIEWS),
-    mutant("zero shares that are zero", "mpc/sharing.py", "add(share, key.elements(", "add(share, 0 * key.elements(",
-           "tests/mpc/test_sharing.py"),
-    skipped("a number of a query is used twice", "mpc/commitments/commit.py", "number <= last",
-            TABLES),
-    skipped("a label of masks is used twice", "mpc/commitments/commit.py", "label in self._used",
-            "tests/mpc/test_argmax.py"),
-    skipped("a site takes a number of a query twice", "protocols/queries/study_checks.py",
-            "query.number <= site.holder.last", "tests/protocols/test_tables.py"),
-    skipped("corrections of another query are used", "mpc/labelled.py", "message.label != label",
-            "tests/privacy/test_a_dishonest_analyst.py"),
-)  # fmt: skip
+    mutant(
+        "masks of columns without the columns' ids",
+        "mpc/commitments/masks.py",
+        "commitments.label, commitments.operands[place].id, form.name",
+        "commitments.study, form.name",
+        f"{VIEWS}",
+        RESTARTS,
+    ),
+    mutant(
+        "the label of a study without the columns' ids",
+        "mpc/commitments/operands.py",
+        "parts += [op.id, op.width,",
+        'parts += [b"", op.width,',
+        "tests/protocols/test_commit.py",
+        RESTARTS,
+    ),
+    mutant(
+        "masks of a query without its number",
+        "mpc/masked_tables/plan.py",
+        "query = self.commitments.label, self.number,",
+        "query = self.commitments.label, 0,",
+        TABLES,
+    ),
+    mutant(
+        "masks of shuffles without the query's number",
+        "mpc/shuffled_tables/plan.py",
+        "query = self.commitments.label, self.number,",
+        "query = self.commitments.label, 0,",
+        SHUFFLES,
+    ),
+    mutant(
+        "masks of extensions without their columns",
+        "mpc/masked_tables/masks.py",
+        'label(purpose, self.query, np.array(term, "<u4").tobytes())',
+        "label(purpose, self.query)",
+        VIEWS,
+    ),
+    mutant(
+        "tables without zero shares",
+        "mpc/masked_tables/site.py",
+        "ring.reduce(shares + zeros)",
+        "ring.reduce(shares)",
+        VIEWS,
+    ),
+    mutant(
+        "zero shares that are zero",
+        "mpc/sharing.py",
+        "add(share, key.elements(",
+        "add(share, 0 * key.elements(",
+        "tests/mpc/test_sharing.py",
+    ),
+    skipped(
+        "a number of a query is used twice", "mpc/commitments/commit.py", "number <= last", TABLES
+    ),
+    skipped(
+        "a label of masks is used twice",
+        "mpc/commitments/commit.py",
+        "label in self._used",
+        "tests/mpc/test_argmax.py",
+    ),
+    skipped(
+        "a site takes a number of a query twice",
+        "protocols/queries/study_checks.py",
+        "query.number <= site.holder.last",
+        "tests/protocols/test_tables.py",
+    ),
+    skipped(
+        "corrections of another query are used",
+        "mpc/labelled.py",
+        "message.label != label",
+        "tests/privacy/test_a_dishonest_analyst.py",
+    ),
+)
 
 POLICY, POLICIES = "protocols/policy.py", "tests/protocols/test_policy.py"
 CHECKS = "protocols/queries/study_checks.py"
@@ -158,38 +257,85 @@ CHANGES, CHANGED = "protocols/site/changes.py", "tests/protocols/test_changes.py
 
 OF_POLICIES = (
     skipped("tables over few records", POLICY, "chosen < self.fewest_records", POLICIES),
-    skipped("tables that leave out few records", POLICY,
-            "0 < records - chosen < self.fewest_records", POLICIES),
-    skipped("tables of more variables", POLICY, "variables > (most := self.most_variables)",
-            POLICIES),
+    skipped(
+        "tables that leave out few records",
+        POLICY,
+        "0 < records - chosen < self.fewest_records",
+        POLICIES,
+    ),
+    skipped(
+        "tables of more variables", POLICY, "variables > (most := self.most_variables)", POLICIES
+    ),
     skipped("tables of more cells", POLICY, "total > self.most_cells", POLICIES),
     skipped("more released tables", POLICY, "total > most", CHANGED),
-    skipped("more bits of winners", POLICY,
-            "chosen + bits > (most := self.most_choice_bits)", "tests/protocols/test_choose.py"),
-    skipped("hidden variables are shown", POLICY,
-            "hidden := [variable for variable in variables if not self.shows(variable)]", POLICIES),
+    skipped(
+        "more bits of winners",
+        POLICY,
+        "chosen + bits > (most := self.most_choice_bits)",
+        "tests/protocols/test_choose.py",
+    ),
+    skipped(
+        "hidden variables are shown",
+        POLICY,
+        "hidden := [variable for variable in variables if not self.shows(variable)]",
+        POLICIES,
+    ),
     skipped("sums without noise", POLICY, "not self.exact_sums", POLICIES),
-    mutant("releases over the budget", POLICY, "if spent.permits(cost, limit, most):", "if True:",
-           POLICIES),
-    mutant("tables are not compared with the policy", "protocols/queries/tables.py",
-           "        policy.check_tables(party, _sizes(joined.study, query))\n", "",
-           "tests/protocols/test_tables.py"),
-    skipped("record sets that single out a few", CHECKS,
-            "site.memory.smallest_atom(records) < site.policy.fewest_records",
-            "tests/protocols/test_tables.py"),
-    skipped("more record sets", CHECKS, "site.memory.count_sets() >= site.policy.most_row_sets",
-            "tests/protocols/test_tables.py"),
-    mutant("record sets are not remembered", CHECKS,
-           "        site.memory.answer(site.data, _records(site, site.joined.selection(rows)))\n", "",
-           "tests/protocols/test_tables.py"),
+    mutant(
+        "releases over the budget",
+        POLICY,
+        "if spent.permits(cost, limit, most):",
+        "if True:",
+        POLICIES,
+    ),
+    mutant(
+        "tables are not compared with the policy",
+        "protocols/queries/tables.py",
+        "        policy.check_tables(party, _sizes(joined.study, query))\n",
+        "",
+        "tests/protocols/test_tables.py",
+    ),
+    skipped(
+        "record sets that single out a few",
+        CHECKS,
+        "site.memory.smallest_atom(records) < site.policy.fewest_records",
+        "tests/protocols/test_tables.py",
+    ),
+    skipped(
+        "more record sets",
+        CHECKS,
+        "site.memory.count_sets() >= site.policy.most_row_sets",
+        "tests/protocols/test_tables.py",
+    ),
+    mutant(
+        "record sets are not remembered",
+        CHECKS,
+        "        site.memory.answer(site.data, _records(site, site.joined.selection(rows)))\n",
+        "",
+        "tests/protocols/test_tables.py",
+    ),
     skipped("few changed values", CHANGES, "self.few(snapshot, fewest)", CHANGED),
-    mutant("a single change does not count", CHANGES, "if 0 < count < fewest}", "if 1 < count < fewest}",
-           CHANGED),
-    skipped("new pseudonyms hide changes", CHANGES,
-            "names and 2 * len(mine) < min(len(self.people), len(later.people))", CHANGED),
-    mutant("values are not remembered", CHECKS,
-           "        site.memory.keep_values(site.values_of(site.joined.study))\n", "", CHANGED),
-)  # fmt: skip
+    mutant(
+        "a single change does not count",
+        CHANGES,
+        "if 0 < count < fewest}",
+        "if 1 < count < fewest}",
+        CHANGED,
+    ),
+    skipped(
+        "new pseudonyms hide changes",
+        CHANGES,
+        "names and 2 * len(mine) < min(len(self.people), len(later.people))",
+        CHANGED,
+    ),
+    mutant(
+        "values are not remembered",
+        CHECKS,
+        "        site.memory.keep_values(site.values_of(site.joined.study))\n",
+        "",
+        CHANGED,
+    ),
+)
 
 RUN, APPROVED = "protocols/queries/approved_run.py", "tests/protocols/test_approved_studies.py"
 MEMORY, BEGIN = "protocols/site/memory.py", "protocols/queries/begin.py"
@@ -204,47 +350,105 @@ def without(field: str) -> Mutant:
 
 
 OF_APPROVALS = (
-    mutant("free queries are answered everywhere", "protocols/parties.py",
-           "elif not (role.policy.free_tables or isinstance(query, Begin)):", "elif False:", APPROVED),
-    mutant("the queries of a run are not checked", "protocols/parties.py",
-           "        role.run.check(query)\n", "        pass\n", APPROVED),
+    mutant(
+        "free queries are answered everywhere",
+        "protocols/parties.py",
+        "elif not (role.policy.free_tables or isinstance(query, Begin)):",
+        "elif False:",
+        APPROVED,
+    ),
+    mutant(
+        "the queries of a run are not checked",
+        "protocols/parties.py",
+        "        role.run.check(query)\n",
+        "        pass\n",
+        APPROVED,
+    ),
     skipped("another step than the next one", RUN, "asked != step", APPROVED),
-    mutant("a withdrawn approval is not noticed", RUN, "        self._check_approval()\n", "",
-           APPROVED),
-    skipped("another order of the variables", RUN,
-            "tuple(name for name, *_ in query.variables) != self.contract.variables", APPROVED),
-    skipped("a contract with other keys", BEGIN,
-            "wrong := _wrong_party(site, approved.contract)", APPROVED),
+    mutant(
+        "a withdrawn approval is not noticed", RUN, "        self._check_approval()\n", "", APPROVED
+    ),
+    skipped(
+        "another order of the variables",
+        RUN,
+        "tuple(name for name, *_ in query.variables) != self.contract.variables",
+        APPROVED,
+    ),
+    skipped(
+        "a contract with other keys",
+        BEGIN,
+        "wrong := _wrong_party(site, approved.contract)",
+        APPROVED,
+    ),
     skipped("more runs than the contract's", BEGIN, "used >= contract.runs", APPROVED),
     mutant("released runs are not counted", MEMORY, "= begun, used + 1", "= begun, used", APPROVED),
     mutant("begun runs are not counted", MEMORY, "= begun + 1, used", "= begun, used", APPROVED),
-    *map(without, ("sites", "dealer", "analyst", "variables", "options", "rule", "queries", "runs")),
-)  # fmt: skip
+    *map(
+        without, ("sites", "dealer", "analyst", "variables", "options", "rule", "queries", "runs")
+    ),
+)
 
 NOISE = "tests/mpc/test_noise.py"
 BOX, MAIL = "protocols/transports/mailbox.py", "tests/protocols/test_attacks_on_mail.py"
 PIECES, PIECE = "protocols/transports/pieces.py", "tests/protocols/test_pieces.py"
 
 OF_NOISE_AND_MAIL = (
-    mutant("Gaussian noise of a smaller scale", "mpc/noise/gaussian.py", "math.sqrt(2 * self.rho) * ABOVE",
-           "math.sqrt(2.1 * self.rho) * ABOVE", NOISE),
-    mutant("geometric noise of a smaller scale", "mpc/noise/geometric.py", "scale = float(1 / rate)",
-           "scale = float(1 / rate) / 2\n    return scale", NOISE),
-    mutant("diluted noise of fewer copies", "mpc/noise/geometric.py",
-           "(self.gamma * self.n) * SLACK, 1.0)", "self.n * SLACK, 1.0)", NOISE),
-    skipped("pieces without a bound", PIECES,
-            "self.queued > self.most or count * PIECE > self.most + PIECE", PIECE),
+    mutant(
+        "Gaussian noise of a smaller scale",
+        "mpc/noise/gaussian.py",
+        "math.sqrt(2 * self.rho) * ABOVE",
+        "math.sqrt(2.1 * self.rho) * ABOVE",
+        NOISE,
+    ),
+    mutant(
+        "geometric noise of a smaller scale",
+        "mpc/noise/geometric.py",
+        "scale = float(1 / rate)",
+        "scale = float(1 / rate) / 2\n    return scale",
+        NOISE,
+    ),
+    mutant(
+        "diluted noise of fewer copies",
+        "mpc/noise/geometric.py",
+        "(self.gamma * self.n) * SLACK, 1.0)",
+        "self.n * SLACK, 1.0)",
+        NOISE,
+    ),
+    skipped(
+        "pieces without a bound",
+        PIECES,
+        "self.queued > self.most or count * PIECE > self.most + PIECE",
+        PIECE,
+    ),
     skipped("processes without a bound", PIECES, "len(self._streams) > MOST_STREAMS", PIECE),
     skipped("hellos of any size are kept", BOX, "len(packet) > HELLO_BYTES", MAIL),
     skipped("any number of hellos is kept", BOX, "len(kept) == MOST_EARLY", MAIL),
-    mutant("hellos are kept that do not open", BOX,
-           "            self.identity.open_statically(sender, packet)\n", "", MAIL),
-    skipped("a hello begins a session again", BOX, "header.session in self._seen",
-            "tests/protocols/test_channel_attacks.py", "tests/protocols/test_channel.py"),
-    skipped("messages wait without a bound", "protocols/transports/connection.py",
-            "peer.waiting > MOST_WAITING", "tests/protocols/test_connection.py"),
-    skipped("messages of any size are read", "protocols/wire.py", "self.cells < 0",
-            "tests/protocols/test_wire.py"),
-)  # fmt: skip
+    mutant(
+        "hellos are kept that do not open",
+        BOX,
+        "            self.identity.open_statically(sender, packet)\n",
+        "",
+        MAIL,
+    ),
+    skipped(
+        "a hello begins a session again",
+        BOX,
+        "header.session in self._seen",
+        "tests/protocols/test_channel_attacks.py",
+        "tests/protocols/test_channel.py",
+    ),
+    skipped(
+        "messages wait without a bound",
+        "protocols/transports/connection.py",
+        "peer.waiting > MOST_WAITING",
+        "tests/protocols/test_connection.py",
+    ),
+    skipped(
+        "messages of any size are read",
+        "protocols/wire.py",
+        "self.cells < 0",
+        "tests/protocols/test_wire.py",
+    ),
+)
 
 MUTANTS = (*OF_SEALS, *OF_MEET, *OF_MASKS, *OF_POLICIES, *OF_APPROVALS, *OF_NOISE_AND_MAIL)

@@ -305,9 +305,7 @@ class Mailbox:
         self._early.append(Mail(header.session, sender, packet))
         return None
 
-    def _name_versions(
-        self, error: VersionsDifferError, sender: Address, packet: bytes
-    ) -> None:
+    def _name_versions(self, error: VersionsDifferError, sender: Address, packet: bytes) -> None:
         """Answer a hello of another version with both versions, and note them once per session."""
         session = read_header(packet, error.party).session
         if (sender, session) in self._answered:
