@@ -18,19 +18,15 @@ from mpc.rounds import Party
 from protocols.deployment.keys import read_private
 from protocols.deployment.parts import (
     DataSource,
-    Parties,
     RelayAddress,
     VariableSpec,
-    check_sites,
     data_of,
     own_party,
-    pinned_keys,
-    pinned_party,
     policy_of,
     relay_of,
-    signing_keys,
     variables_of,
 )
+from protocols.deployment.pins import pins_of
 from protocols.deployment.tables import TomlFile
 from protocols.policy import Policy
 from protocols.settings import Setting
@@ -69,20 +65,23 @@ def _own(file: TomlFile, role: str, **paths: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class _ServingFile(_OwnFile):
-    """What the files of a site and of the dealer have in common: they serve analysts."""
+    """What the files of a site and of the dealer have in common.
+
+    `analysts` are those whose sessions are served, with their public keys.
+    """
 
     policy: Policy
-    analyst: Party
+    analysts: Mapping[Party, bytes]
 
     @property
-    def analysts(self) -> dict[Party, bytes]:
-        """The analysts whose sessions are served, with their public keys."""
-        return {self.analyst: self.pinned[self.analyst]}
+    def analyst(self) -> Party:
+        """The first of its analysts."""
+        return next(iter(self.analysts))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SiteFile(_ServingFile):
-    """A site's configuration; `pinned` are the keys of dealer, analyst and the other sites."""
+    """A site's configuration; `pinned` are the keys of dealer, analysts and the other sites."""
 
     kind: ClassVar[str] = "site"
     folder: Path
@@ -95,23 +94,20 @@ class SiteFile(_ServingFile):
     def read(cls, path: Path) -> SiteFile:
         """Read and check a site's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(("site", "data", "variables", "policy", "dealer", "analyst", "peers", "relay"))
+        known = "site", "data", "variables", "policy", "dealer", "peers"
+        file.check((*known, "analyst", "analysts", "relay"))
         own = _own(file, "site", folder="memory")
-        dealer, analyst = pinned_party(file, "dealer"), pinned_party(file, "analyst")
-        peers = pinned_keys(file.table("peers"))
-        if own["party"] in peers:
-            raise file.error(("peers", own["party"]), "this site's own name: its peers are others")
-        Parties({**peers, own["party"]: None}, dealer, analyst).check(file)
+        pins = pins_of(file, "site", own["party"])
         variables = variables_of(file)
         return cls(
             **own,
             policy=policy_of(file, tuple(variables)),
             data=data_of(file, variables),
             variables=variables,
-            dealer=dealer[0],
-            analyst=analyst[0],
-            pinned=dict([*peers.items(), dealer, analyst]),
-            signing=signing_keys(file, "peers"),
+            dealer=next(iter(pins.dealer)),
+            analysts=pins.analysts,
+            pinned=pins.all,
+            signing=pins.signing,
         )
 
     @property
@@ -132,7 +128,7 @@ class SiteFile(_ServingFile):
 
 @dataclass(frozen=True, kw_only=True)
 class DealerFile(_ServingFile):
-    """The dealer's configuration; `pinned` are the keys of the sites and the analyst."""
+    """The dealer's configuration; `pinned` are the keys of the sites and the analysts."""
 
     kind: ClassVar[str] = "dealer"
 
@@ -140,13 +136,11 @@ class DealerFile(_ServingFile):
     def read(cls, path: Path) -> DealerFile:
         """Read and check the dealer's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(("dealer", "sites", "analyst", "policy", "relay"))
+        file.check(("dealer", "sites", "analyst", "analysts", "policy", "relay"))
         own = _own(file, "dealer")
-        analyst, sites = pinned_party(file, "analyst"), pinned_keys(file.table("sites"))
-        check_sites(file, sites)
-        Parties(sites, (own["party"], None), analyst).check(file)
-        pinned = dict([*sites.items(), analyst])
-        return cls(**own, policy=policy_of(file, None), analyst=analyst[0], pinned=pinned)
+        pins = pins_of(file, "dealer", own["party"])
+        policy = policy_of(file, None)
+        return cls(**own, policy=policy, analysts=pins.analysts, pinned=pins.all)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,17 +177,15 @@ class StudyFile(_OwnFile):
         folder, values = study.path("folder", "study"), study.take_all(STUDY)
         study.end()
         own = _own(file, "analyst")
-        dealer, sites = pinned_party(file, "dealer"), pinned_keys(file.table("sites"))
-        check_sites(file, sites)
-        Parties(sites, dealer, (own["party"], None)).check(file)
+        pins = pins_of(file, "analyst", own["party"])
         return cls(
             **own,
             **values,
             folder=folder,
-            sites=tuple(sites),
-            dealer=dealer[0],
-            pinned=dict([*sites.items(), dealer]),
-            signing=signing_keys(file, "sites"),
+            sites=tuple(pins.sites),
+            dealer=next(iter(pins.dealer)),
+            pinned=pins.all,
+            signing=pins.signing,
             states={name: states.take(replace(STATES, name=name)) for name in states.values},
             numbers={name: numbers.take(replace(BOUNDS, name=name)) for name in numbers.values},
             class_counts={name: counts.take(replace(COUNT, name=name)) for name in counts.values},

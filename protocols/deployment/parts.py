@@ -1,4 +1,4 @@
-"""Parts of configuration files: names, keys, addresses, data, policy; no two parties are one."""
+"""Parts of configuration files: names, addresses, data, policy."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NamedTuple
 
 from mpc.rounds import Party
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
-from protocols.public_keys import decode_public, decode_signing
 from protocols.settings import SITE_DATA, VARIABLE, Setting
 from protocols.transports.cells import Certificates
 from protocols.transports.nvflare import NAME, RESERVED
@@ -105,42 +103,6 @@ class DataSource:
     strict: bool
 
 
-class Parties(NamedTuple):
-    """The parties that one file names; the key is None for the party whose file it is."""
-
-    sites: Mapping[Party, bytes | None]
-    dealer: tuple[Party, bytes | None]
-    analyst: tuple[Party, bytes | None]
-
-    def check(self, file: TomlFile) -> None:
-        """Refuse two parties with the same name or the same key.
-
-        Raises
-        ------
-        ValueError
-            If there are two; the message names them.
-        """
-        named = [(name, key, "a site") for name, key in self.sites.items()]
-        named += [(*self.dealer, "the dealer"), (*self.analyst, "the analyst")]
-        names: dict[Party, str] = {}
-        keys: dict[bytes, Party] = {}
-        for name, key, role in named:
-            if name in names:
-                raise _at(file, name, role, f"{names[name]} has that name, {role} is another party")
-            names[name] = role
-            if key is not None and key in keys:
-                raise _at(file, name, role, f"it has the public key of {keys[key]}: one party")
-            if key is not None:
-                keys[key] = name
-
-
-def _at(file: TomlFile, name: Party, role: str, reason: str) -> ValueError:
-    """Return the error about a party, placed where the file names the party."""
-    places = ("peers", name), ("sites", name), (role.rpartition(" ")[2],)
-    place = next((keys for keys in places if file.line(keys) is not None), places[2])
-    return file.error(place, f"{name!r}: {reason}" if place == places[2] else reason)
-
-
 def party_name(text: str) -> Party:
     """Return a party's name.
 
@@ -175,38 +137,6 @@ def party_names(texts: Sequence[str]) -> list[Party]:
 def own_party(table: Table) -> tuple[Party, Path]:
     """Return the name and the key file of the party whose file it is."""
     return table.made("name", party_name), table.path("key")
-
-
-def pinned_party(file: TomlFile, role: str) -> tuple[Party, bytes]:
-    """Return the name and public key of the one party that a table pins."""
-    table = file.table(role)
-    pinned = table.made("name", party_name), table.made("public_key", decode_public)
-    table.end()
-    return pinned
-
-
-def pinned_keys(table: Table) -> dict[Party, bytes]:
-    """Return the parties that a table names with their public keys."""
-    pinned = {}
-    for name in table.values:
-        try:
-            party_name(name)
-        except ValueError as error:
-            raise table.error(name, str(error)) from None
-        pinned[name] = table.made(name, decode_public)
-    return pinned
-
-
-def signing_keys(file: TomlFile, table: str) -> dict[Party, bytes]:
-    """Return the signing keys of the parties that a table names, of those that have one."""
-    keys = {name: decode_signing(str(text)) for name, text in file.table(table).values.items()}
-    return {name: key for name, key in keys.items() if key}
-
-
-def check_sites(file: TomlFile, sites: Mapping[Party, bytes]) -> None:
-    """Refuse a file without sites."""
-    if not sites:
-        raise file.error(("sites",), "it is empty; name at least one site")
 
 
 def address(text: str) -> str:

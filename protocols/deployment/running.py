@@ -88,7 +88,7 @@ def role_of(file: SiteFile, keys: KeyPair, data: SiteData, **kept: Any) -> SiteR
         party=file.party,
         data=data,
         keys=keys,
-        public_keys=_all_but_the_analyst(file),
+        public_keys=_all_but_the_analysts(file),
         dealer=file.dealer,
         analyst=file.analyst,
         policy=file.policy,
@@ -103,15 +103,15 @@ def dealer_role(file: DealerFile) -> DealerRole:
     return DealerRole(
         file.party,
         own_keys(file),
-        _all_but_the_analyst(file),
+        _all_but_the_analysts(file),
         file.policy,
         analyst=file.analyst,
     )
 
 
-def _all_but_the_analyst(file: SiteFile | DealerFile) -> dict[str, bytes]:
-    """Return the keys of the parties with which masks are agreed: all except the analyst."""
-    return {party: key for party, key in file.pinned.items() if party != file.analyst}
+def _all_but_the_analysts(file: SiteFile | DealerFile) -> dict[str, bytes]:
+    """Return the keys of the parties with which masks are agreed: all except analysts."""
+    return {party: key for party, key in file.pinned.items() if party not in file.analysts}
 
 
 # ---- parties -------------------------------------------------------------------------------------

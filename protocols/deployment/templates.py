@@ -161,17 +161,19 @@ class Names:
 
     sites: tuple[Party, ...]
     dealer: Party = "dealer"
-    analyst: Party = "analyst"
+    analysts: tuple[Party, ...] = ("analyst",)
 
     def __post_init__(self) -> None:
         party_names(self.parties)
         if not self.sites:
             raise ValueError("--sites is empty; name at least one site")
+        if not self.analysts:
+            raise ValueError("--analyst is empty; name at least one analyst")
 
     @property
     def parties(self) -> tuple[Party, ...]:
         """All parties except the relay."""
-        return (*self.sites, self.dealer, self.analyst)
+        return (*self.sites, self.dealer, *self.analysts)
 
 
 def init(
@@ -246,7 +248,7 @@ class _Writer:
         return [
             *sites,
             (self.names.dealer, "dealer.toml", self._dealer()),
-            (self.names.analyst, "study.toml", self._study(variables)),
+            *((name, "study.toml", self._study(name, variables)) for name in self.names.analysts),
             (RELAY, "relay.toml", self._relay("server").lstrip()),
         ]
 
@@ -257,7 +259,7 @@ class _Writer:
             _OWN.format(role="site", name=site)
             + _SITE.format(variables=shown)
             + self._pinned("dealer", self.names.dealer, "deals masks; holds no data")
-            + self._pinned("analyst", self.names.analyst, "tables are revealed to it")
+            + self._analysts("tables are revealed to it")
             + self._peers("peers", others)
             + self._relay("client")
         )
@@ -265,23 +267,28 @@ class _Writer:
     def _dealer(self) -> str:
         return (
             _OWN.format(role="dealer", name=self.names.dealer)
-            + self._pinned("analyst", self.names.analyst, "it deals for the analyst's queries")
+            + self._analysts("it deals for the analyst's queries")
             + self._peers("sites", self.names.sites)
             + self._relay("client")
         )
 
-    def _study(self, variables: Mapping[Party, Sequence[str]]) -> str:
-        names = dict.fromkeys(name for s in self.names.sites for name in variables.get(s, ()))
-        listed = ", ".join(map(_key, names or ["example"]))
+    def _study(self, name: Party, variables: Mapping[Party, Sequence[str]]) -> str:
+        shown = dict.fromkeys(v for site in self.names.sites for v in variables.get(site, ()))
+        listed = ", ".join(map(_key, shown or ["example"]))
         return (
             _STUDY.format(variables=listed)
             + "\n"
-            + _OWN.format(role="analyst", name=self.names.analyst)
+            + _OWN.format(role="analyst", name=name)
             + self._pinned("dealer", self.names.dealer, "the dealer that the sites have pinned")
             + self._peers("sites", self.names.sites)
             + _LEARNING
             + self._relay("client")
         )
+
+    def _analysts(self, why: str) -> str:
+        if len(self.names.analysts) == 1:
+            return self._pinned("analyst", self.names.analysts[0], why)
+        return self._peers("analysts", self.names.analysts)
 
     def _pinned(self, role: str, name: Party, why: str) -> str:
         return _PINNED.format(role=role, name=name, why=why, key=self.keys[name])

@@ -119,7 +119,7 @@ def test_another_key_of_this_site_is_refused(capsys, folder):
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('name = "analyst"', 'name = "other"', "'other' is not the analyst that"),
+        ('name = "analyst"', 'name = "other"', "'other' is not an analyst that"),
         ("runs = 1 ", "runs = 0 ", "release.runs: must be"),
         ('rule = "cut"', 'rule = "exact"', None),
         ("fewest = 10 ", 'fewest = "10" ', "release.fewest: must be"),

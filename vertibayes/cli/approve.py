@@ -75,8 +75,9 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
     """
     if own.party not in file.sites:
         raise file.source.error(("sites",), f"{own.party}, this site, is not among the sites")
-    if file.party != own.analyst:
-        reason = f"{file.party!r} is not the analyst that {own.source.path} pins: {own.analyst!r}"
+    if file.party not in own.analysts:
+        names = ", ".join(own.analysts)
+        reason = f"{file.party!r} is not an analyst that {own.source.path} pins: {names}"
         raise file.source.error(("analyst", "name"), reason)
     if file.dealer != own.dealer:
         reason = f"{file.dealer!r} is not the dealer that {own.source.path} pins: {own.dealer!r}"
@@ -90,7 +91,7 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
     if file.pinned[own.party] != (key := own_keys(own).public):
         reason = f"it is not the public key of this site: {encode_public(key)}"
         raise file.source.error(("sites", own.party), reason)
-    contract = contract_of(file, own.pinned[own.analyst])
+    contract = contract_of(file, own.analysts[file.party])
     if not own_variables(contract, own):
         reason = f"{own.party} offers none of them; it offers {', '.join(own.variables)}"
         raise file.source.error(("study", "variables"), reason)

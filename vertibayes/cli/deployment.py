@@ -109,7 +109,9 @@ def _init(
     sites: Annotated[str, typer.Option(help="Names of the sites, separated by commas: a,b,c.")],
     out: Annotated[Path, typer.Option(help="Folder for the files, which must be new or empty.")],
     dealer: Annotated[str, typer.Option(help="Name of the dealer.")] = "dealer",
-    analyst: Annotated[str, typer.Option(help="Name of the analyst.")] = "analyst",
+    analyst: Annotated[
+        str, typer.Option(help="Name of the analyst, or names, separated by commas.")
+    ] = "analyst",
     address: Annotated[str | None, typer.Option(help="Relay's address, HOST:PORT.")] = None,
     practice: Annotated[
         bool, typer.Option("--practice", help="Make all keys too, for trying on one machine.")
@@ -118,7 +120,7 @@ def _init(
     """Write a folder for each party, with its commented file."""
     from protocols.deployment.templates import Names, init
 
-    names = Names(_split(sites), dealer, analyst)
+    names = Names(_split(sites), dealer, _split(analyst))
     for path in init(out, names, practice=practice, relay_address=address):
         sys.stdout.write(f"{path}\n")
 

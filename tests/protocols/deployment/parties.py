@@ -43,7 +43,7 @@ def write_csv(path, ids, texts, names):
         writer.writerows([ids[at], *(texts[name][at] for name in names)] for at in order)
 
 
-def deployment(folder, *, people=None, address=None, free=True, **options):
+def deployment(folder, *, people=None, address=None, free=True, analysts=("analyst",), **options):
     """Write all parties' folders; `people` may leave a site other identifiers.
 
     free: whether the sites answer any query, and the study asks for exact tables.
@@ -51,7 +51,7 @@ def deployment(folder, *, people=None, address=None, free=True, **options):
     ids, texts = records()
     init(
         folder,
-        Names(SITES),
+        Names(SITES, analysts=analysts),
         practice=True,
         variables=COLUMNS,
         relay_address=address,

@@ -86,8 +86,8 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
         ("[peers]", "[peer]", "peer: unknown table; expected site"),
         ('name = "dealer"', 'name = "north"', "dealer: 'north': a site has that name, the dealer"),
         ('name = "dealer"', 'name = "south"', "a site has that name, the dealer is another party"),
-        ('name = "analyst"', 'name = "dealer"', "the dealer has that name, the analyst is another"),
-        ('name = "analyst"', 'name = "east"', "a site has that name, the analyst is another"),
+        ('name = "analyst"', 'name = "dealer"', "the dealer has that name, an analyst is"),
+        ('name = "analyst"', 'name = "east"', "a site has that name, an analyst is another"),
         ('name = "dealer"', 'name = "relay"', "'relay' is not a valid name"),
         ("south = ", "north = ", "peers.north: this site's own name"),
         ('id_column = "id"', "record_key = 'id'", "line 8: data.record_key: record_key is now "
@@ -168,7 +168,7 @@ def test_nobody_is_the_relay(folder, name):
 def test_the_dealer_is_never_the_analyst(folder):
     study = folder / "analyst" / "study.toml"
     change(study, 'name = "analyst"', 'name = "dealer"')
-    with pytest.raises(ValueError, match="dealer has that name, the analyst is another party"):
+    with pytest.raises(ValueError, match="an analyst has that name, the dealer is another party"):
         StudyFile.read(study)
 
 
