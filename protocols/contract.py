@@ -114,11 +114,7 @@ class Contract:
     @property
     def canonical(self) -> bytes:
         """The canonical JSON, in ASCII."""
-        content = json.dumps(
-            self.as_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True,
-            allow_nan=False,
-        )  # fmt: skip
-        return content.encode("ascii")
+        return canonical_json(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """Return the contract as JSON data."""
@@ -145,7 +141,7 @@ class Contract:
         ValueError
             If the data are not a contract of this format, or have a key too many.
         """
-        values = _taken(content, "contract", _FIELDS)
+        values = taken(content, "contract", _FIELDS)
         if values.pop("format") != FORMAT:
             raise ValueError(
                 f"the format of the contract is {content['format']}, and this release reads "
@@ -161,7 +157,7 @@ class Contract:
                 "analyst": _member(values["analyst"]),
                 "variables": tuple(values["variables"]),
                 "rule": _rule(values["rule"]),
-                "queries": tuple(_taken(query, "query", _QUERY) for query in values["queries"]),
+                "queries": tuple(taken(query, "query", _QUERY) for query in values["queries"]),
             }
         )
         if len(contract.canonical) > MOST_BYTES:
@@ -203,8 +199,31 @@ _JSON = {
 }
 
 
-def _taken(content: Any, what: str, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
-    """Return the values of a JSON object that has these keys and no others."""
+def canonical_json(content: Any) -> bytes:
+    """Return JSON data in their canonical form, in ASCII: what a digest is computed of."""
+    text = json.dumps(
+        content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
+    return text.encode("ascii")
+
+
+def taken(content: Any, what: str, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
+    """Return the values of a JSON object that has these keys and no others.
+
+    Parameters
+    ----------
+    content : JSON
+        What should be the object.
+    what : str
+        What the object is, for errors.
+    kinds : mapping of str to tuple of type
+        The keys, and the types that the value of each key may have.
+
+    Raises
+    ------
+    ValueError
+        If it is not an object, a key is missing or unknown, or a value has another type.
+    """
     if not isinstance(content, dict):
         raise ValueError(f"a {what} must be a JSON object, got {content!r:.80}")
     if wrong := sorted(set(content) ^ set(kinds)):
@@ -218,7 +237,7 @@ def _taken(content: Any, what: str, kinds: Mapping[str, tuple[type, ...]]) -> di
 
 
 def _rule(content: Any) -> Rule | None:
-    return None if content is None else Rule(**_taken(content, "rule", _RULE))
+    return None if content is None else Rule(**taken(content, "rule", _RULE))
 
 
 def _member_json(member: Member) -> dict[str, str]:
@@ -226,7 +245,7 @@ def _member_json(member: Member) -> dict[str, str]:
 
 
 def _member(content: Any) -> Member:
-    values = _taken(content, "party", {"name": (str,), "public_key": (str,)})
+    values = taken(content, "party", {"name": (str,), "public_key": (str,)})
     return values["name"], decode_public(values["public_key"])
 
 

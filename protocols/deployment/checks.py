@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from mpc.rounds import Party
+from protocols.contract import grouped_digest
 from protocols.deployment.certificates import check_certificate, public_key_of
 from protocols.deployment.data import read_data
 from protocols.deployment.files import (
@@ -135,7 +136,7 @@ def read_any(path: Path) -> AnyFile:
         return SiteFile.read(path)
     if "study" in tables:
         return StudyFile.read(path)
-    if "dealer" in tables and "sites" in tables:
+    if "dealer" in tables:
         return DealerFile.read(path)
     if "relay" in tables:
         return RelayFile.read(path)
@@ -168,6 +169,7 @@ def check_files(paths: Sequence[Path], outside: Outside, now: datetime | None = 
                 _check_site(findings, file, data)
     findings.begin()
     _check_pins(findings, files, public)
+    _check_one_roster(findings, files)
     _check_one_certificate_a_party(findings, files)
     _check_one_relay(findings, files)
     if not findings.wrong:  # an error in a file would be repeated
@@ -208,7 +210,11 @@ def _check_site(findings: Findings, file: SiteFile, data: dict[Party, SiteData])
 
 def _check_key(findings: Findings, file: PartyFile) -> bytes:
     keys = own_keys(file)
-    findings.say("ok", f"{file.party}: public key {public_text(keys)}; others must pin it")
+    if file.roster is None:
+        findings.say("ok", f"{file.party}: public key {public_text(keys)}; others must pin it")
+    else:
+        digest = grouped_digest(file.roster.digest)
+        findings.say("ok", f"{file.party}: its key is in {file.roster.title}, digest {digest}")
     return keys.public
 
 
@@ -311,6 +317,16 @@ def _check_pins(
         if key in owners:
             findings.say("wrong", f"{owners[key]} and {party} have the same key: one party")
         owners[key] = party
+
+
+def _check_one_roster(findings: Findings, files: Sequence[AnyFile]) -> None:
+    """Compare the rosters that files pin: an older one may have another key of some party."""
+    rosters = {f.party: f.roster for f in files if not isinstance(f, RelayFile) and f.roster}
+    if len({roster.digest for roster in rosters.values()}) > 1:
+        texts = [f"{party}: {roster.title}" for party, roster in rosters.items()]
+        findings.say(
+            "warning", f"the files pin several rosters: {', '.join(texts)}; pin the newest"
+        )
 
 
 def _check_one_certificate_a_party(findings: Findings, files: Sequence[AnyFile]) -> None:

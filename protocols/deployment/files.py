@@ -27,6 +27,7 @@ from protocols.deployment.parts import (
     variables_of,
 )
 from protocols.deployment.pins import pins_of
+from protocols.deployment.roster import Roster
 from protocols.deployment.tables import TomlFile
 from protocols.policy import Policy
 from protocols.settings import Setting
@@ -38,6 +39,7 @@ STUDY = (
             "allow if not given."),
 )  # fmt: skip
 
+SITES = Setting("sites", "texts", "The sites of the study, as the roster names them.", ())
 STATES = Setting("", "texts", "The states of a variable, in order.", least=2)
 BOUNDS = Setting("", "bounds", "The bounds of a variable that stays a number.")
 COUNT = Setting("", "whole", "How many records have a class.", least=0)
@@ -52,6 +54,7 @@ class _OwnFile:
     key: Path
     pinned: Mapping[Party, bytes]
     relay: RelayAddress
+    roster: Roster | None
 
 
 def _own(file: TomlFile, role: str, **paths: str) -> dict[str, Any]:
@@ -95,7 +98,7 @@ class SiteFile(_ServingFile):
         """Read and check a site's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "site", "data", "variables", "policy", "dealer", "peers"
-        file.check((*known, "analyst", "analysts", "relay"))
+        file.check((*known, "analyst", "analysts", "roster", "relay"))
         own = _own(file, "site", folder="memory")
         pins = pins_of(file, "site", own["party"])
         variables = variables_of(file)
@@ -107,6 +110,7 @@ class SiteFile(_ServingFile):
             dealer=next(iter(pins.dealer)),
             analysts=pins.analysts,
             pinned=pins.all,
+            roster=pins.roster,
             signing=pins.signing,
         )
 
@@ -136,11 +140,16 @@ class DealerFile(_ServingFile):
     def read(cls, path: Path) -> DealerFile:
         """Read and check the dealer's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(("dealer", "sites", "analyst", "analysts", "policy", "relay"))
+        file.check(("dealer", "sites", "analyst", "analysts", "policy", "roster", "relay"))
         own = _own(file, "dealer")
         pins = pins_of(file, "dealer", own["party"])
-        policy = policy_of(file, None)
-        return cls(**own, policy=policy, analysts=pins.analysts, pinned=pins.all)
+        return cls(
+            **own,
+            policy=policy_of(file, None),
+            analysts=pins.analysts,
+            pinned=pins.all,
+            roster=pins.roster,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,16 +177,17 @@ class StudyFile(_OwnFile):
         """Read and check a study's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "study", "analyst", "dealer", "sites", "learning", "validation", "relay"
-        file.check((*known, "states", "numbers", "class_counts", "network", "release"))
+        file.check((*known, "states", "numbers", "class_counts", "network", "release", "roster"))
         states, counts = file.table("states"), file.table("class_counts")
         numbers = file.table("numbers")
         if twice := [name for name in numbers.values if name in states.values]:
             raise numbers.error(twice[0], "it is also in [states]: declare states or bounds")
         study = file.table("study")
         folder, values = study.path("folder", "study"), study.take_all(STUDY)
+        chosen = study.take(SITES)
         study.end()
         own = _own(file, "analyst")
-        pins = pins_of(file, "analyst", own["party"])
+        pins = pins_of(file, "analyst", own["party"], chosen)
         return cls(
             **own,
             **values,
@@ -185,6 +195,7 @@ class StudyFile(_OwnFile):
             sites=tuple(pins.sites),
             dealer=next(iter(pins.dealer)),
             pinned=pins.all,
+            roster=pins.roster,
             signing=pins.signing,
             states={name: states.take(replace(STATES, name=name)) for name in states.values},
             numbers={name: numbers.take(replace(BOUNDS, name=name)) for name in numbers.values},
@@ -218,16 +229,31 @@ PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile
 
 
 def own_keys(file: PartyFile) -> KeyPair:
-    """Read the private key of a party's file; refuse it if the file pins another party with it.
+    """Read the private key of a party's file; refuse it if it does not fit what the file pins.
 
     Raises
     ------
     ValueError
-        If the key cannot be read, or another party is pinned with it; the message names the party.
+        If the key cannot be read, another party is pinned with it, or the roster has another key of
+        the party; the message names the party.
     """
     keys = read_private(file.key)
     for name, key in file.pinned.items():
         if key == keys.public:
             reason = f"{name} is pinned with this party's own public key: they are one party"
             raise ValueError(f"{file.source.path}: {reason}")
+    if file.roster is not None and file.roster.by_name[file.party].key != keys.public:
+        reason = _not_in_use(file.roster, file.party, keys.public)
+        raise ValueError(
+            f"{file.key} is not the key of {file.party} in {file.roster.title}: {reason}"
+        )
     return keys
+
+
+def _not_in_use(roster: Roster, party: Party, public: bytes) -> str:
+    """Return why a party's key is not the one that its roster has, and what to do."""
+    for old in roster.retired_keys(party):
+        if old.key == public:
+            return f"it was {old.why} at epoch {old.epoch}; set `key` to the file of the new key"
+    current = roster.by_name[party].public
+    return f"the roster has {current}; set `key` to the file of that key"

@@ -29,11 +29,11 @@ from protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
+from protocols.deployment.known_keys import identity_of
 from protocols.deployment.log import Tell, considered
 from protocols.errors import words
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
-from protocols.seal import Identity
 from protocols.session import Session
 from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
@@ -285,7 +285,7 @@ def _mailbox(
     is_analyst = isinstance(file, StudyFile)
     name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
     with connect(name, address, file.pinned, certificates=certificates) as link:
-        yield Mailbox(link, Identity(file.party, keys, file.pinned), note=note)
+        yield Mailbox(link, identity_of(file, keys), note=note)
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:

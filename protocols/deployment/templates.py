@@ -97,6 +97,11 @@ _PEERS = """
 {keys}
 """
 
+_ROSTER = """
+# The keys of all other parties are in the roster of the coordinator, which
+# `vertibayes roster pin {file} roster-1.json` pins here, after a question.
+"""
+
 _STUDY = """\
 # The owner of each site approves this file with `vertibayes approve study.toml`, and approves it
 # again after any change of it. `vertibayes check study.toml` prints the digest that they compare.
@@ -104,7 +109,7 @@ _STUDY = """\
 [study]
 folder = "study"                 # what the analyst keeps of the study
 variables = [{variables}]    # in K2's order, causes before effects
-# memory = "1GiB"                # of one query at a party; as the sites allow if not given
+{sites}# memory = "1GiB"                # of one query at a party; as the sites allow if not given
 """
 
 _LEARNING = """
@@ -183,6 +188,7 @@ def init(
     practice: bool = False,
     relay_address: str | None = None,
     variables: Mapping[Party, Sequence[str]] | None = None,
+    roster: bool = False,
 ) -> list[Path]:
     """Write a file for each party.
 
@@ -198,6 +204,8 @@ def init(
         The address of the relay, HOST:PORT; an example if None.
     variables : mapping of Party to sequence of str, optional
         The variables that each site offers; a placeholder if None.
+    roster : bool, default=False
+        Whether a roster has the keys of the parties, so that the files have none.
 
     Returns
     -------
@@ -218,7 +226,7 @@ def init(
     keys = {name: f"paste the public key of {name}" for name in names.parties}
     if practice:
         keys = {name: _new_key(folder, name) for name in names.parties}
-    writer = _Writer(names, keys, where, practice)
+    writer = _Writer(names, keys, where, practice, roster)
     written = []
     for name, file, text in writer.files(variables or {}):
         path = folder / name / file
@@ -240,6 +248,7 @@ class _Writer:
     keys: Mapping[Party, str]
     address: str
     practice: bool
+    roster: bool
 
     def files(self, variables: Mapping[Party, Sequence[str]]) -> list[tuple[Party, str, str]]:
         sites = [
@@ -258,32 +267,47 @@ class _Writer:
         return (
             _OWN.format(role="site", name=site)
             + _SITE.format(variables=shown)
-            + self._pinned("dealer", self.names.dealer, "deals masks; holds no data")
-            + self._analysts("tables are revealed to it")
-            + self._peers("peers", others)
+            + self._keys(
+                "site.toml",
+                self._pinned("dealer", self.names.dealer, "deals masks; holds no data"),
+                self._analysts("tables are revealed to it"),
+                self._peers("peers", others),
+            )
             + self._relay("client")
         )
 
     def _dealer(self) -> str:
         return (
             _OWN.format(role="dealer", name=self.names.dealer)
-            + self._analysts("it deals for the analyst's queries")
-            + self._peers("sites", self.names.sites)
+            + self._keys(
+                "dealer.toml",
+                self._analysts("it deals for the analyst's queries"),
+                self._peers("sites", self.names.sites),
+            )
             + self._relay("client")
         )
 
     def _study(self, name: Party, variables: Mapping[Party, Sequence[str]]) -> str:
         shown = dict.fromkeys(v for site in self.names.sites for v in variables.get(site, ()))
         listed = ", ".join(map(_key, shown or ["example"]))
+        sites = ", ".join(map(_key, self.names.sites))
+        chosen = f"sites = [{sites}]    # as the roster names them\n" if self.roster else ""
         return (
-            _STUDY.format(variables=listed)
+            _STUDY.format(variables=listed, sites=chosen)
             + "\n"
             + _OWN.format(role="analyst", name=name)
-            + self._pinned("dealer", self.names.dealer, "the dealer that the sites have pinned")
-            + self._peers("sites", self.names.sites)
+            + self._keys(
+                "study.toml",
+                self._pinned("dealer", self.names.dealer, "the dealer that the sites have pinned"),
+                self._peers("sites", self.names.sites),
+            )
             + _LEARNING
             + self._relay("client")
         )
+
+    def _keys(self, file: str, *tables: str) -> str:
+        """Return the tables of keys; with a roster, how to pin it instead."""
+        return _ROSTER.format(file=file) if self.roster else "".join(tables)
 
     def _analysts(self, why: str) -> str:
         if len(self.names.analysts) == 1:

@@ -15,6 +15,7 @@ import typer
 from protocols.settings import ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.options import as_options, check_arguments, takes, values_of
+from vertibayes.cli.roster_commands import roster_commands
 from vertibayes.settings import (
     BOUNDS,
     CALIBRATION,
@@ -44,6 +45,7 @@ app = typer.Typer(
 )
 
 app.add_typer(commands)
+app.add_typer(roster_commands, name="roster")
 
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
 IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")

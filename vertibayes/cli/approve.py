@@ -19,12 +19,11 @@ from protocols.deployment.approvals import (
 from protocols.deployment.files import SiteFile, StudyFile, own_keys
 from protocols.errors import printable
 from protocols.public_keys import encode_public
+from vertibayes.cli.confirming import confirm
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.what_leaves import own_variables, what_leaves
 from vertibayes.contract import most_bits, steps_of_contract, widest
 from vertibayes.report.words import counted
-
-FIRST_GROUP = 4  # digits of the digest, which the owner types
 
 
 def run_approve(study: Path, site: Path, by: str | None, yes: bool) -> None:
@@ -54,7 +53,7 @@ def run_approve(study: Path, site: Path, by: str | None, yes: bool) -> None:
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
         return
     if not yes:
-        _confirm(contract)
+        confirm(contract.digest, "approve", "the analyst", "--yes to approve")
     date = datetime.now(UTC).date().isoformat()
     path = write_approval(own.approved, Approval(contract, by or getuser(), date))
     sys.stdout.write(f"\nApproved: {path}\n")
@@ -86,7 +85,10 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
         if party != own.party and own.pinned.get(party) != key:
             where = ("dealer", "public_key") if party == file.dealer else ("sites", party)
             theirs = encode_public(own.pinned[party]) if party in own.pinned else "no key"
-            reason = f"{own.source.path} pins {theirs} of {party}: the two must be equal"
+            reason = (
+                f"{own.source.path} pins {theirs} of {party}: the two must be equal"
+                f"{_epochs(file, own)}"
+            )
             raise file.source.error(where, reason)
     if file.pinned[own.party] != (key := own_keys(own).public):
         reason = f"it is not the public key of this site: {encode_public(key)}"
@@ -100,6 +102,14 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
     _ = steps_of_contract(contract)  # which checks that the site can follow it
     _check_policy(contract, file, own)
     return contract
+
+
+def _epochs(file: StudyFile, own: SiteFile) -> str:
+    """Return which rosters a study and a site have pinned, if they are not the same."""
+    if file.roster == own.roster:
+        return ""
+    titles = [f.roster.title if f.roster else "no roster" for f in (file, own)]
+    return f"; the study has pinned {titles[0]}, this site {titles[1]}"
 
 
 def _check_policy(contract: Contract, file: StudyFile, own: SiteFile) -> None:
@@ -116,20 +126,6 @@ def _check_policy(contract: Contract, file: StudyFile, own: SiteFile) -> None:
             f"{own.party} allows {allowed:,}"
         )
         raise file.source.error(("learning", "max_parents"), reason)
-
-
-def _confirm(contract: Contract) -> None:
-    """Ask for the first digits of the digest: who types them has looked at it."""
-    if not sys.stdin.isatty():
-        raise ValueError("the input is not a terminal: specify --yes to approve")
-    first = contract.digest.hex()[:FIRST_GROUP]
-    sys.stdout.write(
-        f"\nTo approve, type the first {FIRST_GROUP} digits of the digest that the analyst has "
-        "read to you: "
-    )
-    sys.stdout.flush()
-    if sys.stdin.readline().strip().lower() != first:
-        raise ValueError("not approved: these are not the first digits of this study's digest")
 
 
 def run_list(site: Path) -> None:

@@ -93,15 +93,24 @@ def leave(code: int) -> None:
 @commands.command("keygen")
 def _keygen(
     out: Annotated[Path, typer.Option(help="File for the private key, which must be new.")],
+    enrol: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="ROLE NAME", help="Print the line by which a roster enrols a party."),
+    ] = None,
 ) -> None:
     """Make a private key, and print its public half.
 
-    The other parties pin the public key in their files.
+    The other parties pin the public key in their files, or the coordinator's roster has it: print
+    the line for the coordinator with --enrol site clinic (or dealer, or analyst).
     """
     from protocols.deployment.keys import make_private
+    from protocols.deployment.roster_changes import check_enrolled, enrolment_line
     from protocols.public_keys import public_text
 
-    sys.stdout.write(public_text(make_private(out)) + "\n")
+    if enrol is not None:
+        check_enrolled(*enrol)
+    keys = make_private(out)
+    sys.stdout.write((enrolment_line(*enrol, keys) if enrol else public_text(keys)) + "\n")
 
 
 @commands.command("init")
@@ -116,12 +125,15 @@ def _init(
     practice: Annotated[
         bool, typer.Option("--practice", help="Make all keys too, for trying on one machine.")
     ] = False,
+    roster: Annotated[
+        bool, typer.Option("--roster", help="Leave the keys to a roster: `vertibayes roster`.")
+    ] = False,
 ) -> None:
     """Write a folder for each party, with its commented file."""
     from protocols.deployment.templates import Names, init
 
     names = Names(_split(sites), dealer, _split(analyst))
-    for path in init(out, names, practice=practice, relay_address=address):
+    for path in init(out, names, practice=practice, relay_address=address, roster=roster):
         sys.stdout.write(f"{path}\n")
 
 
