@@ -33,4 +33,7 @@ def confirm(digest: bytes, what: str, reader: str, option: str) -> None:
     )
     sys.stdout.flush()
     if sys.stdin.readline().strip().lower() != digest.hex()[:FIRST_GROUP]:
-        raise ValueError(f"nothing is changed: these are not the first digits, to {what}")
+        raise ValueError(
+            "nothing is changed: the digest does not begin with the digits that you typed; compare "
+            f"all of it with {reader} by telephone"
+        )

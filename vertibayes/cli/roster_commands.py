@@ -10,7 +10,7 @@ import typer
 roster_commands = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Make, show and pin the signed list of all parties and their keys; rotate a key.",
+    help="Sign, show or pin the list of all keys; rotate one.",
     epilog="docs/operations.md describes a year with a roster, step by step.",
 )
 
@@ -41,7 +41,7 @@ def _make(
 
 @roster_commands.command("show")
 def _show(roster: RosterFile) -> None:
-    """Print the parties, keys, epoch and digest of a roster, and check its signature."""
+    """Print a roster and its digest; check its signature."""
     from vertibayes.cli.roster import run_show
 
     run_show(roster)
@@ -67,7 +67,7 @@ def _pin(
 
 @roster_commands.command("rotate")
 def _rotate(file: OwnFile) -> None:
-    """Make a new key beside a party's key, and print the line that the coordinator needs.
+    """Make a new key for a party, and print a line for the coordinator.
 
     The old key stays in use until the party pins a roster that has the new key.
     """

@@ -1,5 +1,8 @@
 """Files that name several analysts."""
 
+from pathlib import Path
+from shutil import copytree
+
 import pytest
 
 from protocols.deployment.checks import Outside, check_files, read_any
@@ -15,9 +18,14 @@ ANALYSTS = "ana", "ben"
 QUIET = Outside(*(lambda *_: None for _ in range(3)))
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return deployment(tmp_path_factory.mktemp("made") / "all", free=False, analysts=ANALYSTS)
+
+
 @pytest.fixture
-def folder(tmp_path):
-    return deployment(tmp_path / "all", free=False, analysts=ANALYSTS)
+def folder(made, tmp_path):
+    return Path(copytree(made, tmp_path / "all"))
 
 
 def key_of(folder, party):
