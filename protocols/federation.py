@@ -108,7 +108,8 @@ def federate(
         )
         for site, columns in data.items()
     }
-    dealer = DealerRole(DEALER, keys[DEALER], {site: public[site] for site in data}, rules)
+    sites = {site: public[site] for site in data}
+    dealer = DealerRole(DEALER, keys[DEALER], sites, rules, randomness=source)
     programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}
     programs[DEALER] = serve(dealer, ANALYST, CONVERSATIONS)
     transport = LocalTransport(ANALYST, programs, source)

@@ -11,10 +11,8 @@
     session key = HKDF(ee | es | se | ss), over names, static and ephemeral keys and the session
 
 Each party has one ephemeral X25519 key pair a session. Two parties that have exchanged hellos share
-four secrets: of the two ephemeral keys (ee), of the ephemeral key of one and the static key of the
-other (es, se), and of the two static keys (ss). These are the messages and secrets of Noise's
-pattern KK (Perrin, The Noise Protocol Framework, revision 34, 7.5), with one difference: no party
-waits for the other's hello before it sends its own. The order of the names orders the hellos.
+the four secrets of `protocols.key_agreement`. The messages are those of Noise's pattern KK, with
+one difference: no party waits for the other's hello before it sends its own.
 
 Security: a session key depends, on each side, on the static *or* the ephemeral private key:
 - A stranger or a relay cannot act as a party: static keys are pinned and never sent.
@@ -55,6 +53,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
 from mpc.randomness import KEY_BYTES, KeyPair, Randomness, SystemRandomness, label
 from mpc.rounds import Party
+from protocols.key_agreement import Own, Peer, agree_session_key
 from protocols.wire import VERSION, name_digest
 
 MAGIC = b"VBS1"
@@ -248,25 +247,12 @@ class Seal:
 
     def _agree(self, peer: Party, ephemeral: bytes) -> bytes:
         """Return the session key of two parties, the same at both."""
-        own, pinned = self.identity.keys, self.identity.peers[peer]
-        sides = sorted(
-            [
-                (self.identity.party, self._ephemeral.public, own.public),
-                (peer, ephemeral, pinned),
-            ]
-        )
+        own = Own(self.identity.party, self.identity.keys, self._ephemeral)
+        theirs = Peer(peer, self.identity.peers[peer], ephemeral)
         try:
-            mixed = {
-                self.identity.party: self._ephemeral.agree(pinned, "seal: es").secret,
-                peer: own.agree(ephemeral, "seal: es").secret,
-            }
-            both = self._ephemeral.agree(ephemeral, "seal: ee").secret
+            return agree_session_key(own, theirs, "seal", self.session)
         except ValueError:
             raise MalformedMessageError(peer, "a hello whose key is not valid") from None
-        static = own.agree(pinned, "seal: ss").secret
-        secrets = both + mixed[sides[0][0]] + mixed[sides[1][0]] + static
-        info = label("seal: session key", self.session, *(part for side in sides for part in side))
-        return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(secrets)
 
     def knows(self, peer: Party) -> bool:
         """Whether a peer has said hello, so that there is a key to seal with."""

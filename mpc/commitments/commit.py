@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -104,13 +105,23 @@ class Holder:
         return column_mask(self.commitments, self.dealer_key, form, place, block)
 
 
-def commit(site: Holder) -> Program[None]:
+def commit(site: Holder) -> Program[dict[Party, bytes]]:
     """Send a site's masked columns to the other sites, and keep theirs: a round for each block.
 
-    Raise a MalformedMessageError if a site's columns have a wrong size.
+    Returns
+    -------
+    digests : dict of Party to bytes of length 32
+        The SHA-256 digest of the columns of each other site, as they arrived: sites that compare
+        them notice a site that sent different columns to two receivers.
+
+    Raises
+    ------
+    MalformedMessageError
+        If a site's columns have a wrong size.
     """
     label = site.commitments.label
     others = [peer for peer in site.commitments.sites if peer != site.party]
+    digests = {peer: hashlib.sha256(label) for peer in others}
     for block in Selection(site.commitments).blocks:
         ours = Columns(_masked(site, block), label)
         expect = {p: Expect(Columns, _size(site, p, block) + LABEL_BYTES) for p in others}
@@ -118,7 +129,11 @@ def commit(site: Holder) -> Program[None]:
         received = {site.party: ours, **theirs}
         for peer in site.commitments.sites:
             size = _size(site, peer, block)
-            _keep(site, peer, block, labelled_bytes(received[peer], peer, size, label))
+            packed = labelled_bytes(received[peer], peer, size, label)
+            if peer in digests:
+                digests[peer].update(packed.data)
+            _keep(site, peer, block, packed)
+    return {peer: digest.digest() for peer, digest in digests.items()}
 
 
 def _masked(site: Holder, block: int) -> NDArray[np.uint8]:

@@ -1,8 +1,12 @@
 """Commit: each site masks its columns once, for all tables of the study.
 
-    site -> sites, dealer    Joining: the ids of its columns and its part of the common seed; only
-                             to sites, its part of the key that orders shuffled codes
+    site -> sites, dealer    Joining: the ids of its columns, its part of the common seed, an
+                             ephemeral public key; only to sites, its part of the key that orders
+                             shuffled codes
+    dealer -> sites          Joining: an ephemeral public key
+    site, dealer -> sites    digests of these messages            (protocols.queries.comparing)
     site -> sites            its masked columns, block by block   (mpc.commitments)
+    site -> sites            digests of the columns that it received
     site -> analyst          Committed: a mark of the study, the same at all sites
 
 Samples and splits of the records are drawn from the common seed, a hash of the parts of all sites.
@@ -14,8 +18,17 @@ columns the second time would receive a difference that reveals the masks of the
 
 Security: as `mpc.commitments`. A site that has committed a column in this study with other data
 refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends anything.
-Leakage: names, states, holders and record count to all sites and the dealer. Cost: one round, and
-one round per block; n x columns ring elements from each site to each other site.
+The keys of masks and of zero shares come from the static and the ephemeral keys of two parties
+(`protocols.key_agreement`) and from all that both know of the study. A party forgets its ephemeral
+private key as soon as it has derived them, and the keys when it leaves the session. So whoever has
+kept masked columns, and steals all static keys later, reads none of them. The seals authenticate
+ephemeral keys (`protocols.seal`), and so do the static keys in the derivation.
+A site that sends two receivers different messages ends the commit before any table is counted, at
+each site. The digests of the first messages come before the columns: with different ids the labels
+of columns differ, and their honest senders would be blamed. Nobody can compare the columns of two
+sites: each has one receiver.
+Leakage: names, states, holders and record count to all sites and the dealer. Cost: three rounds,
+and one round per block; n x columns ring elements from each site to each other site.
 """
 
 from __future__ import annotations
@@ -27,11 +40,13 @@ from typing import ClassVar
 from mpc.commitments import MOST_INDICATORS, Commitments, Holder, Operand, commit
 from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from mpc.labelled import LABEL_BYTES
-from mpc.randomness import KEY_BYTES, StreamKey, label
+from mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
 from mpc.ring import Ring
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import DataError, QueryRefusedError, refusing
+from protocols.key_agreement import Own, Peer, agree_session_key
 from protocols.policy import Policy
+from protocols.queries.comparing import compare
 from protocols.roles import MASKS, ZEROS, AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
 from protocols.site.storage import BlockFile
@@ -40,6 +55,8 @@ from protocols.variables import Variable
 
 ID_BYTES = 16
 MOST_BLOCK_ROWS = 1 << 20
+JOININGS = "ids, parts of the common seed, or ephemeral keys"
+COLUMNS = "masked columns, or parts of the key that orders codes,"
 MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all others
 
 
@@ -108,13 +125,20 @@ class Joining(Message):
     """The ids of a site's commitments, in the study's order, and its parts of common secrets.
 
     `seed` is the site's part of the common seed. `order` is its part of the key from which the
-    sites draw the orders of shuffled codes; it is empty in the message to the dealer.
+    sites draw the orders of shuffled codes; it is empty in the message to the dealer. `key` is the
+    public half of an ephemeral key. The dealer's message has a key alone.
     """
 
     kind: ClassVar[str] = "joining"
     ids: tuple[bytes, ...]
     seed: bytes = field(repr=False)
     order: bytes = field(repr=False)
+    key: bytes
+
+    @property
+    def digest(self) -> bytes:
+        """A digest of what sites and dealer receive alike."""
+        return label("joining", *self.ids, self.seed, self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,63 +214,100 @@ def _site(site: SiteRole, query: Commit) -> Program[None]:
     study = query.as_study()
     mine = [name for name in study.variables if site.party in study.holders[name]]
     site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
-    ids = tuple(site.randomness.bytes(ID_BYTES) for _ in mine)  # new ids give new masks
-    ours = Joining(ids, site.memory.seed(study.id), site.randomness.bytes(KEY_BYTES))
-    others = [party for party in study.sites if party != site.party]
-    outbox = {**dict.fromkeys(others, ours), study.dealer: replace(ours, order=b"")}
-    joinings = yield from exchange(outbox, _expect(study, others))
-    joinings[site.party] = ours
-    _check(study, joinings, KEY_BYTES)
+    fresh = KeyPair.generate(site.randomness)
+    joinings = yield from _exchange_joinings(site, study, len(mine), fresh.public)
     site.leave_study()
     site.joined = _join(study, joinings)
-    sites_key = StreamKey(label("order", *(joinings[party].order for party in study.sites)))
-    site.holder = _holder(site, site.joined, sites_key)
-    yield from commit(site.holder)
+    site.holder = _holder(site, site.joined, fresh, joinings)
+    del fresh
+    columns = yield from commit(site.holder)
+    digests = {
+        peer: label("sent", digest, joinings[peer].order) for peer, digest in columns.items()
+    }
+    yield from compare(site.party, COLUMNS, digests, study.sites, study.sites)
     yield from send({site.analyst: Committed(label("mark", site.joined.commitments.study))})
 
 
-def _holder(site: SiteRole, joined: Joined, sites_key: StreamKey) -> Holder:
+def _exchange_joinings(
+    site: SiteRole, study: Study, columns: int, key: bytes
+) -> Program[dict[Party, Joining]]:
+    """Exchange the first messages, of which all receivers must have the same."""
+    ids = tuple(site.randomness.bytes(ID_BYTES) for _ in range(columns))  # new ids give new masks
+    ours = Joining(ids, site.memory.seed(study.id), site.randomness.bytes(KEY_BYTES), key)
+    others = [party for party in study.sites if party != site.party]
+    outbox = {**dict.fromkeys(others, ours), study.dealer: replace(ours, order=b"")}
+    joinings = yield from exchange(outbox, _expect(study, (*others, study.dealer)))
+    _check(study, joinings, KEY_BYTES)
+    digests = {party: joining.digest for party, joining in joinings.items()}
+    yield from compare(site.party, JOININGS, digests, study.sites, (*study.sites, study.dealer))
+    return {**joinings, site.party: ours}
+
+
+def _holder(
+    site: SiteRole, joined: Joined, fresh: KeyPair, joinings: Mapping[Party, Joining]
+) -> Holder:
     study, commitments = joined.study, joined.commitments
     codes = {
         study.place(name): site.data.codes[name]
         for name, sites in study.holders.items()
         if site.party in sites
     }
-    peers = {
-        other: site.keys.agree(site.public_keys[other], ZEROS)
-        for other in study.sites
-        if other != site.party
-    }
-    masks = site.keys.agree(site.public_keys[study.dealer], MASKS)
-    holder = Holder(site.party, commitments, codes, masks, peers, sites_key)
+    masks = _session_keys(site, joined, fresh, {study.dealer: joinings[study.dealer]}, MASKS)
+    others = {peer: joinings[peer] for peer in study.sites if peer != site.party}
+    peers = _session_keys(site, joined, fresh, others, ZEROS)
+    sites_key = StreamKey(label("order", *(joinings[peer].order for peer in study.sites)))
+    holder = Holder(site.party, commitments, codes, masks[study.dealer], peers, sites_key)
     if commitments.masked_bytes > site.column_memory:
         holder.masked = BlockFile()
     return holder
 
 
+def _session_keys(
+    role: SiteRole | DealerRole,
+    joined: Joined,
+    fresh: KeyPair,
+    joinings: Mapping[Party, Joining],
+    purpose: str,
+) -> dict[Party, StreamKey]:
+    """Return the keys that a party shares with the senders of messages, in this session alone."""
+    own, keys = Own(role.party, role.keys, fresh), {}
+    for party, joining in joinings.items():
+        peer = Peer(party, role.public_keys[party], joining.key)
+        try:
+            key = agree_session_key(own, peer, purpose, joined.commitments.label)
+        except ValueError:
+            raise MalformedMessageError(party, "its ephemeral key is not valid") from None
+        keys[party] = StreamKey(key)
+    return keys
+
+
 def _dealer(dealer: DealerRole, query: Commit) -> Program[None]:
-    study = query.as_study()
-    joinings = yield from exchange({}, _expect(study, study.sites))
+    study, fresh = query.as_study(), KeyPair.generate(dealer.randomness)
+    ours = Joining((), b"", b"", fresh.public)
+    joinings = yield from exchange(dict.fromkeys(study.sites, ours), _expect(study, study.sites))
     _check(study, joinings, 0)
+    digests = {site: joining.digest for site, joining in joinings.items()}
     dealer.leave_study()
     dealer.joined = _join(study, joinings)
-    dealer.mask_keys = {
-        site: dealer.keys.agree(dealer.public_keys[site], MASKS) for site in study.sites
-    }
+    dealer.mask_keys = _session_keys(dealer, dealer.joined, fresh, joinings, MASKS)
+    del fresh
+    yield from compare(dealer.party, JOININGS, digests, study.sites)
 
 
-def _expect(study: Study, sites: tuple[Party, ...] | list[Party]) -> dict[Party, Expect[Joining]]:
-    cells = 2 * KEY_BYTES + len(study.variables) * (ID_BYTES + 1) + 1
-    return dict.fromkeys(sites, Expect(Joining, cells))
+def _expect(study: Study, parties: tuple[Party, ...]) -> dict[Party, Expect[Joining]]:
+    cells = 3 * KEY_BYTES + len(study.variables) * (ID_BYTES + 1) + 1
+    return dict.fromkeys(parties, Expect(Joining, cells))
 
 
 def _check(study: Study, joinings: Mapping[Party, Joining], order_bytes: int) -> None:
-    """Refuse a site's `Joining` whose ids or secrets have the wrong number or length."""
-    for site, joining in joinings.items():
-        columns = sum(site in holders for holders in study.holders.values())
-        lengths = [*map(len, joining.ids), len(joining.seed), len(joining.order)]
-        if lengths != [ID_BYTES] * columns + [KEY_BYTES, order_bytes]:
-            raise MalformedMessageError(site, "its ids or secrets have a wrong number or length")
+    """Refuse a `Joining` whose ids, secrets or key have the wrong number or length."""
+    for party, joining in joinings.items():
+        columns = sum(party in holders for holders in study.holders.values())
+        secrets = [0, 0] if party == study.dealer else [KEY_BYTES, order_bytes]
+        sent = [*joining.ids, joining.seed, joining.order, joining.key]
+        if [len(part) for part in sent] != [ID_BYTES] * columns + [*secrets, KEY_BYTES]:
+            reason = "its ids, secrets or key have a wrong number or length"
+            raise MalformedMessageError(party, reason)
 
 
 def _join(study: Study, joinings: Mapping[Party, Joining]) -> Joined:

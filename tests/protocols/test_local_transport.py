@@ -16,6 +16,7 @@ from protocols.errors import TransportError
 from protocols.federation import ANALYST, DEALER, federate
 from protocols.queries import Commit, Describe
 from protocols.queries.commit import Committed, Joining
+from protocols.queries.comparing import Received
 from protocols.session import Answer, Go
 from protocols.transports.local import LocalTransport
 from protocols.wire import ENVELOPE, name_digest
@@ -64,8 +65,10 @@ def test_the_messages_of_a_commitment(monkeypatch):
     with packets(monkeypatch) as seen:
         committed(DATA)
     sent = Counter(type(s.message) for s, _ in seen)
-    # 3 sites to each other and the dealer; 40 records in blocks of 16
-    assert sent == {Commit: 4, Answer: 4, Go: 4, Joining: 9, Columns: 18, Committed: 3}
+    # 3 sites to each other and the dealer, the dealer to the sites; 40 records in blocks of 16;
+    # digests of the first messages, also from the dealer, and of the columns
+    received = {Joining: 12, Received: 6 + 3 + 6, Columns: 18}
+    assert sent == {Commit: 4, Answer: 4, Go: 4, **received, Committed: 3}
 
 
 def test_a_run_is_the_same_under_the_same_randomness_and_no_other(monkeypatch):
@@ -101,7 +104,7 @@ def flip_magic(_, packet):
     return bytes([packet[0][0] ^ 1]) + packet[0][1:], packet[1]
 
 
-SECOND_COLUMNS = 2  # on the link from a to b, after the joining: counters 0, 1, 2
+SECOND_COLUMNS = 3  # on the link from a to b, after joining, digests and the first columns
 
 
 @pytest.mark.parametrize(
@@ -131,7 +134,7 @@ SECOND_COLUMNS = 2  # on the link from a to b, after the joining: counters 0, 1,
             "columns is expected",
         ),
         (
-            lambda _, p: sealed(p, Joining((), b"", b"")),
+            lambda _, p: sealed(p, Joining((), b"", b"", b"")),
             UnexpectedMessageError,
             "columns is expected",
         ),
@@ -140,7 +143,7 @@ SECOND_COLUMNS = 2  # on the link from a to b, after the joining: counters 0, 1,
         (envelope(receiver=name_digest("c")), UnexpectedMessageError, "somebody else"),
         (envelope(counter=0), ReplayedMessageError, "message 0, delivered before"),
         (envelope(counter=1), ReplayedMessageError, "message 1, delivered before"),
-        (envelope(counter=3), UnexpectedMessageError, "message 3, where message 2 is expected"),
+        (envelope(counter=4), UnexpectedMessageError, "message 4, where message 3 is expected"),
     ],
 )
 def test_a_changed_packet_is_an_error_that_names_its_sender(monkeypatch, change, error, reason):
