@@ -13,8 +13,8 @@ from mpc.rounds import Party
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
 from protocols.settings import SITE_DATA, VARIABLE, Setting
-from protocols.transports.cells import Certificates
 from protocols.transports.nvflare import NAME, RESERVED
+from protocols.transports.tls import Certificates
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")  # the transport takes no IPv6
 

@@ -38,7 +38,6 @@ from protocols.session import Session
 from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
-from protocols.transports.cells import Certificates
 from protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from protocols.transports.network import (
     NetworkTransport,
@@ -48,6 +47,7 @@ from protocols.transports.network import (
 )
 from protocols.transports.nvflare import connect, start_relay
 from protocols.transports.serving import answer
+from protocols.transports.tls import Certificates
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
 

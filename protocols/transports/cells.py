@@ -3,78 +3,122 @@
 A cell takes in plain bytes alone. It refuses, before it is read, what CellNet would decode: its own
 serialization, bulk messages, exchange of keys. The relay also refuses what is in another's name.
 
-Two things of CellNet's connections are replaced here. CellNet's relay shakes hands where it
-accepts, so that one stranger who says nothing would keep all others out; its parties wait without
-an end for a relay that says nothing. Here each connection has its own thread, and a time.
+CellNet's connections are replaced here. Its TLS takes the certificate of any authority that the
+system trusts for the relay's. Its relay shakes hands where it accepts, so that one stranger who
+sends nothing excludes all others; its parties wait without limit for a relay that sends nothing.
+Here TLS is that of `protocols.transports.tls`, and each connection has its own thread and a time.
 """
 
 from __future__ import annotations
 
 import socket
 import ssl
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from protocols.errors import TransportError
+from mpc.rounds import Party
+from protocols.errors import TransportError, words
+from protocols.transports.entrance import HANDSHAKE_SECONDS, MOST_SHOWN, Entrance
 from protocols.transports.mailbox import RELAY, party_of
+from protocols.transports.tls import Certificates, party_context, reason_of, secure_party
 
 CHANNEL, TOPIC = "vertibayes", "packet"
 SERVER = "server"  # CellNet's name of the relay
 SCHEME = "vertibayes"  # of addresses: CellNet finds by it how to connect
+END = "vertibayes_end"  # of CellNet's parameters: what makes the connections of a cell
 ANSWER_SECONDS = 5.0  # for a receipt; a piece has more, for its bytes
-HANDSHAKE_SECONDS = 10.0
 STOP_SECONDS = 1.5  # for CellNet to stop: it waits for a connection that is being tried
 Cell: TypeAlias = Any  # NVFlare declares no types that can be checked without it
 CellMessage: TypeAlias = Any
 
 
-class Certificates(NamedTuple):
-    """The files in PEM of one party for mutual TLS.
+class Outgoing:
+    """A party's connections to the relay, one after the other.
 
     Parameters
     ----------
-    root : Path
-        The certificate of the authority that signed all parties' certificates.
-    certificate, key : Path
-        The party's certificate and its key; the common name is the party's name, or "relay".
-    """
+    certificates : Certificates or None
+        None connects without TLS.
 
-    root: Path
-    certificate: Path
-    key: Path
-
-
-def make_cell(name: str, address: str, certificates: Certificates | None) -> Cell:
-    """Make a cell that refuses all but plain bytes, and at the relay also another's name.
+    Attributes
+    ----------
+    failure : str
+        Why the latest connection failed; empty if it did not.
 
     Raises
     ------
     TransportError
-        If a file cannot be used, or NVFlare is not installed.
+        If a file cannot be used.
+    """
+
+    def __init__(self, certificates: Certificates | None) -> None:
+        self.certificates, self.failure = certificates, ""
+        if certificates is not None:
+            party_context(certificates)
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        """Connect to the relay; raise an OSError or a TransportError, with the failure."""
+        try:
+            connected = socket.create_connection((host, port), HANDSHAKE_SECONDS)
+            if self.certificates is not None:  # read again: they may have been renewed
+                connected = secure_party(connected, self.certificates)
+        except (OSError, TransportError) as error:
+            self.failure = words(error)
+            raise
+        connected.settimeout(None)
+        return connected
+
+    def ended(self, error: Exception | None, heard: bool) -> None:
+        """Note how a connection ended; raise a TransportError if the relay refused the certificate.
+
+        In TLS 1.3 the handshake of a party ends before the relay has checked its certificate.
+        """
+        self.failure = ""
+        if self.certificates is not None and not heard:
+            why = reason_of(error) if isinstance(error, ssl.SSLError) else "its log has the reason"
+            self.failure = f"it does not take the certificate of this party ({why})"
+            raise TransportError(self.failure)
+
+
+def make_cell(name: str, address: str, end: Outgoing | Entrance) -> Cell:
+    """Make a cell that refuses all but plain bytes, and at the relay also another's name.
+
+    CellNet gets no certificate and no key: its connections are those of `end`.
+
+    Raises
+    ------
+    TransportError
+        If NVFlare does not start the cell, or is not installed.
     """
     nv = nvflare()
-    credentials = {} if certificates is None else _credentials(certificates)
     try:
         cell = nv.CoreCell(
             fqcn=name,
             root_url=f"{SCHEME}://{address}",
-            secure=certificates is not None,
-            credentials=credentials,
+            secure=end.certificates is not None,
+            credentials={END: end},
             max_timeout=ANSWER_SECONDS,
-            auth_identity_map={SERVER: RELAY},
         )
     except Exception as error:
         raise TransportError(f"NVFlare does not start {name}: {error}") from None
-    resolve = cell.identity_resolver.resolve  # the name that the certificate of a cell must have
-    cell.identity_resolver.resolve = lambda fqcn: party_of(resolve(fqcn) or "")
-    cell.add_incoming_filter("*", "*", _refuse, name == SERVER)
+    cell.identity_resolver.require_match = partial(_match, end)
+    cell.add_incoming_filter("*", "*", _refuse, end)
     return cell
 
 
-def _refuse(message: CellMessage, at_relay: bool) -> CellMessage | None:
+def _match(end: Outgoing | Entrance, address: str, certified: Party, _: str) -> None:
+    """Refuse an address that is not of the certified party; CellNet closes the connection."""
+    owner = RELAY if address == SERVER else party_of(address)
+    if certified != owner:
+        if isinstance(end, Entrance):
+            end.name_refused(certified, address)
+        raise ValueError(f"{certified} is connected under the name of another party")
+
+
+def _refuse(message: CellMessage, end: Outgoing | Entrance) -> CellMessage | None:
     """Return a refusal of what CellNet would decode, or None: the filter of CellNet."""
     nv = nvflare()
     keys = nv.MessageHeaderKey
@@ -85,31 +129,18 @@ def _refuse(message: CellMessage, at_relay: bool) -> CellMessage | None:
     plain = message.get_header(keys.PAYLOAD_ENCODING) in (None, nv.Encoding.BYTES, nv.Encoding.NONE)
     plain = plain and not message.get_header(keys.SECURE)
     endpoint = message.get_prop(nv.MessagePropKey.ENDPOINT)
-    own = not at_relay or endpoint.name == message.get_header(keys.ORIGIN)
-    if plain and own and (ours or returned):
+    if isinstance(end, Entrance):
+        origin = message.get_header(keys.ORIGIN)
+        if endpoint.name != origin:
+            end.packet_refused(
+                party_of(endpoint.name), f"in the name of {str(origin)[:MOST_SHOWN]}"
+            )
+            return nv.make_reply(nv.ReturnCode.AUTHENTICATION_ERROR)
+    if plain and (ours or returned):
         return None
+    if isinstance(end, Entrance):
+        end.packet_refused(party_of(endpoint.name), "not plain bytes of a party")
     return nv.make_reply(nv.ReturnCode.AUTHENTICATION_ERROR)
-
-
-def _credentials(certificates: Certificates) -> dict[str, str]:
-    """Check that the files can be used, and return them under CellNet's names."""
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(certificates.root)
-        context.load_cert_chain(certificates.certificate, certificates.key)
-    except (OSError, ssl.SSLError) as error:
-        files = ", ".join(str(path) for path in certificates)
-        reason = error.strerror or type(error).__name__
-        raise TransportError(f"the certificates {files} cannot be used: {reason}") from None
-    names = nvflare().DriverParams
-    certificate, key = str(certificates.certificate), str(certificates.key)
-    return {
-        names.CA_CERT.value: str(certificates.root),
-        names.CLIENT_CERT.value: certificate,
-        names.CLIENT_KEY.value: key,
-        names.SERVER_CERT.value: certificate,
-        names.SERVER_KEY.value: key,
-    }
 
 
 # ---- the end -------------------------------------------------------------------------------------
@@ -149,7 +180,7 @@ def nvflare() -> SimpleNamespace:
         from nvflare.fuel.f3 import communicator
         from nvflare.fuel.f3.cellnet import core_cell, defs
         from nvflare.fuel.f3.cellnet.utils import make_reply
-        from nvflare.fuel.f3.drivers import net_utils, socket_conn, tcp_driver
+        from nvflare.fuel.f3.drivers import socket_conn, tcp_driver
         from nvflare.fuel.f3.drivers.driver_params import DriverParams
         from nvflare.fuel.f3.message import Message
         from nvflare.fuel.f3.stats_pool import StatsPoolManager
@@ -157,7 +188,7 @@ def nvflare() -> SimpleNamespace:
         raise TransportError(
             f"NVFlare is not installed: pip install 'vertibayes[nvflare]' ({error})"
         ) from None
-    communicator.driver_mgr.register(_driver(tcp_driver, net_utils, socket_conn, DriverParams))
+    communicator.driver_mgr.register(_driver(tcp_driver, socket_conn, DriverParams))
     return SimpleNamespace(
         CoreCell=core_cell.CoreCell,
         TargetMessage=core_cell.TargetMessage,
@@ -170,29 +201,13 @@ def nvflare() -> SimpleNamespace:
         Encoding=defs.Encoding,
         CellChannel=defs.CellChannel,
         CellChannelTopic=defs.CellChannelTopic,
-        DriverParams=DriverParams,
         StatsPoolManager=StatsPoolManager,
     )
 
 
-def _driver(tcp_driver: Any, net_utils: Any, socket_conn: Any, names: Any) -> Any:
-    """Return the class of connections whose handshakes end in time."""
-
-    class Server(tcp_driver.TcpStreamServer):  # type: ignore[misc]
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given)
-            if self.ssl_context:
-                self.socket.do_handshake_on_connect = False
-
-        def finish_request(self, request: Any, client_address: Any) -> None:
-            if self.ssl_context:
-                request.settimeout(HANDSHAKE_SECONDS)
-                try:
-                    request.do_handshake()
-                except OSError:
-                    return  # a stranger
-                request.settimeout(None)
-            super().finish_request(request, client_address)
+def _driver(tcp_driver: Any, socket_conn: Any, names: Any) -> Any:
+    """Return the class of connections that `Outgoing` and `Entrance` make."""
+    server, heard = _server(socket_conn, names), _heard(socket_conn)
 
     class Driver(tcp_driver.TcpDriver):  # type: ignore[misc]
         @staticmethod
@@ -201,20 +216,76 @@ def _driver(tcp_driver: Any, net_utils: Any, socket_conn: Any, names: Any) -> An
 
         def listen(self, connector: Any) -> None:
             self.connector = connector
-            self.server = Server(self, connector)
-            self.server.serve_forever()
+            with server(self, connector) as self.server:
+                self.server.entrance.listening.set()
+                self.server.serve_forever()
 
         def connect(self, connector: Any) -> None:
             self.connector = connector
-            params = connector.params
-            where = params[names.HOST.value], int(params[names.PORT.value])
-            context = net_utils.get_ssl_context(params, ssl_server=False)
-            plain = socket.create_connection(where, HANDSHAKE_SECONDS)
-            with context.wrap_socket(plain) if context else plain as connected:
-                connected.settimeout(None)
-                connection = socket_conn.SocketConnection(connected, connector, bool(context))
-                self.add_connection(connection)
-                connection.read_loop()
-                self.close_connection(connection)
+            outgoing: Outgoing = connector.params[END]
+            with outgoing.connect(*_where(connector.params, names)) as connected:
+                connection = heard(connected, connector, outgoing.certificates is not None)
+                self.carry(connection)
+            if not connection.closing:
+                outgoing.ended(connection.error, connection.heard)
+
+        def carry(self, connection: Any) -> None:
+            self.add_connection(connection)
+            connection.read_loop()
+            self.close_connection(connection)
 
     return Driver
+
+
+def _server(socket_conn: Any, names: Any) -> Any:
+    """Return the class of the relay's port: a thread for each connection."""
+
+    class Server(ThreadingTCPServer):
+        allow_reuse_address, daemon_threads, request_queue_size = True, True, 128
+
+        def __init__(self, driver: Any, connector: Any) -> None:
+            self.driver, self.connector = driver, connector
+            self.entrance: Entrance = connector.params[END]
+            super().__init__(_where(connector.params, names), BaseRequestHandler)
+
+        def finish_request(self, request: Any, client_address: Any) -> None:
+            entered = self.entrance.enter(request, client_address)
+            if entered is None:
+                return
+            secure, connection = entered.shown is not None, entered.connection
+            try:
+                self.driver.carry(socket_conn.SocketConnection(connection, self.connector, secure))
+            finally:
+                self.entrance.leave(entered)
+
+        def service_actions(self) -> None:
+            self.entrance.send_away()
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Print nothing: the entrance logs connections."""
+
+    return Server
+
+
+def _heard(socket_conn: Any) -> Any:
+    """Return the class of a party's connection: it knows what it has heard from the relay."""
+
+    class Heard(socket_conn.SocketConnection):  # type: ignore[misc]
+        heard, error = False, None
+
+        def process_frame(self, frame: Any) -> None:
+            self.heard = True
+            super().process_frame(frame)
+
+        def read_into(self, *given: Any) -> None:
+            try:
+                super().read_into(*given)
+            except OSError as error:
+                self.error = error
+                raise
+
+    return Heard
+
+
+def _where(params: Any, names: Any) -> tuple[str, int]:
+    return params[names.HOST.value], int(params[names.PORT.value])

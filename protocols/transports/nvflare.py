@@ -28,6 +28,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
+from pathlib import Path
 from secrets import token_bytes
 from threading import Event, Lock
 from time import monotonic, sleep
@@ -42,13 +43,15 @@ from protocols.transports.cells import (
     TOPIC,
     Cell,
     CellMessage,
-    Certificates,
+    Outgoing,
     make_cell,
     nvflare,
     stop_cell,
 )
+from protocols.transports.entrance import Entrance, Tell, silent
 from protocols.transports.mailbox import ADDRESS, RELAY, Address, party_of
 from protocols.transports.pieces import PIECE, Pieces, count_of, piece_of
+from protocols.transports.tls import Certificates
 
 EPOCH_BYTES = 16
 UNDER_WAY = 8  # pieces to each receiver that are on their way at a time
@@ -283,7 +286,13 @@ class Roll:
         return nv.make_reply(nv.ReturnCode.INVALID_SESSION if doubled else nv.ReturnCode.OK)
 
 
-def start_relay(address: str, *, certificates: Certificates | None) -> Endpoint:
+def start_relay(
+    address: str,
+    *,
+    certificates: Certificates | None,
+    revoked: Path | None = None,
+    tell: Tell = silent,
+) -> Endpoint:
     """Start the relay in this process.
 
     Parameters
@@ -292,6 +301,10 @@ def start_relay(address: str, *, certificates: Certificates | None) -> Endpoint:
         The host and port to listen on, such as "0.0.0.0:8102".
     certificates : Certificates or None
         None listens without TLS.
+    revoked : Path, optional
+        The list of revoked certificates: see `protocols.transports.tls.read_revoked`.
+    tell : callable, optional
+        Logs an event: who connects, who is refused and why.
 
     Raises
     ------
@@ -303,30 +316,18 @@ def start_relay(address: str, *, certificates: Certificates | None) -> Endpoint:
         socket.create_server((host, port)).close()
     except OSError as error:
         raise TransportError(f"the relay cannot listen on {address}: {error.strerror}") from None
-    cell = make_cell(SERVER, address, certificates)
+    entrance = Entrance(certificates, revoked, tell)
+    cell = make_cell(SERVER, address, entrance)
     cell.register_request_cb(CHANNEL, TOPIC, Roll().answer)
     relay = Endpoint(address, cell)
     try:
         cell.start()
-        _await_listening(address, host, port)
+        if not entrance.listening.wait(ANSWER_SECONDS):
+            raise TransportError(f"the relay does not listen on {address}")
     except BaseException:
         relay.close()
         raise
     return relay
-
-
-def _await_listening(address: str, host: str, port: int) -> None:
-    """Wait until the relay listens: CellNet listens in a thread, and does not report it."""
-    end = monotonic() + ANSWER_SECONDS
-    while True:
-        try:
-            socket.create_connection((host, port), ANSWER_SECONDS).close()
-            return
-        except OSError as error:
-            if monotonic() >= end:
-                reason = f"the relay does not listen on {address}: {error.strerror or error}"
-                raise TransportError(reason) from None
-            sleep(0.02)
 
 
 def connect(
@@ -366,15 +367,16 @@ def connect(
         allowed = f"at most 63 letters, digits, - and _, and not {' or '.join(RESERVED)}"
         raise ValueError(f"{name!r} cannot be a party's name: a name has {allowed}")
     _host_and_port(address)
-    cell = make_cell(name, address, certificates)
+    outgoing = Outgoing(certificates)
+    cell = make_cell(name, address, outgoing)
     link = CellLink(name, address, peers, cell)
     try:
         cell.start()
         end = monotonic() + timeout
         while not link.is_connected():
             if monotonic() >= end:
-                doubt = "" if certificates is None else f", or does not take {party}'s certificate"
-                raise TransportError(f"the relay cannot be reached at {address}{doubt}")
+                reason = f": {outgoing.failure}" if outgoing.failure else ""
+                raise TransportError(f"the relay cannot be reached at {address}{reason}")
             sleep(0.02)
     except BaseException:
         link.close()

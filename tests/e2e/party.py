@@ -24,11 +24,11 @@ from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
-from protocols.transports.cells import Certificates
 from protocols.transports.connection import Connection
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.nvflare import connect, start_relay
 from protocols.transports.serving import answer
+from protocols.transports.tls import Certificates
 from protocols.variables import Variable
 
 

@@ -18,17 +18,17 @@ import numpy as np
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mpc.randomness import KeyPair, SystemRandomness
 from protocols.federation import ANALYST, DEALER
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole
 from protocols.session import Session
-from protocols.transports.cells import Certificates
 from protocols.transports.mailbox import Mailbox, Patience, process_of
 from protocols.transports.network import NetworkTransport
 from protocols.transports.nvflare import connect
+from protocols.transports.tls import Certificates
 from tests.e2e.party import identity_of, save_data, signing_of, stop_file
 
 ROOT = Path(__file__).parents[2]
@@ -53,10 +53,11 @@ class Authority:
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self.root = self._write("root", self._sign(self.name, self.key.public_key(), True))
 
-    def certificates(self, party, common_name=None):
+    def certificates(self, party, common_name=None, **changed):
+        """Sign a party's certificate: `days` it is valid for, `purpose` of it."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name or party)])
-        certificate = self._write(party, self._sign(name, key.public_key(), False))
+        certificate = self._write(party, self._sign(name, key.public_key(), False, **changed))
         path = self.folder / f"{party}.key"
         path.write_bytes(
             key.private_bytes(
@@ -67,11 +68,15 @@ class Authority:
         )
         return Certificates(self.root, certificate, path)
 
-    def _sign(self, name, public, authority):
-        now, hour = datetime.datetime.now(datetime.UTC), datetime.timedelta(hours=1)
+    def _sign(self, name, public, authority, days=1.0, purpose=None):
+        now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
         builder = x509.CertificateBuilder(
-            self.name, name, public, x509.random_serial_number(), now - hour, now + 24 * hour
+            self.name, name, public, x509.random_serial_number(), now - day, now + days * day
         )
+        if not authority:
+            uses = {"relay": ExtendedKeyUsageOID.SERVER_AUTH}
+            use = purpose or uses.get(_text(name), ExtendedKeyUsageOID.CLIENT_AUTH)
+            builder = builder.add_extension(x509.ExtendedKeyUsage([use]), False)
         usage = dict.fromkeys(inspect.signature(x509.KeyUsage).parameters, False)
         usage.update({"key_cert_sign": True, "crl_sign": True} if authority else {})
         usage["digital_signature"] = True

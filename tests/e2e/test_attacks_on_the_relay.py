@@ -18,7 +18,7 @@ CONNECT = """
 import os, sys
 from pathlib import Path
 from protocols.errors import TransportError
-from protocols.transports.cells import Certificates
+from protocols.transports.tls import Certificates
 from protocols.transports.nvflare import connect
 try:
     connect("b", sys.argv[1], (), certificates=Certificates(*map(Path, sys.argv[2:])), timeout=5.0)

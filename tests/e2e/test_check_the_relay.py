@@ -9,7 +9,7 @@ import pytest
 
 from protocols.deployment import certificates
 from protocols.deployment.parts import RelayAddress
-from protocols.transports.cells import Certificates
+from protocols.transports.tls import Certificates
 from tests.e2e.processes import Authority, free_address
 from vertibayes.cli import check
 

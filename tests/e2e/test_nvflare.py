@@ -14,10 +14,11 @@ pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 've
 
 from protocols.errors import TransportError
 from protocols.transports import nvflare as module
-from protocols.transports.cells import SERVER, Certificates, nvflare
+from protocols.transports.cells import SERVER, nvflare
 from protocols.transports.mailbox import RELAY
 from protocols.transports.nvflare import connect, start_relay
 from protocols.transports.pieces import PIECE
+from protocols.transports.tls import Certificates
 from tests.e2e.processes import Authority, Process, free_address
 from tests.e2e.proxy import Proxy
 
