@@ -5,6 +5,7 @@
     FOLDER/rootCA.pem                   for all parties
     FOLDER/NAME/{rootCA.pem, client.crt, client.key}
     FOLDER/relay/{rootCA.pem, server.crt, server.key}
+    FOLDER/issued.txt                   serial numbers of all certificates, for revocation
 
 Files and common names are those that NVFlare provisions; keys are RSA, as NVFlare requires.
 A certificate allows a party to connect to the relay under its name. It opens no message: messages
@@ -22,32 +23,42 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import NameOID
 
 from mpc.rounds import Party
 from protocols.deployment.keys import check_secret, write_secret
 from protocols.deployment.parts import host_name, party_names
+from protocols.site.whole_file import replacing
 from protocols.transports.mailbox import RELAY
+from protocols.transports.tls import PURPOSES, has_purpose
 
 KEY_BITS = 3072
 DAYS = 365
+SOON = timedelta(days=30)  # before a certificate expires: parties and `check` warn
 ROOT_DAYS = 3650
 CLOCKS = timedelta(minutes=5)  # by which the clock of a party may be slow
 
 
-def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAYS) -> list[Path]:
-    """Make certificates for parties; also a root and the relay's certificate if they do not exist.
+def provision(
+    folder: Path, parties: Sequence[Party], host: str, days: int = DAYS, *, new_root: bool = False
+) -> list[Path]:
+    """Make certificates for parties, and renew those that exist.
+
+    A root and the relay's certificate are made if they do not exist. An old certificate stays valid
+    until it expires: the relay's list of revoked certificates ends it before.
 
     Parameters
     ----------
     folder : Path
         The folder of the authority.
     parties : sequence of Party
-        Sites, dealer and analyst.
+        Sites, dealer and analyst; "relay" renews the relay's certificate.
     host : str
         The host name or IPv4 address of the relay.
     days : int, default=365
         Number of days for which the certificates are valid.
+    new_root : bool, default=False
+        Whether to replace the root. No party can connect with a certificate of the old root.
 
     Returns
     -------
@@ -57,28 +68,34 @@ def provision(folder: Path, parties: Sequence[Party], host: str, days: int = DAY
     Raises
     ------
     ValueError
-        If a name is not valid or appears twice, a party already has a certificate, the relay has
-        one for another host, or the certificates would be valid for longer than the root.
+        If a name is not valid or appears twice, the relay has a certificate for another host, the
+        certificates would be valid for longer than the root, or a new root would leave a party
+        without a certificate.
     """
-    names = party_names(parties)
+    names = party_names([name for name in parties if name != RELAY])
     host_name(host)
     relay = folder / RELAY / _files(RELAY)[0]
-    if not relay.exists():
+    if RELAY in parties or not relay.exists():
         names.append(RELAY)
     elif _host(host) not in _names_of(_certificate(relay)):
-        raise ValueError(f"{relay} is not for the host {host}: remove it, or specify its host")
-    for name in names:
-        if (folder / name / _files(name)[0]).exists():
-            raise ValueError(f"{folder / name}: {name} already has a certificate there")
+        reason = f"to renew it for {host}, name relay among --parties"
+        raise ValueError(f"{relay} is not for the host {host}: {reason}")
     if not 1 <= days <= ROOT_DAYS:
         raise ValueError(f"--days must be from 1 to {ROOT_DAYS}, got {days}")
-    key, root = _root(folder)
+    if new_root and (left := sorted({*certified(folder)} - {*names})):
+        raise ValueError(f"--new-root must name all parties; missing: {', '.join(left)}")
+    key, root = _new_root(folder) if new_root else _root(folder)
     rest = root.not_valid_after_utc - datetime.now(UTC)
     if timedelta(days=days) > rest + CLOCKS:
         raise ValueError(f"--days must be at most {rest.days}, as for the root, got {days}")
     for name in names:
-        _write_party(folder / name, name, key, root, host, days)
+        _write_party(folder, name, key, root, host, days)
     return [folder / name for name in names]
+
+
+def certified(folder: Path) -> list[Party]:
+    """Return the parties that have a certificate in an authority's folder."""
+    return [path.name for path in folder.glob("*/") if (path / _files(path.name)[0]).exists()]
 
 
 def _files(name: Party) -> tuple[str, str]:
@@ -90,22 +107,26 @@ def _files(name: Party) -> tuple[str, str]:
 def _root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
     """Read the folder's root, or make one."""
     key_file, file = folder / "root.key", folder / "rootCA.pem"
-    if key_file.exists():
-        check_secret(key_file)
-        try:
-            key = serialization.load_pem_private_key(key_file.read_bytes(), None)
-            root = x509.load_pem_x509_certificate(file.read_bytes())
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{folder}: its root cannot be read ({error})") from None
-        if not isinstance(key, rsa.RSAPrivateKey):
-            raise ValueError(f"{key_file} is not an RSA key")
-        return key, root
+    if not key_file.exists():
+        return _new_root(folder)
+    check_secret(key_file)
+    try:
+        key = serialization.load_pem_private_key(key_file.read_bytes(), None)
+        root = x509.load_pem_x509_certificate(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{folder}: its root cannot be read ({error})") from None
+    if not isinstance(key, rsa.RSAPrivateKey) or key.public_key() != root.public_key():
+        raise ValueError(f"{key_file} is not the RSA key of {file}: --new-root replaces both")
+    return key, root
+
+
+def _new_root(folder: Path) -> tuple[rsa.RSAPrivateKey, x509.Certificate]:
     key = _new_key()
     builder = _builder(_name("vertibayes root"), _name("vertibayes root"), key, key, ROOT_DAYS)
     builder = builder.add_extension(x509.BasicConstraints(True, 0), critical=True)
     root = builder.add_extension(_usage(signs=True), critical=True).sign(key, hashes.SHA256())
-    write_secret(key_file, _pem(key))
-    file.write_bytes(root.public_bytes(serialization.Encoding.PEM))
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace_pair(folder / "root.key", key, folder / "rootCA.pem", root)
     return key, root
 
 
@@ -117,24 +138,39 @@ def _write_party(
     host: str,
     days: int,
 ) -> None:
+    """Write a party's folder, and a line about its certificate into `issued.txt`."""
     key = _new_key()
     names: list[x509.GeneralName] = [x509.DNSName(name)]
-    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    use = PURPOSES["party"]
     if name == RELAY:
         names.append(_host(host))
-        uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        use = PURPOSES["relay"]
     certificate = (
         _builder(_name(name), root.subject, key, root_key, days)
         .add_extension(x509.BasicConstraints(False, None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(root_key, hashes.SHA256())
     )
+    own = folder / name
+    own.mkdir(parents=True, exist_ok=True)
     certificate_file, key_file = _files(name)
-    write_secret(folder / key_file, _pem(key))
-    (folder / certificate_file).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "rootCA.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
+    _replace_pair(own / key_file, key, own / certificate_file, certificate)
+    (own / "rootCA.pem").write_bytes(root.public_bytes(serialization.Encoding.PEM))
+    dates = f"{datetime.now(UTC):%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
+    with (folder / "issued.txt").open("a", encoding="utf-8") as issued:
+        issued.write(f"{certificate.serial_number:x}    # {name}, {dates}\n")
+
+
+def _replace_pair(
+    key_file: Path, key: rsa.RSAPrivateKey, file: Path, certificate: x509.Certificate
+) -> None:
+    """Write a key and its certificate, and replace the old ones once both are written."""
+    with replacing(key_file) as new_key, replacing(file) as new:
+        new_key.unlink(missing_ok=True)  # of a process that was killed
+        write_secret(new_key, _pem(key))
+        new.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _new_key() -> rsa.RSAPrivateKey:
@@ -221,7 +257,8 @@ def check_certificate(
     ------
     ValueError
         If a file cannot be read, others can read the key, the key is not that of the certificate,
-        the root has not signed the certificate, it is in another name, or it is not valid now.
+        the root has not signed the certificate, it is in another name or for another purpose, or it
+        is not valid now.
     """
     check_secret(key)
     own, above = _certificate(certificate), _certificate(root)
@@ -238,6 +275,11 @@ def check_certificate(
     names = [str(a.value) for a in own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     if names != [party]:
         raise ValueError(f"{certificate} is in the name of {', '.join(names)}, not of {party}")
+    kind = "relay" if party == RELAY else "party"
+    if not has_purpose(own, kind):
+        raise ValueError(
+            f"{certificate} is not for a {kind}: its extended key usage does not say so"
+        )
     if not own.not_valid_before_utc <= now <= own.not_valid_after_utc:
         span = f"{own.not_valid_before_utc:%Y-%m-%d} to {own.not_valid_after_utc:%Y-%m-%d}"
         raise ValueError(
@@ -253,6 +295,11 @@ def _certificate(path: Path) -> x509.Certificate:
         raise ValueError(f"{path}: {error.strerror}") from None
     except ValueError:
         raise ValueError(f"{path} is not a certificate in PEM") from None
+
+
+def number_of(path: Path) -> str:
+    """Return the serial number of a certificate, as the list of revoked ones has it."""
+    return f"{_certificate(path).serial_number:x}"
 
 
 def public_key_of(path: Path) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from mpc.rounds import Party
 from protocols.contract import grouped_digest
-from protocols.deployment.certificates import check_certificate, public_key_of
+from protocols.deployment.certificates import SOON, check_certificate, number_of, public_key_of
 from protocols.deployment.data import read_data
 from protocols.deployment.files import (
     DealerFile,
@@ -31,11 +31,10 @@ from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
 from protocols.site.whole_file import InUseError
+from protocols.transports.tls import read_revoked
 
 How: TypeAlias = Literal["ok", "warning", "wrong"]
 AnyFile: TypeAlias = PartyFile | RelayFile
-
-SOON = timedelta(days=30)
 
 
 class Outside(NamedTuple):
@@ -46,9 +45,9 @@ class Outside(NamedTuple):
     Parameters
     ----------
     reach : callable
-        Checks that the relay listens at its address.
+        Checks that the relay of this study listens at its address.
     listen : callable
-        Checks that the relay can listen at its address.
+        Checks that the relay can listen at its address, or does.
     study : callable
         Checks the settings of a study.
     site : callable
@@ -225,8 +224,15 @@ def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None
         )
         return
     end = check_certificate(*file.relay.certificates, file.party, now)
-    how: How = "warning" if end - now < SOON else "ok"
-    findings.say(how, f"{file.party}: its certificate is valid until {end:%Y-%m-%d}")
+    number = number_of(file.relay.certificates.certificate)
+    text = f"{file.party}: its certificate is valid until {end:%Y-%m-%d} (serial number {number})"
+    if end - now < SOON:
+        findings.say("warning", f"{text}: ask the coordinator for a new one")
+    else:
+        findings.say("ok", text)
+    if isinstance(file, RelayFile):
+        revoked = len(read_revoked(file.revoked))
+        findings.say("ok", f"{file.party}: {revoked} certificates are revoked in {file.revoked}")
 
 
 def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:

@@ -21,6 +21,7 @@ from protocols.deployment.parts import (
     RelayAddress,
     VariableSpec,
     data_of,
+    listening_relay_of,
     own_party,
     policy_of,
     relay_of,
@@ -210,19 +211,23 @@ class StudyFile(_OwnFile):
 
 @dataclass(frozen=True)
 class RelayFile:
-    """The relay's configuration: names and addresses, and no key of a message."""
+    """The relay's configuration: names and addresses, and no key of a message.
+
+    `revoked` is the list of revoked certificates, which need not exist.
+    """
 
     kind: ClassVar[str] = "relay"
     party: ClassVar[Party] = RELAY
     source: TomlFile = field(repr=False)
     relay: RelayAddress
+    revoked: Path
 
     @classmethod
     def read(cls, path: Path) -> RelayFile:
         """Read and check the relay's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         file.check(("relay",))
-        return cls(file, relay_of(file))
+        return cls(file, *listening_relay_of(file))
 
 
 PartyFile: TypeAlias = SiteFile | DealerFile | StudyFile

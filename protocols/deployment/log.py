@@ -26,6 +26,8 @@ Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
 FORMAT = "%(asctime)s %(message)s"
 CONNECTED = "connected"  # events of the connection to the relay
 WAITING, AGAIN = "waiting for the relay", "connected again"
+EXPIRES, NOT_VALID = "certificate expires soon", "certificate not valid"
+WARNINGS = WAITING, AGAIN, EXPIRES, NOT_VALID
 
 
 def start_log(party: Party, *, quiet: bool = False) -> None:
@@ -56,7 +58,7 @@ class _Connection(logging.Handler):
         text = record.getMessage()
         if " ACTIVE " in text and " failed " in text and not self._waiting:
             self._waiting = True
-            self._tell(WAITING)
+            self._tell(WAITING, reason=text.partition(" with exception ")[2])
         elif text.startswith("Connection ") and " is created" in text and self._waiting:
             self._waiting = False
             self._tell(AGAIN)
@@ -66,7 +68,7 @@ def teller(party: Party) -> Tell:
     """Return the function that logs a party's events."""
 
     def tell(event: str, **facts: Fact) -> None:
-        level = logging.WARNING if event in (WAITING, AGAIN) else logging.INFO
+        level = logging.WARNING if event in WARNINGS else logging.INFO
         LOG.log(level, "%s", line(party, event, **facts))
 
     return tell

@@ -178,9 +178,22 @@ def is_this_machine(host: str) -> bool:
 def relay_of(file: TomlFile) -> RelayAddress:
     """Return the relay's address and certificates, from its table."""
     table = file.table("relay")
+    relay = _relay(file, table)
+    table.end()
+    return relay
+
+
+def listening_relay_of(file: TomlFile) -> tuple[RelayAddress, Path]:
+    """Return the same from the relay's own file, and its list of revoked certificates."""
+    table = file.table("relay")
+    relay, revoked = _relay(file, table), table.path("revoked", "revoked.txt")
+    table.end()
+    return relay, revoked
+
+
+def _relay(file: TomlFile, table: Table) -> RelayAddress:
     where = table.made("address", address)
     certificates = _certificates(table)
-    table.end()
     relay = RelayAddress(where, certificates)
     if certificates is None and not is_this_machine(relay.host_and_port[0]):
         reason = "root, certificate and key are missing: only a relay on this machine needs none"

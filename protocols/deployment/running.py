@@ -21,6 +21,7 @@ from protocols.calibration.factors import Floats
 from protocols.deployment.approvals import ApprovalFolder, Learner
 from protocols.deployment.certificates import check_certificate
 from protocols.deployment.data import read_data
+from protocols.deployment.expiry import expiry_logged
 from protocols.deployment.files import (
     DealerFile,
     PartyFile,
@@ -170,7 +171,7 @@ def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell)
         is_late = isinstance(error, LatePacketsError)
         tell("late packets" if is_late else "packet refused", reason=_reason(error))
 
-    with _mailbox(file, role.keys, refused) as mailbox:
+    with expiry_logged(file, tell), _mailbox(file, role.keys, refused) as mailbox:
         tell("connected", relay=file.relay.address)
         told = considered(tell)
         answer(mailbox, role, file.analysts, CONVERSATIONS, considered=told, ended=ended)
@@ -271,7 +272,11 @@ def _analyst(file: StudyFile) -> Iterator[tuple[Mailbox, AnalystRole]]:
 def run_relay(file: RelayFile, tell: Tell, wait: Callable[[], None]) -> None:
     """Run the relay, which passes packets on, until `wait` returns."""
     address = file.relay.address
-    with start_relay(address, certificates=_certificates(file)):
+    certificates = _certificates(file)
+    with (
+        start_relay(address, certificates=certificates, revoked=file.revoked, tell=tell),
+        expiry_logged(file, tell),
+    ):
         tell("listening", address=address)
         wait()
 

@@ -45,6 +45,10 @@ _PRACTICE = """\
 # key = "{kind}.key"
 """
 
+_REVOKED = """\
+# revoked = "revoked.txt"        # serial numbers of certificates that the relay refuses, one a line
+"""
+
 _SITE = """\
 folder = "memory"                # what this site promised and revealed: back it up, never edit it
 
@@ -258,7 +262,7 @@ class _Writer:
             *sites,
             (self.names.dealer, "dealer.toml", self._dealer()),
             *((name, "study.toml", self._study(name, variables)) for name in self.names.analysts),
-            (RELAY, "relay.toml", self._relay("server").lstrip()),
+            (RELAY, "relay.toml", self._relay("server").lstrip() + _REVOKED),
         ]
 
     def _site(self, site: Party, variables: Sequence[str] | None) -> str:

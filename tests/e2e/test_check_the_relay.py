@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from threading import Thread
 
 import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from protocols.deployment import certificates
 from protocols.deployment.parts import RelayAddress
+from protocols.transports.knock import GREETING
 from protocols.transports.tls import Certificates
 from tests.e2e.processes import Authority, free_address
 from vertibayes.cli import check
@@ -61,15 +63,25 @@ def shakes_hands(shown):
     def answer(connected):
         try:
             with context.wrap_socket(connected, server_side=True) as secure:
-                secure.recv(1)
+                greets(secure)
         except OSError:
             pass
 
     return answer
 
 
+def greets(connected):
+    """Answer a greeting as CellNet's relay does."""
+    if connected.recv(len(GREETING)) == GREETING:
+        connected.sendall(GREETING[:6] + b"\x05" + GREETING[7:])
+
+
+def closes(connected):
+    """Act as a relay whose operator has revoked the certificate."""
+
+
 def is_a_web_server(connected):
-    connected.recv(1)
+    connected.recv(1000)
     connected.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
@@ -81,50 +93,92 @@ def said(question, address, shown):
         return f"wrong: {error}"
 
 
-def test_a_relay_of_ones_own_root_listens(folder):
+IN_USE = "is in use by a relay of this study: right if it is this relay"
+
+
+def test_a_relay_of_the_study_listens(folder):
     with listening(shakes_hands(files(folder, "relay"))) as address:
         assert said(check._reach_relay, address, files(folder, "north")) is None
-        doubt = said(check._listen, address, files(folder, "relay"))
-        assert doubt == "is already in use: right if by this relay"
+        assert said(check._listen, address, files(folder, "relay")) == IN_USE
+
+
+def test_a_relay_without_certificates_listens():
+    with listening(greets) as address:
+        assert said(check._reach_relay, address, None) is None
+        assert said(check._listen, address, None) == IN_USE
 
 
 @pytest.mark.parametrize(
     ("party", "root", "reason"),
     [
-        ("relay", "theirs", "wrong: shows no certificate of a relay of this root"),
-        ("south", "ours", "wrong: shows no certificate of a relay of this root (unsuitable"),
-        (None, None, "wrong: shows no certificate of a relay of this root"),
+        ("relay", "theirs", "another certificate is shown (unknown authority)"),
+        ("south", "ours", "another certificate is shown (wrong purpose)"),
+        (None, None, "another program does (no TLS)"),
     ],
 )
 def test_something_else_that_listens_is_wrong(folder, party, root, reason):
     answer = shakes_hands(files(folder, party, root)) if party else is_a_web_server
     with listening(answer) as address:
-        assert said(check._reach_relay, address, files(folder, "north")).startswith(reason)
-        assert said(check._listen, address, files(folder, "relay")).startswith(reason)
-        assert said(check._reach_relay, address, None) is None  # who listens is not told
+        assert said(check._reach_relay, address, files(folder, "north")) == (
+            f"wrong: is not what listens there: {reason}"
+        )
+        assert said(check._listen, address, files(folder, "relay")) == (
+            f"wrong: is in use by something else: {reason}"
+        )
+
+
+@pytest.mark.parametrize("answer", [is_a_web_server, closes, lambda c: c.sendall(bytes(10_000))])
+def test_something_else_that_listens_is_wrong_without_certificates_too(answer):
+    with listening(answer) as address:
+        reason = "another program does (no relay of vertibayes)"
+        told = said(check._reach_relay, address, None)
+        assert told == f"wrong: is not what listens there: {reason}"
+        told = said(check._listen, address, None)
+        assert told == f"wrong: is in use by something else: {reason}"
 
 
 def test_a_certificate_of_the_root_in_another_name_is_wrong(tmp_path):
     authority = Authority(tmp_path)
-    own = authority.certificates("north")
-    with listening(shakes_hands(authority.certificates("other"))) as address:
+    own, use = authority.certificates("north"), ExtendedKeyUsageOID.SERVER_AUTH
+    with listening(shakes_hands(authority.certificates("other", purpose=use))) as address:
         told = said(check._reach_relay, address, own)
-        assert told == "wrong: shows a certificate that is not in the name of relay"
+        assert told.endswith("another certificate is shown (wrong name)")
     with listening(shakes_hands(authority.certificates("relay"))) as address:
         assert said(check._reach_relay, address, own) is None
 
 
-def test_where_nobody_listens_a_relay_can(folder):
+def test_a_relay_that_does_not_take_the_certificate_is_wrong(tmp_path):
+    authority = Authority(tmp_path)
+    relay = authority.certificates("relay")
+    old = authority.certificates("north", days=-0.5)
+    with listening(shakes_hands(relay)) as address:
+        told = said(check._reach_relay, address, old)
+    assert told == "wrong: listens, but does not take the certificate of this party (expired)"
+
+
+def test_where_nobody_listens_a_relay_can():
     address = free_address()
     assert said(check._listen, address, None) is None
-    assert said(check._reach_relay, address, None).startswith("cannot be reached")
+    doubt = said(check._reach_relay, address, None)
+    assert doubt == "cannot be reached: nothing listens there (Connection refused)"
 
 
-def test_what_listens_and_says_nothing_is_doubtful(folder, monkeypatch):
+@pytest.mark.parametrize("secure", [True, False])
+def test_what_listens_and_sends_nothing_is_wrong(folder, monkeypatch, secure):
     monkeypatch.setattr(check, "REACH_SECONDS", 0.3)
+    shown = files(folder, "north") if secure else None
+    reason = "timeout" if secure else "no relay of vertibayes"
     with listening(lambda connected: connected.recv(10_000) and connected.recv(1)) as address:
-        doubt = said(check._reach_relay, address, files(folder, "north"))
-        assert doubt == "listens, but does not answer"
+        told = said(check._reach_relay, address, shown)
+        assert told == f"wrong: is not what listens there: another program does ({reason})"
+
+
+def test_check_of_a_relay_fails_if_a_foreign_program_has_its_port(tmp_path):
+    (tmp_path / "relay.toml").write_text(f'[relay]\naddress = "{free_address()}"\n')
+    assert not check.run_check([tmp_path / "relay.toml"], False)
+    with listening(is_a_web_server) as address:
+        (tmp_path / "relay.toml").write_text(f'[relay]\naddress = "{address}"\n')
+        assert check.run_check([tmp_path / "relay.toml"], False)
 
 
 def test_a_name_that_nobody_has_is_wrong(monkeypatch):

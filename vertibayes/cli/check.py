@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import socket
-import ssl
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from protocols.deployment.parts import RelayAddress
 from protocols.deployment.running import study_session
 from protocols.errors import QueryRefusedError, TransportError
 from protocols.queries import Begin, Describe, Meet
-from protocols.transports.mailbox import RELAY
+from protocols.transports.knock import Answer, knock
 from vertibayes import __version__
 from vertibayes.cli.contracts import contract_of, has_contract
 from vertibayes.cli.notices import waiting
@@ -69,33 +68,38 @@ def reach(host: str, port: int) -> str | None:
 
 
 def _reach_relay(relay: RelayAddress) -> str | None:
-    """As `reach`; raise ValueError if the program has no certificate of this root for a relay."""
-    reason = reach(*relay.host_and_port)
-    if reason or relay.certificates is None:
-        return reason
-    try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(relay.certificates.root)
-        context.load_cert_chain(relay.certificates.certificate, relay.certificates.key)
-    except OSError:
-        return None  # `check_certificate` finds what is wrong with them
-    context.check_hostname = False  # the certificate is in the name of the relay, not of the host
-    try:
-        plain = socket.create_connection(relay.host_and_port, REACH_SECONDS)
-        with plain, context.wrap_socket(plain) as secure:
-            shown = secure.getpeercert() or {}
-    except TimeoutError:
-        return "listens, but does not answer"
-    except OSError as error:
-        reason = getattr(error, "verify_message", "") or type(error).__name__
-        raise ValueError(f"shows no certificate of a relay of this root ({reason})") from None
-    if (("commonName", RELAY),) not in shown.get("subject", ()):
-        raise ValueError("shows a certificate that is not in the name of relay")
+    """Check that the relay of this study listens; return a warning if nothing does.
+
+    Raises
+    ------
+    ValueError
+        If something else listens there, or the relay does not take the certificate.
+    """
+    kind, reason = _knock(relay)
+    if kind == "nothing":
+        return f"cannot be reached: nothing listens there ({reason})"
+    if kind == "refused":
+        raise ValueError(f"listens, but does not take the certificate of this party ({reason})")
+    if kind == "other":
+        raise ValueError(f"is not what listens there: {_other(relay, reason)}")
     return None
 
 
+def _knock(relay: RelayAddress) -> Answer:
+    try:
+        return knock(relay.host_and_port, relay.certificates, REACH_SECONDS)
+    except TransportError:
+        return Answer("relay")  # `check_certificate` finds what is wrong with the files
+
+
+def _other(relay: RelayAddress, reason: str) -> str:
+    if relay.certificates is None or reason in ("no TLS", "closed", "timeout"):
+        return f"another program does ({reason})"
+    return f"another certificate is shown ({reason})"
+
+
 def _listen(relay: RelayAddress) -> str | None:
-    """Check that an address is free; the program that already listens there may be the relay."""
+    """Check that an address is free, or that a relay of this study listens there."""
     try:
         socket.create_server(relay.host_and_port).close()
     except OSError as error:
@@ -103,7 +107,10 @@ def _listen(relay: RelayAddress) -> str | None:
             raise ValueError(f"cannot be used to listen ({error.strerror})") from None
     else:
         return None
-    return _reach_relay(relay) or "is already in use: right if by this relay"
+    kind, reason = _knock(relay)
+    if kind == "other":
+        raise ValueError(f"is in use by something else: {_other(relay, reason)}")
+    return "is in use by a relay of this study: right if it is this relay"
 
 
 def _meet(file: StudyFile, findings: Findings) -> None:

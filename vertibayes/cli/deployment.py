@@ -143,11 +143,19 @@ def _provision(
     host: Annotated[str, typer.Option(help="Host name or IPv4 address of the relay.")],
     out: Annotated[Path, typer.Option(help="Folder for the certificates; root.key stays there.")],
     days: Annotated[int, typer.Option(help="Days for which the certificates are valid.")] = 365,
+    new_root: Annotated[
+        bool, typer.Option("--new-root", help="Replace the root, and all certificates with it.")
+    ] = False,
 ) -> None:
-    """Make certificates, with which the parties connect to the relay."""
+    """Make certificates, with which the parties connect to the relay.
+
+    The command renews the certificates of parties that have one; --parties relay renews that of the
+    relay. Old certificates stay valid until they expire, or until the relay lists them as revoked:
+    issued.txt has their serial numbers.
+    """
     from protocols.deployment.certificates import provision
 
-    for folder in provision(out, _split(parties), host, days):
+    for folder in provision(out, _split(parties), host, days, new_root=new_root):
         sys.stdout.write(f"{folder}: give it to {folder.name}, and keep no copy of the key\n")
     sys.stdout.write(f"{out / 'root.key'}: stays here; with it, anybody can take any name\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,7 +110,7 @@ def approve_for_practice(file: StudyFile, files: Mapping[str, Path], quiet: bool
 def _learn(study: Path, out: Path, quiet: bool) -> None:
     command = [*_command("learn", study), "--out", str(out), *(["--quiet"] if quiet else [])]
     process = subprocess.Popen(  # noqa: S603 (our own)
-        command, stdin=subprocess.PIPE, start_new_session=True
+        command, stdin=subprocess.PIPE, start_new_session=True, env=_environment()
     )
     try:
         code = process.wait()
@@ -121,7 +122,17 @@ def _learn(study: Path, out: Path, quiet: bool) -> None:
 
 
 def _command(kind: str, file: Path) -> list[str]:
-    return [sys.executable, "-m", "vertibayes.cli.child", kind, str(file)]
+    # -P: the working folder may hold a folder `vertibayes` of the user, which -m would import
+    return [sys.executable, "-P", "-m", "vertibayes.cli.child", kind, str(file)]
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment in which a child imports this package, also from a clone."""
+    root = Path(__file__).parents[2]
+    if root.name in ("site-packages", "dist-packages"):
+        return {**os.environ}
+    paths = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": paths}
 
 
 class _Party:
@@ -133,6 +144,7 @@ class _Party:
             _command(kind, file),
             stderr=subprocess.PIPE,
             stdin=subprocess.PIPE,
+            env=_environment(),
             text=True,
             errors="replace",
             start_new_session=True,  # Ctrl-C ends the parent, which then ends the parties in order

@@ -6,7 +6,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from protocols.deployment import certificates
-from protocols.deployment.certificates import check_certificate, provision, public_key_of
+from protocols.deployment.certificates import (
+    check_certificate,
+    number_of,
+    provision,
+    public_key_of,
+)
+from protocols.transports.tls import has_purpose, read_revoked
 
 
 @pytest.fixture
@@ -23,6 +29,11 @@ def folder(tmp_path_factory):
         out = tmp_path_factory.mktemp("certificates")
         provision(out, ["a", "dealer"], "127.0.0.1")
         yield out
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(certificates, "KEY_BITS", 2048)
 
 
 def files(folder, party, kind="client"):
@@ -59,15 +70,71 @@ def test_the_relays_certificate_has_its_host(folder):
 def test_another_party_is_added_under_the_same_root(folder, now):
     (new,) = provision(folder, ["b"], "127.0.0.1")
     check_certificate(folder / "a" / "rootCA.pem", new / "client.crt", new / "client.key", "b", now)
-    with pytest.raises(ValueError, match="a already has a certificate there"):
-        provision(folder, ["a"], "127.0.0.1")
+
+
+def contents(folder):
+    return {path.parent.name: path.read_bytes() for path in folder.glob("*/*.key")}
+
+
+def test_the_same_command_renews_the_named_parties_alone(folder, now):
+    root, before = (folder / "root.key").read_bytes(), contents(folder)
+    number = number_of(folder / "a" / "client.crt")
+    assert provision(folder, ["a"], "127.0.0.1") == [folder / "a"]
+    after = contents(folder)
+    assert [name for name in after if after[name] != before[name]] == ["a"]
+    assert (folder / "root.key").read_bytes() == root
+    check_certificate(*files(folder, "a"), "a", datetime.now(UTC))
+    assert number_of(folder / "a" / "client.crt") != number
+    assert stat.S_IMODE((folder / "a" / "client.key").stat().st_mode) == 0o600
+    issued = (folder / "issued.txt").read_text().splitlines()
+    assert any(line.startswith(f"{number}    # a, ") for line in issued)
+    assert read_revoked(folder / "issued.txt") >= {int(number, 16)}, "the lines can be copied"
+
+
+def test_the_relays_certificate_is_renewed_by_its_name_also_for_another_host(tmp_path, small):
+    provision(tmp_path, ["a"], "127.0.0.1")
+    before = contents(tmp_path)
+    assert provision(tmp_path, ["relay"], "127.0.0.2") == [tmp_path / "relay"]
+    after = contents(tmp_path)
+    assert before["a"] == after["a"] and before["relay"] != after["relay"]
+    check_certificate(*files(tmp_path, "relay", "server"), "relay", datetime.now(UTC))
+
+
+def test_a_new_root_is_explicit_and_leaves_no_party_behind(tmp_path, small):
+    provision(tmp_path, ["a", "b"], "h")
+    old = tmp_path / "old.pem"
+    old.write_bytes((tmp_path / "rootCA.pem").read_bytes())
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match="--new-root must name all parties; missing: b, relay"):
+        provision(tmp_path, ["a"], "h", new_root=True)
+    assert contents(tmp_path) == before
+    provision(tmp_path, ["a", "b", "relay"], "h", new_root=True)
+    for party, kind in (("a", "client"), ("b", "client"), ("relay", "server")):
+        own = files(tmp_path, party, kind)
+        check_certificate(*own, party, datetime.now(UTC))
+        with pytest.raises(ValueError, match="is not signed by"):
+            check_certificate(old, *own[1:], party, datetime.now(UTC))
+
+
+def test_a_root_that_is_not_that_of_its_key_is_refused(tmp_path, small):
+    provision(tmp_path / "one", ["a"], "h")
+    provision(tmp_path / "two", ["a"], "h")
+    (tmp_path / "one" / "root.key").write_bytes((tmp_path / "two" / "root.key").read_bytes())
+    with pytest.raises(ValueError, match=r"is not the RSA key of .*: --new-root replaces both"):
+        provision(tmp_path / "one", ["b"], "h")
+
+
+def test_a_certificate_is_for_its_purpose_alone(folder, now):
+    for party, kind in (("a", "client"), ("relay", "server")):
+        own = x509.load_pem_x509_certificate(files(folder, party, kind)[1].read_bytes())
+        assert [has_purpose(own, k) for k in ("party", "relay")] == [party == "a", party != "a"]
 
 
 @pytest.mark.parametrize(
     ("parties", "host", "days", "reason"),
     [
         (["a", "a"], "h", 1, "'a' appears twice"),
-        (["relay"], "h", 1, "'relay' is not a valid name"),
+        (["server"], "h", 1, "'server' is not a valid name"),
         (["a b"], "h", 1, "not a valid name"),
         (["a"], "h", 0, "from 1 to 3650, got"),
         (["a"], "h", 3651, "from 1 to 3650, got 3651"),

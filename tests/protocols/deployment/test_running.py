@@ -121,5 +121,5 @@ def test_of_the_transports_own_words_none_is_passed_on(capsys, monkeypatch, quie
     conn.error("Connector [CH00001 PASSIVE tcp://h:1] failed")
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" ", 2)[2] for line in lines] == [
-        "north waiting for the relay", "north connected again",
+        'north waiting for the relay reason="OSError: refused"', "north connected again",
     ]  # fmt: skip
