@@ -26,6 +26,7 @@ test-machines: $(MACHINES)/installed
 	$(MACHINES)/bin/pytest tests/e2e/test_nvflare.py tests/e2e/test_processes.py \
 		tests/e2e/test_analyst_killed.py tests/e2e/test_strangers.py tests/e2e/test_capture.py \
 		tests/e2e/test_stopping.py tests/e2e/test_up.py tests/e2e/test_attacks_on_the_relay.py \
+		tests/e2e/test_relay_log.py \
 		tests/e2e/test_naive_bayes_over_processes.py tests/e2e/test_naive_bayes_up.py \
 		tests/e2e/test_calibration_over_processes.py tests/e2e/test_site_environment.py tests/e2e/test_upgrade.py
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import sys
 from functools import cache, partial
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
@@ -261,8 +262,9 @@ def _server(socket_conn: Any, names: Any) -> Any:
         def service_actions(self) -> None:
             self.entrance.send_away()
 
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            """Print nothing: the entrance logs connections."""
+        def handle_error(self, *given: Any) -> None:
+            host, port = given[1]
+            self.entrance.refused(f"{host}:{port}", f"error: {sys.exc_info()[0]}")
 
     return Server
 

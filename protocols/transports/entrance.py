@@ -1,9 +1,9 @@
 """The relay's end of connections: who enters and leaves, who is refused, and what is logged of it.
 
-    connected       party, address, serial number of the certificate, the day on which it expires
-    disconnected    party, address, seconds
+    connected       peer, address, serial number of the certificate, the day on which it expires
+    disconnected    peer, address, seconds
     refused         address, reason: unknown authority, expired, revoked, no certificate, timeout
-    packet refused  party, reason: in the name of another party, or not plain bytes
+    packet refused  peer, reason: in the name of another party, or not plain bytes
 
 Security: the log is limited, so that nobody fills the disk: of one event and party, at most 20
 lines at once, and one more in each minute. All strangers together count as one party. The next line
@@ -70,7 +70,7 @@ class LimitedLog:
             after = (room - 1, now, 0) if logged else (room, now, left_out + 1)
             self._room[event, party] = after
         if logged:
-            named = {"party": party} if party else {}
+            named = {"peer": party} if party else {}
             more = {"left_out": left_out} if left_out else {}
             self._tell(event, **named, **facts, **more)
 

@@ -1,7 +1,6 @@
 """What ``vertibayes check`` says of an address: whether a relay is there, or could be."""
 
 import socket
-import ssl
 from contextlib import contextmanager
 from threading import Thread
 
@@ -11,7 +10,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from protocols.deployment import certificates
 from protocols.deployment.parts import RelayAddress
 from protocols.transports.knock import GREETING
-from protocols.transports.tls import Certificates
+from protocols.transports.tls import Certificates, HandshakeError, relay_context, secure_relay
 from tests.e2e.processes import Authority, free_address
 from vertibayes.cli import check
 
@@ -55,16 +54,14 @@ def listening(answer):
 
 def shakes_hands(shown):
     """Return what a relay with these certificates does."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(shown.root)
-    context.load_cert_chain(shown.certificate, shown.key)
 
     def answer(connected):
+        connected.settimeout(5.0)
         try:
-            with context.wrap_socket(connected, server_side=True) as secure:
+            secure, _ = secure_relay(connected, relay_context(shown))
+            with secure:
                 greets(secure)
-        except OSError:
+        except (HandshakeError, OSError):
             pass
 
     return answer

@@ -1,9 +1,12 @@
 """The commands that need no transport."""
 
+import os
 import runpy
 import socket
 import stat
+import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from shutil import copytree
 
@@ -14,6 +17,7 @@ from protocols.deployment.keys import read_private
 from protocols.public_keys import decode_public
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import change, deployment
+from vertibayes.cli import up
 from vertibayes.cli.check import reach
 from vertibayes.cli.up import party_files
 
@@ -144,3 +148,21 @@ def test_the_files_of_the_example_fit_together(capsys, tmp_path, monkeypatch):
     for path in files:
         script = (path.parent / "run.sh").read_text()
         assert f"vertibayes check {path.name} &&" in script
+
+
+def test_a_child_imports_no_folder_of_the_working_folder(tmp_path):
+    """The control is a child without -P: it runs what it finds there."""
+    (tmp_path / "vertibayes").mkdir()
+    (tmp_path / "vertibayes" / "__init__.py").write_text("raise SystemExit('a folder of the user')")
+    (tmp_path / "relay.toml").write_text('[relay]\naddress = "127.0.0.1:1"\n')
+    command = up._command("check", tmp_path / "relay.toml")
+    near, far = os.pipe()  # a child ends when its standard input does
+    run_there = partial(
+        subprocess.run, cwd=tmp_path, env=up._environment(), capture_output=True, text=True,
+        stdin=near,
+    )  # fmt: skip
+    assert "relay: no certificates" in run_there(command).stdout
+    control = run_there([word for word in command if word != "-P"])
+    assert control.stderr.strip() == "a folder of the user"
+    os.close(near)
+    os.close(far)

@@ -2,9 +2,11 @@
 
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -125,6 +127,22 @@ def test_other_people_at_one_site_stop_the_run(folder, tmp_path):
     code, said = up(folder, tmp_path / "out", "--quiet")
     assert code == 2
     assert "at north and east, at south and east; they are the same at north and south" in said
+
+
+def test_a_folder_named_vertibayes_in_the_working_folder_is_not_run(folder, tmp_path):
+    """The control: without -P Python finds it before the installed package."""
+    path = tmp_path / "here" / "vertibayes"
+    path.mkdir(parents=True)
+    (path / "__init__.py").write_text("raise SystemExit('a folder of the user')")
+    study, out = folder / "analyst" / "study.toml", tmp_path / "out"
+    code = "from vertibayes.cli import main; main()"
+    command = ["-P", "-c", code, "up", str(study), "--out", str(out), "--quiet"]
+    run = partial(subprocess.run, cwd=path.parent, capture_output=True, text=True)
+    done = run([sys.executable, *command], env={**os.environ, "PYTHONPATH": str(HERE)})
+    assert done.returncode == 0, done.stderr
+    assert (out / "model.bif").exists()
+    control = run([sys.executable, "-m", "vertibayes.cli.child", "check", str(study)])
+    assert control.returncode and "a folder of the user" in control.stderr
 
 
 def test_a_party_that_does_not_start_is_named_and_the_others_are_ended(folder, tmp_path):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from protocols.deployment.log import line
 from protocols.transports import entrance as module
 from protocols.transports import tls
 from protocols.transports.entrance import Entrance, LimitedLog
@@ -23,9 +24,10 @@ def at_once(monkeypatch):
 
 
 class Log(list):
-    """The events that were logged."""
+    """The events that were logged; each must fit into a line."""
 
     def __call__(self, event, **facts):
+        assert line("relay", event, **facts).startswith(f"relay {event} ")
         self.append((event, facts))
 
     def of(self, event):
@@ -66,10 +68,10 @@ def test_who_connects_and_leaves_is_logged(study, relay):
     with entered(entrance, north) as (_, inside):
         entrance.leave(inside)
     (event, facts), (after, left) = log
-    assert (event, facts["party"], facts["address"]) == ("connected", "north", "127.0.0.1:4711")
+    assert (event, facts["peer"], facts["address"]) == ("connected", "north", "127.0.0.1:4711")
     assert facts["certificate"] == inside.shown.number and len(facts["until"]) == 10
     assert (after, left) == (
-        "disconnected", {"party": "north", "address": "127.0.0.1:4711", "seconds": 0},
+        "disconnected", {"peer": "north", "address": "127.0.0.1:4711", "seconds": 0},
     )  # fmt: skip
 
 
@@ -211,4 +213,4 @@ def test_a_stranger_does_not_hide_what_parties_do(clock):
         limited("packet refused", "south", reason="in the name of north")
     for event in ("connected", "disconnected", "refused", "packet refused"):
         limited(event, "north", address="1.2.3.4:6")
-    assert [facts["party"] for _, facts in log[-4:]] == ["north"] * 4
+    assert [facts["peer"] for _, facts in log[-4:]] == ["north"] * 4

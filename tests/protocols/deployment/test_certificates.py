@@ -33,7 +33,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(certificates, "KEY_BITS", 2048)
+    """Make keys that are made in a moment."""
+    monkeypatch.setattr(certificates, "KEY_BITS", 1024)
 
 
 def files(folder, party, kind="client"):
