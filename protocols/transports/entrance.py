@@ -182,8 +182,8 @@ class Entrance:
         self._log("refused", party, reason=f"connected in the name of {name[:MOST_SHOWN]}")
 
     def packet_refused(self, party: Party, reason: str) -> None:
-        """Log that a party's packet is refused."""
-        self._log("packet refused", party, reason=reason)
+        """Log that a party's packet is refused; without certificates its name is a claim."""
+        self._log("packet refused", party if self.certificates else "", reason=reason)
 
     def _check(self, connection: ssl.SSLSocket, shown: Shown) -> None:
         """Refuse a revoked certificate; all, if the list cannot be read."""

@@ -214,3 +214,12 @@ def test_a_stranger_does_not_hide_what_parties_do(clock):
     for event in ("connected", "disconnected", "refused", "packet refused"):
         limited(event, "north", address="1.2.3.4:6")
     assert [facts["peer"] for _, facts in log[-4:]] == ["north"] * 4
+
+
+def test_invented_names_do_not_fill_the_log():
+    """Without certificates a stranger connects under any name."""
+    log = Log()
+    entrance = Entrance(None, tell=log)
+    for number in range(1000):
+        entrance.packet_refused(f"party-{number}", "not plain bytes of a party")
+    assert len(log) == module.MOST_LINES
