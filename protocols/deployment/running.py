@@ -7,8 +7,9 @@ relay           pass on what it cannot read until stopped
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from traceback import extract_tb
@@ -39,6 +40,7 @@ from protocols.session import Session
 from protocols.site.data import SiteData
 from protocols.site.ledger_file import LedgerFile
 from protocols.site.memory import SiteMemory
+from protocols.site.whole_file import InUseError, lock
 from protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from protocols.transports.network import (
     NetworkTransport,
@@ -51,6 +53,8 @@ from protocols.transports.serving import answer
 from protocols.transports.tls import Certificates
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
+
+LOCK = "run.lock"  # in the folder of a study that is run
 
 # ---- roles ---------------------------------------------------------------------------------------
 
@@ -189,9 +193,25 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def study_session(file: StudyFile, waiting: Waiting = unsaid) -> Iterator[Session]:
-    """Connect as the analyst, and begin a session; `waiting` is called with the late parties."""
-    with _analyst(file) as (mailbox, role):
+def study_session(
+    file: StudyFile, waiting: Waiting = unsaid, *, runs: bool = True
+) -> Iterator[Session]:
+    """Connect as the analyst, and begin a session.
+
+    Parameters
+    ----------
+    file : StudyFile
+    waiting : callable, optional
+        Is called with the late parties.
+    runs : bool, default=True
+        Whether the session runs the study, which one process at a time may do in its folder.
+
+    Raises
+    ------
+    InUseError
+        If another process runs the study.
+    """
+    with _locked(file) if runs else nullcontext(), _connected(file) as (mailbox, role):
         transport = NetworkTransport(mailbox, (*file.sites, file.dealer), waiting)
         with Session(role, transport, CONVERSATIONS) as session:
             yield session
@@ -261,6 +281,27 @@ def record_sessions(
 
 @contextmanager
 def _analyst(file: StudyFile) -> Iterator[tuple[Mailbox, AnalystRole]]:
+    with _locked(file), _connected(file) as connected:
+        yield connected
+
+
+@contextmanager
+def _locked(file: StudyFile) -> Iterator[None]:
+    """Lock the study's folder: a second run would disturb the first, whatever they learn."""
+    file.folder.mkdir(parents=True, exist_ok=True)
+    lock_file = os.open(file.folder / LOCK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            lock(lock_file, file.folder)
+        except InUseError as error:
+            raise InUseError(f"{error}, which runs this study: wait until it has ended") from None
+        yield
+    finally:
+        os.close(lock_file)
+
+
+@contextmanager
+def _connected(file: StudyFile) -> Iterator[tuple[Mailbox, AnalystRole]]:
     keys = own_keys(file)
     role = AnalystRole(
         file.party, public_keys=dict(file.pinned), signing_keys=dict(file.signing), keys=keys

@@ -113,7 +113,7 @@ def _consider(site: SiteRole, query: Consensus) -> None:
     exposed = _is_exposed(site, query, agreed)
     if exposed:
         site.policy.check_neighbours(site.party)
-    check_number(site, query.number)
+    check_number(site, query)
     check_own_records(site, _terms(agreed))  # from here on, reasons say something of the data
     records = _records(site, agreed)
     _check_memory(site, agreed, records)
@@ -237,7 +237,7 @@ def _node(site: SiteRole, query: Consensus, agreed: Calibration) -> Node:
 def _site(site: SiteRole, query: Consensus) -> Program[None]:
     agreed = query.agreed()
     node = _node(site, query, agreed)
-    site.memory.sum(query.number, Cost())
+    site.memory.sum(query.number, Cost(), query.analyst)
     exposed = _is_exposed(site, query, agreed)
     note_at_site(site, query, agreed, node.length, exposed=exposed)
     records, trace, diverged = _records(site, agreed), [], not _fits(node)

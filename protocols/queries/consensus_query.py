@@ -58,7 +58,9 @@ class Consensus(Query[ReleasedConsensus]):
     Parameters
     ----------
     number : int
-        Above that of all sums that a site has taken part in.
+        Above that of all sums of this analyst that a site has taken part in.
+    analyst : bytes
+        The analyst's public key, as of `StatisticsQuery`.
     calibration : int
         The number of the calibration: that of its first query.
     target : str
@@ -83,6 +85,7 @@ class Consensus(Query[ReleasedConsensus]):
 
     kind: ClassVar[str] = "consensus"
     number: int
+    analyst: bytes
     calibration: int
     target: str
     variables: tuple[tuple[str, tuple[str, ...]], ...]
@@ -147,6 +150,7 @@ class Consensus(Query[ReleasedConsensus]):
         query = cls(
             parties=parties,
             number=number,
+            analyst=analyst.keys.public,
             calibration=number if calibration is None else calibration,
             target=spec.target,
             variables=tuple((v.name, v.states) for v in spec.variables.values()),

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from math import prod
 from time import time_ns
+from typing import Protocol
 
 import numpy as np
 
@@ -29,15 +30,32 @@ CLOCKS = 3_600_000_000  # microseconds: how far clocks may differ
 # ---- before a site agrees ------------------------------------------------------------------------
 
 
-def check_number(site: SiteRole, number: int) -> None:
+class Numbered(Protocol):
+    """A query with a number: the keys of its sums are used once."""
+
+    @property
+    def number(self) -> int:
+        """Above the numbers of all earlier queries of its analyst."""
+        ...
+
+    @property
+    def analyst(self) -> bytes:
+        """The public key of the analyst."""
+        ...
+
+
+def check_number(site: SiteRole, query: Numbered) -> None:
     """Refuse a number that was used, may have been used, or would leave none to be used.
 
-    Numbers are the analyst's time. A site that has lost its memory knows no number: those before
-    it was started may be those of sums whose keys it would use again.
+    Numbers are the analyst's time, and each analyst has numbers of its own: its public key is in
+    the digest that all labels of a sum have. A site that has lost its memory knows no number: those
+    before it was started may be those of sums whose keys it would use again.
     """
-    memory, now = site.memory, time_ns() // 1000
+    memory, number, now = site.memory, query.number, time_ns() // 1000
     reason = ""
-    if number <= (last := max(memory.last_sum, memory.began - CLOCKS)):
+    if query.analyst != site.analyst_key:
+        reason = f"the query has another public key than the one pinned here for {site.analyst}"
+    elif number <= (last := max(memory.last_sum(query.analyst), memory.began - CLOCKS)):
         reason = f"sum number {number} does not come after {last}: keys are used once"
     elif number > now + CLOCKS:
         reason = f"sum number {number} is a time in the future: no later sum could come after it"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mpc.aggregation import MOST_TIME
 from protocols.accounting import Privacy
 from protocols.queries.terms import Terms
+from protocols.roles import AnalystRole
 from protocols.schema import Declaration, Declared
 from protocols.session import Query
 from protocols.site.statistics import CentredMoments, Counts, Moments, Numeric, Statistic
@@ -27,7 +28,9 @@ class StatisticsQuery(Query[R_co]):
     Parameters
     ----------
     number : int
-        Above that of all such queries that a site has taken part in.
+        Above that of all such queries of this analyst that a site has taken part in.
+    analyst : bytes
+        The analyst's public key: two analysts may use one number, and no label is used twice.
     variables : tuple
         Name and states of each categorical variable.
     numerics : tuple of str
@@ -48,6 +51,7 @@ class StatisticsQuery(Query[R_co]):
     """
 
     number: int
+    analyst: bytes
     variables: tuple[tuple[str, tuple[str, ...]], ...]
     numerics: tuple[str, ...]
     bounds: NDArray[np.float64]
@@ -59,13 +63,13 @@ class StatisticsQuery(Query[R_co]):
     shares: NDArray[np.float64]
 
     @staticmethod
-    def fields_of(number: int, terms: Terms) -> dict[str, Any]:
+    def fields_of(analyst: AnalystRole, terms: Terms) -> dict[str, Any]:
         """Return the fields that say what is counted, and with which noise.
 
         Parameters
         ----------
-        number : int
-            The number of the query.
+        analyst : AnalystRole
+            Numbers the query.
         terms : Terms
             What is counted.
         """
@@ -74,7 +78,8 @@ class StatisticsQuery(Query[R_co]):
         numbers = (privacy.eps, privacy.delta, privacy.gamma) if privacy else (0.0, 0.0, 0.0)
         numerics = terms.schema.numerics
         return {
-            "number": number,
+            "number": analyst.next_number(),
+            "analyst": analyst.keys.public,
             "variables": tuple((v.name, v.states) for v in terms.schema.variables.values()),
             "numerics": tuple(numerics),
             "bounds": bounds_of(numerics),

@@ -87,7 +87,7 @@ class Sums(StatisticsQuery[ReleasedSums]):
         gone, blocks = set(absent), members.blocks
         return cls(
             parties=tuple(party for party in members.parties if party not in gone),
-            **cls.fields_of(analyst.next_number(), terms),
+            **cls.fields_of(analyst, terms),
             via=members.via,
             blocks=blocks,
             estimates=np.array([members.estimates[p] for b in blocks for p in b], np.uint32),

@@ -54,7 +54,7 @@ def _consider(site: SiteRole, query: Sums) -> None:
         sum_ = query.summation()
     _check_members(site, query, sum_)
     _check_policy(site, query, sum_)
-    check_number(site, query.number)
+    check_number(site, query)
     check_own_records(site, sum_.terms)
 
 
@@ -98,7 +98,7 @@ def _cost(sum_: Summation) -> Cost:
 def _site(site: SiteRole, query: Sums) -> Program[None]:
     sum_ = query.summation()
     values = noisy_statistics(site, sum_.terms, query.estimate(site.party))
-    site.memory.sum(query.number, _cost(sum_))
+    site.memory.sum(query.number, _cost(sum_), query.analyst)
     _note(site.ledger, query, sum_, site.analyst)
     site.note_budget()
     if query.via == "masked":

@@ -150,7 +150,7 @@ class Updates(StatisticsQuery[ReleasedUpdates]):
         gone, all_members = set(absent), tuple(sorted(members))
         query = cls(
             parties=tuple(party for party in all_members if party not in gone),
-            **cls.fields_of(analyst.next_number(), terms),
+            **cls.fields_of(analyst, terms),
             members=all_members,
             iterations=iterations,
         )
@@ -202,7 +202,7 @@ def _consider(site: SiteRole, query: Updates) -> None:
     check_shown(site, query, terms)
     site.policy.check_budget(site.party, site.memory.spent, accounting.cost(1))
     check_opendp(site.party, accounting.privacy.noise)
-    check_number(site, query.number)
+    check_number(site, query)
     check_own_records(site, terms)
 
 
@@ -210,7 +210,7 @@ def _site(site: SiteRole, query: Updates) -> Program[None]:
     terms, accounting = query.checked()
     update = np.clip(noisy_statistics(site, terms, 1), terms.lowest, terms.highest)
     node = GossipNodes(update[None])
-    site.memory.sum(query.number, accounting.cost(1))
+    site.memory.sum(query.number, accounting.cost(1), query.analyst)
     shown = "statistics of {} of this site alone, number {}"
     note_statistics(site.ledger, query, shown, query.promise, site.party, site.analyst)
     site.note_budget()

@@ -64,7 +64,8 @@ class SiteMemory:
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
         self._failed: dict[str, int] = {}  # site -> comparisons that did not find equal lists
         self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
-        self.last_sum = -1  # the number of the last sum that it took part in
+        self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
+        self._older_sum = -1  # the last number in a memory that did not distinguish analysts
         self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
         self.spent = Cost()  # of all releases with noise so far
         self.scored = 0  # records whose scores were sent
@@ -173,7 +174,11 @@ class SiteMemory:
 
     # ---- sums and scores ---------------------------------------------------------------------
 
-    def sum(self, number: int, cost: Cost) -> None:
+    def last_sum(self, analyst: bytes) -> int:
+        """Return the number of the last sum with an analyst, by its public key; -1 before any."""
+        return self._sums.get(analyst.hex(), self._older_sum)
+
+    def sum(self, number: int, cost: Cost, analyst: bytes) -> None:
         """Remember a sum and its cost before the first byte is sent.
 
         Parameters
@@ -182,15 +187,17 @@ class SiteMemory:
             The number of the sum.
         cost : Cost
             The cost of the sum.
+        analyst : bytes
+            The public key of its analyst.
 
         Raises
         ------
         ValueError
-            If the site has taken part in a sum of this number or of a higher one.
+            If the site has taken part in a sum of this number, or of a higher one, with the analyst.
         """
-        if number <= self.last_sum:
-            raise ValueError(f"the number of a sum must be above {self.last_sum}, got {number}")
-        self.last_sum = number
+        if number <= (last := self.last_sum(analyst)):
+            raise ValueError(f"the number of a sum must be above {last}, got {number}")
+        self._sums[analyst.hex()] = number
         self.charge(cost)
 
     def charge(self, cost: Cost) -> None:
@@ -332,7 +339,8 @@ class SiteMemory:
             "sets": self._sets,
             "failed": self._failed,
             "runs": self._runs,
-            "sums": [self.last_sum, self.spent.eps, self.spent.delta, self.scored],
+            "sums": [self._older_sum, self.spent.eps, self.spent.delta, self.scored],
+            "numbers": self._sums,
             "zcdp": [self.spent.rho, self.spent.slack],
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
@@ -355,7 +363,8 @@ class SiteMemory:
         self._runs = {contract: (int(begun), int(used)) for contract, (begun, used) in runs}
         self._sets = list(map(str, notes["sets"]))
         last, eps, delta, scored = notes.get("sums", [-1, 0.0, 0.0, 0])
-        self.last_sum, self.scored = int(last), int(scored)
+        self._older_sum, self.scored = int(last), int(scored)
+        self._sums = {key: int(number) for key, number in notes.get("numbers", {}).items()}
         # An older memory has no rho: that of all releases as one is an upper bound.
         rho, slack = notes.get("zcdp", Cost.of(eps, delta)[2:])
         self.spent = Cost(float(eps), float(delta), float(rho), float(slack))

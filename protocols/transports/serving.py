@@ -28,13 +28,14 @@ from math import inf
 from time import monotonic
 from typing import TypeAlias
 
-from mpc.errors import ProtocolError
+from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Party, Program
 from protocols.errors import PeerGoneError, SessionOverError
 from protocols.parties import Considered, serve, unnoted
 from protocols.roles import DealerRole, SiteRole
 from protocols.session import Conversations
 from protocols.transports.channel import Channel, Steps, drive
+from protocols.transports.connection import A_MESSAGE, MOST_WAITING
 from protocols.transports.mailbox import Address, Delivery, Mail, Mailbox, party_of
 from protocols.transports.network import join, unpinned
 from protocols.transports.outbox import Asking, Outbox, Sending
@@ -99,6 +100,12 @@ class _Served:
     deadline: float = inf
     sending: Sending | None = None
     mail: deque[Mail] = field(default_factory=deque)  # that came during a delivery
+
+    def waiting(self, sender: Party) -> int:
+        """Return the bytes of a sender that wait here."""
+        peer = self.channel.connection.peers.get(sender)
+        early = (len(m.packet) + A_MESSAGE for m in self.mail if party_of(m.sender) == sender)
+        return (0 if peer is None else peer.waiting) + sum(early)
 
 
 @dataclass(eq=False)
@@ -212,7 +219,11 @@ class _Serving:
     # ---- sessions that go on ---------------------------------------------------------------------
 
     def _take(self, served: _Served, mail: Mail) -> None:
-        if served.sending is None:
+        """Hand a packet to its session; what waits of one sender is limited over all sessions."""
+        sender = party_of(mail.sender)
+        if sum(s.waiting(sender) for s in self.live.values()) > MOST_WAITING:
+            self._fail(served, UnexpectedMessageError(sender, "sends more than is read"))
+        elif served.sending is None:
             self._run(served, partial(served.steps.send, mail))
         else:
             served.mail.append(mail)

@@ -155,7 +155,7 @@ class Processes:
         self.settings = {
             "address": self.address, "keys": keys, "data": files, "folder": str(folder),
             "patience": self.patience, "policy": policy or {}, "analysts": analysts,
-            "connect": 30 + 8 * len(data), "seconds": 120 + 20 * len(data),
+            "connect": 30 + 8 * len(data), "seconds": 300 + 20 * len(data),
         }  # fmt: skip
         for party, (kind, place, *seconds) in (stop or {}).items():
             self.stop_at(party, kind, place, *seconds)

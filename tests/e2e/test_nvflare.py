@@ -106,6 +106,26 @@ def test_a_peer_that_is_not_there_is_named_at_once(a):
     assert a.receive(5.0) == ("b", b"y")
 
 
+def test_whether_a_process_is_away_is_known_at_once(a, echoes):
+    """The question is no packet: who is there refuses it."""
+    start = time.monotonic()
+    assert a.is_away("zoe~00000000000000a1") and not a.is_away("b")
+    assert time.monotonic() - start < 2
+    assert a.receive(0.1) is None
+
+
+def test_a_process_of_an_analyst_has_an_address_of_its_own(echoes):
+    """Its certificate has the name of the party; see `test_certificates_bind_names`."""
+    names = "e~00000000000000a1", "e~00000000000000a2"
+    with (
+        connect(names[0], echoes.address, PEERS, certificates=None) as one,
+        connect(names[1], echoes.address, PEERS, certificates=None) as other,
+    ):
+        for link, packet in ((one, b"one"), (other, b"other")):
+            assert link.deliver({"b": packet}, 5.0) == {}
+        assert one.receive(5.0) == ("b", b"one") and other.receive(5.0) == ("b", b"other")
+
+
 def test_a_killed_peer_is_named_within_patience_and_reached_when_it_is_back(a, echoes):
     echoes.start("d")
     assert a.deliver({"d": b"x"}, 0.0) == {}
@@ -245,10 +265,16 @@ def test_certificates_bind_names(tmp_path):
         with connect("a", own.address, PEERS, certificates=root.certificates("a")) as link:
             assert link.deliver({"b": b"x"}, 0.0) == {}
             assert link.receive(5.0) == ("b", b"x")
+        own_address = "a~00000000000000a1"
+        certificates = root.certificates("a")
+        with connect(own_address, own.address, PEERS, certificates=certificates) as link:
+            assert link.deliver({"b": b"x"}, 0.0) == {}
+            assert link.receive(5.0) == ("b", b"x")
         as_another = root.certificates("other", "c")
-        for certificates in (foreign, as_another, None):
-            with pytest.raises(TransportError, match="the relay cannot be reached at"):
-                connect("a", own.address, PEERS, certificates=certificates, timeout=2.0)
+        for name in ("a", own_address):
+            for certificates in (foreign, as_another, None):
+                with pytest.raises(TransportError, match="the relay cannot be reached at"):
+                    connect(name, own.address, PEERS, certificates=certificates, timeout=2.0)
 
 
 def test_a_relay_with_another_name_is_not_believed(tmp_path):

@@ -97,7 +97,8 @@ def redrawn(site, query, charge):
     seen = []
     while len(seen) < DRAWS:
         if not charge:
-            site.memory.spent, site.memory.last_sum = Cost(), -1
+            site.memory.spent = Cost()
+            site.memory._sums.clear()
         try:
             seen.append(release(site, query(len(seen))).values)
         except QueryRefusedError:

@@ -84,7 +84,7 @@ def test_an_answer_that_may_be_lost_is_given_again():
     """To who goes on in a session that is unknown here, and not for every packet."""
     times = iter(range(1000))  # some time passes whenever the mailbox asks for it
     link = ListLink([("b", junk(DATA, "b", "a", session=b"s" * 16)) for _ in range(20)])
-    mailbox = Mailbox(link, KNOWN["a"], clock=lambda: AGAIN_SECONDS / 10 * next(times))
+    mailbox = Mailbox(link, KNOWN["a"], clock=lambda: AGAIN_SECONDS / 20 * next(times))
     while link.packets:
         mailbox.receive((), 0.0)
     assert 2 <= len(link.sent) < 10

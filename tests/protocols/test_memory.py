@@ -142,7 +142,7 @@ def test_a_memory_is_the_same_after_it_was_read_again(tmp_path):
         seed = first.seed(b"1")
         first.answer(data, first.digests(data))
         named = first.digests(with_ids("p", "q"))
-        first.sum(7, Cost.of(0.5, 1e-9))
+        first.sum(7, Cost.of(0.5, 1e-9), b"key")
         first.charge(Cost(0.25, 0.0, 0.5))
         first.score(40)
     with closing(memory(tmp_path / "memory", b"another seed, and yet the same key")) as again:
@@ -154,9 +154,10 @@ def test_a_memory_is_the_same_after_it_was_read_again(tmp_path):
         with pytest.raises(ValueError, match="has changed"):
             again.digests(codes_only(x=[0, 1, 1]))
         assert np.array_equal(again.digests(with_ids("p", "q")), named)
-        assert (again.last_sum, again.spent, again.scored) == (7, (0.75, 1e-9, 0.625, 1e-9), 40)
+        assert (again.last_sum(b"key"), again.last_sum(b"another")) == (7, -1)
+        assert (again.spent, again.scored) == ((0.75, 1e-9, 0.625, 1e-9), 40)
         with pytest.raises(ValueError, match="must be above 7, got 7"):
-            again.sum(7, Cost())
+            again.sum(7, Cost(), b"key")
         assert again.spent == (0.75, 1e-9, 0.625, 1e-9)
 
 

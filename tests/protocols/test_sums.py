@@ -117,7 +117,7 @@ def test_a_query_that_cannot_be_is_refused(via, changes, reason):
     consider(site, query)
     what = {"masked": "signing key", "additive": "public key"}[via]
     assert reason.format(what) in refusal(site, replace(query, **changes))
-    assert site.memory.last_sum == -1, "and nothing is noted"
+    assert site.memory.last_sum(query.analyst) == -1, "and nothing is noted"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_budget_and_numbers_outlive_the_process(via, tmp_path):
     with closing(SiteMemory(tmp_path / "memory")) as site.memory:
         assert reason in refusal(site, query_of(federation, via, NOISY))
         small = query_of(federation, via, Privacy(eps=9.0))
-        for number in (first.number, first.number + 1, site.memory.last_sum):
+        for number in (first.number, first.number + 1, site.memory.last_sum(first.analyst)):
             found = refusal(site, replace(small, number=number))
             assert f"sum number {number} does not come after" in found
         assert consider(site, small) is None
@@ -228,7 +228,7 @@ def test_the_budget_is_spent_before_the_first_byte_and_a_number_once(via, tmp_pa
         consider(site, query)
         next(SUMS.side_of(SiteRole).program(site, query))  # the process dies here
     with closing(SiteMemory(tmp_path / "memory")) as again:
-        assert again.spent.eps == 30.0 and again.last_sum == query.number
+        assert again.spent.eps == 30.0 and again.last_sum(query.analyst) == query.number
         site.memory = again
         with pytest.raises(ValueError, match="must be above"):
             next(SUMS.side_of(SiteRole).program(site, query))

@@ -108,7 +108,7 @@ def test_the_budget_is_spent_before_the_first_byte(tmp_path):
         if isinstance(sent.message, Step) and sent.sender == "p00":
             site.memory.close()
             with closing(SiteMemory(tmp_path / "memory")) as again:
-                seen.append((again.spent.eps, again.last_sum))
+                seen.append((again.spent.eps, again.last_sum(site.analyst_key)))
 
     watch(federation, note)
     query = query_of(federation)

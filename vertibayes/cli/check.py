@@ -117,7 +117,7 @@ def _meet(file: StudyFile, findings: Findings) -> None:
     """Begin a session as a run does: it compares keys and versions, and the sites' people."""
     say = findings.say
     try:
-        with study_session(file, waiting=waiting(quiet=False)) as session:
+        with study_session(file, waiting=waiting(quiet=False), runs=False) as session:
             if has_contract(file):
                 session.ask(Begin.of(contract := contract_of(file)))
                 say("ok", "the sites have approved the study")
