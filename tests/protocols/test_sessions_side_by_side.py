@@ -82,7 +82,7 @@ class TurnLink(MemoryLink):
         return super().deliver(packets, patience)
 
 
-def learn_by_turns(parties):
+def learn_by_turns(parties, **options):
     """Have alice and bob learn at the same time; return what each has, and who sent when."""
     turns, tables, failed = Turns(ALICE, BOB), {}, []
 
@@ -90,7 +90,7 @@ def learn_by_turns(parties):
         try:
             parties.network.link(address)
             link = TurnLink(parties.network, address, turns)
-            session, counter = counter_of(parties, address, link=link)
+            session, counter = counter_of(parties, address, link=link, **options)
             tables[address] = counter.tables(asked)
             session.close()
         except BaseException as error:
