@@ -193,7 +193,7 @@ class SiteMemory:
         Raises
         ------
         ValueError
-            If the site has taken part in a sum of this number, or of a higher one, with the analyst.
+            If the site has taken part in a sum of this number or above with the analyst.
         """
         if number <= (last := self.last_sum(analyst)):
             raise ValueError(f"the number of a sum must be above {last}, got {number}")
