@@ -14,7 +14,8 @@ from typing import ClassVar
 
 from mpc.additive_scheme.packing import Packing
 from mpc.aggregation import Expected, Keys, full_domain_hash
-from mpc.integers import STATISTICAL_BITS, powmod, rsa_primes, uniform_below
+from mpc.integers import STATISTICAL_BITS, rsa_primes, uniform_below
+from mpc.moduli import check_modulus
 from mpc.randomness import Randomness, label
 from mpc.rounds import Party
 
@@ -61,7 +62,7 @@ class Parameters:
     Raises
     ------
     ValueError
-        If N is too short, even or a prime, or the sums do not fit.
+        If N is too short or easy to factor (`mpc.moduli`), or the sums do not fit.
     """
 
     modulus: int = field(repr=False)
@@ -73,11 +74,7 @@ class Parameters:
     least_bits: ClassVar[int] = 2048
 
     def __post_init__(self) -> None:
-        bits = self.modulus.bit_length()
-        if bits < self.least_bits:
-            raise ValueError(f"the modulus must have at least {self.least_bits} bits, got {bits}")
-        if self.modulus % 2 == 0 or powmod(2, self.modulus - 1, self.modulus) == 1:
-            raise ValueError("the modulus is even or a prime; it must be a product of two primes")
+        check_modulus(self.modulus, self.least_bits)
         assert self.packing.slots  # bounds that do not fit are refused here
 
     @cached_property

@@ -130,7 +130,7 @@ def roll_digest(absent: Collection[Party]) -> bytes:
     Parties that receive different rolls encrypt under different bases. So an aggregator cannot call
     more parties absent than each party accepts by sending each party a roll of its neighbours only.
     """
-    return label("absent", *sorted(absent))
+    return label("absent", *sorted(set(absent)))
 
 
 class Aggregator:

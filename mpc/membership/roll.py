@@ -80,7 +80,7 @@ def call_roll(
         Exact and signed.
     """
     present = sorted(set(aggregator.parties) - set(absent))
-    roll = Roll(aggregator.parameters.label, time, tuple(sorted(absent)))
+    roll = Roll(aggregator.parameters.label, time, tuple(sorted(set(absent))))
     yield from send(dict.fromkeys(present, roll))
     received = yield from collect(present, aggregator.parameters.expected(time, count))
     return aggregator.decrypt(received, time, count, absent)

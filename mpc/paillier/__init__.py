@@ -7,9 +7,10 @@ The owner of a key encrypts thirty times as fast as phe, without further assumpt
 from mpc.paillier.keys import PrivateKey, PublicKey
 from mpc.paillier.packing import Packing
 from mpc.paillier.scalar_product import TablePlan, count_by_state, encrypt_column, open_tables
-from mpc.paillier.vectors import EncryptedCounts
+from mpc.paillier.vectors import ComputedCounts, EncryptedCounts
 
 __all__ = [
+    "ComputedCounts",
     "EncryptedCounts",
     "Packing",
     "PrivateKey",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from mpc.integers import fast, invert, is_probable_prime, powmod, rsa_primes, uniform_below
+from mpc.moduli import check_modulus
 from mpc.paillier.residues import Residues
 from mpc.randomness import Randomness
 
@@ -33,7 +34,7 @@ class PublicKey:
     Raises
     ------
     ValueError
-        If N is too short or even.
+        If N is too short or easy to factor (`mpc.moduli`).
 
     References
     ----------
@@ -44,10 +45,7 @@ class PublicKey:
     modulus: int = field(repr=False)
 
     def __post_init__(self) -> None:
-        if self.bits < FEWEST_BITS:
-            raise ValueError(f"a key must have at least {FEWEST_BITS} bits, got {self.bits}")
-        if self.modulus % 2 == 0:
-            raise ValueError("the modulus is even; it must be the product of two odd primes")
+        check_modulus(self.modulus, FEWEST_BITS)
 
     @cached_property
     def bits(self) -> int:

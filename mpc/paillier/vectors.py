@@ -1,7 +1,8 @@
 """Vectors of encrypted counts, packed: sums and multiples of all slots at once.
 
 A vector knows a public upper bound of its counts, and refuses a sum or multiple in which a slot
-might overflow into the next.
+might overflow into the next. The result of a sum or multiple is a `ComputedCounts`: it has no
+ciphertexts to send before it is randomized again.
 """
 
 from __future__ import annotations
@@ -98,26 +99,13 @@ class EncryptedCounts:
         ciphertexts = tuple(key.encrypt(plaintexts, randomness))
         return cls(public, packing, len(counts), largest, ciphertexts)
 
-    def __add__(self, other: EncryptedCounts) -> EncryptedCounts:
-        """Add two vectors, place by place.
+    def __add__(self, other: EncryptedCounts | ComputedCounts) -> ComputedCounts:
+        """Add two vectors, place by place; as `ComputedCounts`."""
+        return ComputedCounts(self) + other
 
-        Raise a ValueError if they have different keys, packings or lengths, or a slot might
-        overflow.
-        """
-        ours, theirs = ((v.public, v.packing, v.length) for v in (self, other))
-        if ours != theirs:
-            raise ValueError("the vectors must have the same key, packing and length")
-        added = self.public.add(self.ciphertexts, other.ciphertexts)
-        return replace(self, largest=self.largest + other.largest, ciphertexts=tuple(added))
-
-    def scaled(self, factor: int) -> EncryptedCounts:
-        """Multiply all counts by a known factor.
-
-        Raise a ValueError if it is negative, or a slot might overflow.
-        """
-        factor = operator.index(factor)
-        scaled = self.public.scale(self.ciphertexts, [factor] * len(self.ciphertexts))
-        return replace(self, largest=self.largest * factor, ciphertexts=tuple(scaled))
+    def scaled(self, factor: int) -> ComputedCounts:
+        """Multiply all counts by a known factor; as `ComputedCounts`."""
+        return ComputedCounts(self).scaled(factor)
 
     def rerandomized(self, key: PublicKey | PrivateKey, randomness: Randomness) -> EncryptedCounts:
         """Return the same counts in new ciphertexts; nobody can link them to these."""
@@ -141,3 +129,57 @@ class EncryptedCounts:
         if counts.size and counts.max() > self.largest:
             raise ValueError("a count is above the `largest` that its encryptor promised")
         return counts
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedCounts:
+    """Sums and multiples of encrypted vectors, before they are randomized again.
+
+    Their ciphertexts are products of powers of the ciphertexts that they are computed from: whoever
+    knows these tries small factors, and reads the factors. So they are kept inside, and
+    `rerandomized` returns what may leave.
+
+    Parameters
+    ----------
+    counts : EncryptedCounts
+        The vector as it is computed.
+    """
+
+    _counts: EncryptedCounts = field(repr=False)
+
+    @property
+    def largest(self) -> int:
+        """The upper bound of the counts; public."""
+        return self._counts.largest
+
+    def __add__(self, other: EncryptedCounts | ComputedCounts) -> ComputedCounts:
+        """Add two vectors, place by place.
+
+        Raise a ValueError if they have different keys, packings or lengths, or a slot might
+        overflow.
+        """
+        left, right = self._counts, other._counts if isinstance(other, ComputedCounts) else other
+        ours, theirs = ((v.public, v.packing, v.length) for v in (left, right))
+        if ours != theirs:
+            raise ValueError("the vectors must have the same key, packing and length")
+        added = tuple(left.public.add(left.ciphertexts, right.ciphertexts))
+        largest = left.largest + right.largest
+        return ComputedCounts(replace(left, largest=largest, ciphertexts=added))
+
+    def scaled(self, factor: int) -> ComputedCounts:
+        """Multiply all counts by a known factor.
+
+        Raise a ValueError if it is negative, or a slot might overflow.
+        """
+        counts, factor = self._counts, operator.index(factor)
+        scaled = counts.public.scale(counts.ciphertexts, [factor] * len(counts.ciphertexts))
+        largest = counts.largest * factor
+        return ComputedCounts(replace(counts, largest=largest, ciphertexts=tuple(scaled)))
+
+    def rerandomized(self, key: PublicKey | PrivateKey, randomness: Randomness) -> EncryptedCounts:
+        """Return the same counts in new ciphertexts; nobody can link them to the old ones."""
+        return self._counts.rerandomized(key, randomness)
+
+    def decrypt(self, key: PrivateKey) -> NDArray[np.int64]:
+        """Decrypt the counts, as `EncryptedCounts.decrypt`."""
+        return self._counts.decrypt(key)

@@ -24,6 +24,7 @@ from mpc.membership import (
     answer_roll,
     pair_key,
 )
+from mpc.randomness import label
 from mpc.rounds import Round
 from mpc.scheduler import run_all
 from protocols.wire import decode, encode
@@ -175,6 +176,18 @@ def test_no_neighbours_are_asked_for_who_dropped_out():
         p for p in meeting.groups.parties if p != "p3"
     }
     assert all(sent.receiver == "aggregator" for sent in transcript[13:])
+
+
+def test_a_name_that_is_twice_among_the_absent_is_one_absent_party(monkeypatch):
+    """The control: with another digest than the members' the sum does not open; all are named."""
+    meeting = Meeting(names(6))
+    counts = counts_of(meeting.groups.parties)
+    assert meeting.sum(counts, absent=["p5", "p5"])[0] == wanted(counts, ["p5"])
+    digest = lambda absent: label("absent", *sorted(absent))  # noqa: E731
+    monkeypatch.setattr("mpc.membership.pair_keys.roll_digest", digest)
+    with pytest.raises(ProtocolError) as caught:
+        meeting.sum(counts, absent=["p5", "p5"])
+    assert caught.value.parties == tuple(names(5))
 
 
 def test_who_fails_after_the_roll_is_named_and_the_next_time_goes_on_without_it():

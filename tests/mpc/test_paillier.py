@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc import integers
+from mpc.additive_scheme.parameters import RSA_2048
 from mpc.paillier import EncryptedCounts, Packing, PrivateKey, PublicKey, keys
 from mpc.paillier.residues import Residues, primitive_base
+from tests.mpc.test_moduli import EASY
 from tests.paillier_worlds import PRIMES, Draws, small_key
 from tests.randomness import SeededRandomness
 
@@ -134,7 +136,7 @@ def test_short_keys_are_refused():
             make()
     with pytest.raises(ValueError, match="got 2047"):
         PublicKey(2**2047 - 1)
-    assert PublicKey(2**2048 - 1).bits == 2048
+    assert PublicKey(RSA_2048).bits == 2048
 
 
 @pytest.mark.parametrize(
@@ -154,9 +156,10 @@ def test_primes_that_make_no_key_are_refused(p, q, reason, monkeypatch):
         PrivateKey(p, q)
 
 
-def test_an_even_modulus_is_refused():
-    with pytest.raises(ValueError, match="even"):
-        PublicKey(2**2048)
+@pytest.mark.parametrize(("modulus", "reason"), EASY)
+def test_a_modulus_that_is_easy_to_factor_is_refused(modulus, reason):
+    with pytest.raises(ValueError, match=reason):
+        PublicKey(modulus)
 
 
 def test_nothing_secret_in_a_repr():
@@ -287,6 +290,26 @@ def test_encrypted_counts_add_and_multiply(values, factor, seed):
     assert total.largest == 100 + 100 * factor
     assert total.decrypt(KEY).tolist() == [v + factor * v for v in values]
     assert total.decrypt(KEY).dtype == np.int64
+
+
+def test_sums_and_multiples_have_no_ciphertexts_before_they_are_randomized_again():
+    """Whoever knows the ciphertexts of the summands reads small weights from those of the sum."""
+    source, square = SeededRandomness(), KEY.public.square
+    a, b = (EncryptedCounts.encrypt(KEY.public, [n], 9, source) for n in (1, 2))
+
+    def weights(vector):
+        (computed,), (one,), (two,) = vector.ciphertexts, a.ciphertexts, b.ciphertexts
+        powers = {pow(one, i, square): i for i in range(30)}
+        rests = {j: computed * pow(two, -j, square) % square for j in range(30)}
+        return [(powers[rest], j) for j, rest in rests.items() if rest in powers]
+
+    total = a.scaled(17) + b.scaled(4)
+    assert not hasattr(total, "ciphertexts") and "ciphertext" not in repr(total)
+    assert weights(total._counts) == [(17, 4)], "the control: what is kept inside"
+    for key in (KEY, KEY.public):
+        sent = total.rerandomized(key, source)
+        assert weights(sent) == [] and sent.decrypt(KEY).tolist() == [17 + 8]
+    assert total.decrypt(KEY).tolist() == [25] and total.largest == 9 * 21
 
 
 def test_a_sum_or_multiple_that_may_flow_over_is_refused():
