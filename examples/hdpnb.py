@@ -42,7 +42,7 @@ def learn(via: str = "masked") -> HDPNB:
     study.join("newcomer", patients(30))
     study.round(absent=["clinic-07"])
     print("after one round:", spent(study).sentence)
-    study.add("clinic-03", patients(20))
+    study.add("clinic-03", patients(20), disjoint=True)
     model = study.increment()  # also takes in the records of clinic-07, which was absent
     print(f"records in the model, noise included: {model.class_count_.sum():.0f} (really 1050)")
     print(f"accuracy on new patients: {model.score(patients(2000)):.3f}")

@@ -6,7 +6,7 @@ the sum, and what its noise promises, from the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
@@ -122,11 +122,13 @@ class Sums(StatisticsQuery[ReleasedSums]):
         is_whole = self.estimates.dtype == np.uint32 and self.estimates.shape == (len(members),)
         if not is_whole or (self.estimates > len(members)).any():
             raise ValueError("an estimate of the number of members is above their number")
+        if len(set(self.absent)) < len(self.absent):
+            raise ValueError("a member appears twice among the absent; name each member once")
         if not set(self.absent) <= set(members) or len(self.absent) > sum_.most_absent:
             raise ValueError(
                 f"{len(self.absent)} members are absent, at most {sum_.most_absent} are agreed"
             )
-        if len(members) - len(set(self.absent)) < 2:
+        if len(members) - len(self.absent) < 2:
             raise ValueError("fewer than two members are present: a sum over one is its count")
         _ = _fewest(self, sum_)  # masked sums over too few are refused here
         return sum_
@@ -144,18 +146,25 @@ def _summation(encoded: bytes) -> Summation:
     digest = label("sums", encoded)
     members = tuple(sorted(party for block in query.blocks for party in block))
     sum_ = query._checked(Summation(query.terms(), digest, query.number, query.blocks, members))
-    return sum_._replace(promise=_promise(query, sum_))
+    return sum_._replace(promise=promise_over(query, sum_, set(members) - set(query.absent)))
 
 
-def _promise(query: Sums, sum_: Summation) -> SumPromise | None:
-    """Return what the noise promises if all who were asked take part."""
+def promise_over(query: Sums, sum_: Summation, parties: Collection[Party]) -> SumPromise | None:
+    """Return what the noise of some parties promises; None without noise.
+
+    Parameters
+    ----------
+    query, sum_ : Sums, Summation
+        The sum.
+    parties : collection of Party
+        Whose counts and noise are in it: all who were asked, before anybody drops out.
+    """
     accounting, n = sum_.terms.accounting, len(sum_.members)
     if accounting is None:
         return None
-    absent = set(query.absent)
     order = [party for block in query.blocks for party in block]
     pairs = zip(order, query.estimates.tolist(), strict=True)
-    noises = accounting.noises([u for party, u in pairs if party not in absent])
+    noises = accounting.noises([u for party, u in pairs if party in parties])
     colluding = sum_.terms.colluding(n)
     safe = _fewest(query, sum_) - colluding
     checked = safe >= accounting.honest(n)

@@ -40,7 +40,7 @@ from protocols.queries.contributing import (
     noisy_statistics,
     note_statistics,
 )
-from protocols.queries.sum_query import ReleasedSums, Sums
+from protocols.queries.sum_query import ReleasedSums, Sums, promise_over
 from protocols.roles import AnalystRole, SiteRole, agree_pairs
 from protocols.session import Conversation
 
@@ -142,8 +142,9 @@ def _analyst(analyst: AnalystRole, query: Sums) -> Program[ReleasedSums]:
     if len(gone) > sum_.most_absent:
         reason = "gone: the noise of the others does not keep the promise"
         raise PartyGoneError(tuple(gone), reason)
-    _note(analyst.ledger, query, sum_, analyst.party)
-    return ReleasedSums(total.values, total.parties, sum_.promise)
+    promise = promise_over(query, sum_, total.parties)  # who dropped out has added no noise
+    _note(analyst.ledger, query, sum_._replace(promise=promise), analyst.party)
+    return ReleasedSums(total.values, total.parties, promise)
 
 
 SUMS = Conversation(Sums, _analyst, _need).side(SiteRole, _consider, _site)

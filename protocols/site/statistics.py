@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf, prod
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from protocols.errors import DataError
 from protocols.variables import Family, Variable
 
 GRID_BITS = 20  # of a number between its bounds
+MOST_SQUARES = (2**63 - 1) >> 2 * GRID_BITS  # of places on the grid that add up within int64
 HALF_BITS = 11  # of a number between the middle of its bounds and a bound, where noise is added
 
 
@@ -246,6 +247,8 @@ def measure(statistics: Sequence[Statistic], data: LocalData) -> NDArray[np.int6
     Returns
     -------
     values : ndarray of shape (length(statistics),), dtype int64
+        Of dtype object, with exact integers, if one exceeds int64: sums of squares of numbers can
+        from 8,388,608 records on. A release never has such sums: its terms are refused.
 
     Raises
     ------
@@ -328,7 +331,33 @@ def _powers(
     states = len(data.variables[by].states)
     known = known & (data.codes[by] < states)
     group, numbers = data.codes[by][known].astype(np.int64), places[known]
-    sums = np.zeros((len(powers), states), np.int64)
-    for row, power in zip(sums, powers, strict=True):
-        np.add.at(row, group, numbers**power)
-    return sums
+    pieces = [np.zeros((len(powers), states), np.int64)]
+    for at in range(0, len(numbers), MOST_SQUARES):
+        pieces.append(np.zeros_like(pieces[0]))
+        piece = slice(at, at + MOST_SQUARES)
+        for row, power in zip(pieces[-1], powers, strict=True):
+            np.add.at(row, group[piece], numbers[piece] ** power)
+    return exact_sum(pieces)
+
+
+def exact_sum(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return the sum of arrays of one shape; that of integers is exact.
+
+    Parameters
+    ----------
+    arrays : sequence of ndarray
+        One at least; of integers, which int64 or Python holds, or of float64.
+
+    Returns
+    -------
+    total : ndarray
+        Of dtype int64 for integers; of dtype object, with Python's integers, if one exceeds int64;
+        otherwise float64.
+    """
+    if any(array.dtype.kind == "f" for array in arrays):
+        return np.asarray(np.sum([array.astype(np.float64) for array in arrays], axis=0))
+    total = np.asarray(np.sum([array.astype(object) for array in arrays], axis=0))
+    try:
+        return np.asarray(total.astype(np.int64))
+    except OverflowError:
+        return np.asarray(total)

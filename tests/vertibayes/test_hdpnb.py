@@ -177,6 +177,20 @@ def test_drop_outs_between_any_rounds_of_masked_sums():
         assert ("p03" in world.release_.parties) == vector_sent
 
 
+def test_the_promise_is_of_the_noise_of_those_who_are_left():
+    """The control is the promise of the query, of all who are asked."""
+    world = study(parties(6), "masked", Privacy(eps=50.0, gamma=0.5), dropouts=0.34)
+    drop_after(world.federation, {"p03": 3})
+    world.round()
+    asked = Sums.of(world.federation.analyst, world.terms, world.members)
+    all_six = asked.summation().promise
+    absent = Sums.of(world.federation.analyst, world.terms, world.members, ["p03"])
+    five = absent.summation().promise
+    assert (all_six.present, five.present) == (6, 5) and five.sd < all_six.sd
+    assert (world.promise_.present, world.promise_.sd) == (5, five.sd)
+    assert world.promise_.copies == five.copies and world.promise_.cost == all_six.cost
+
+
 @pytest.mark.parametrize("when", ["before it answers", "before the roll"])
 def test_who_fails_ends_the_round_of_the_additive_scheme_and_the_next_does_without(when):
     held = parties(5)

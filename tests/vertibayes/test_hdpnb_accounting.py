@@ -338,7 +338,7 @@ def test_releases_add_up_and_disjoint_batches_do_not():
     batches = study(parties(4), "masked", Privacy(eps=30.0))
     batches.increment()
     for seed in range(3):
-        batches.add("p01", records(3, seed))
+        batches.add("p01", records(3, seed), disjoint=True)
         batches.increment()
     assert batches.spent.eps == pytest.approx(30) and batches.spent.releases == 1
 
@@ -347,6 +347,19 @@ def test_releases_add_up_and_disjoint_batches_do_not():
     whole.add("p01", records(3, 9))
     whole.increment()
     assert whole.spent.eps == pytest.approx(4000), "a party's batches are all the party's"
+
+
+@pytest.mark.parametrize("disjoint", [False, True])
+def test_records_that_a_party_adds_again_are_charged_again(disjoint):
+    """They have no identifiers: a promise that they are others is the control, here a false one."""
+    held = parties(4)
+    world = study(held, "masked", Privacy(eps=30.0))
+    world.increment()
+    for _ in range(6):
+        world.add("p01", held["p01"], disjoint=disjoint)
+        world.increment()
+    assert world.spent.releases == (1 if disjoint else 7)
+    assert world.spent.eps == pytest.approx(30 if disjoint else 7 * 30)
 
 
 def test_leaving_and_coming_back_buys_no_privacy():

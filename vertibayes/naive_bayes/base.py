@@ -13,13 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.schema import Schema
-from protocols.site.statistics import GRID_BITS, HALF_BITS, Counts, LocalData, apart
+from protocols.site.statistics import (
+    GRID_BITS,
+    HALF_BITS,
+    Counts,
+    LocalData,
+    apart,
+    exact_sum,
+)
 from protocols.variables import Variable
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 
 Floats: TypeAlias = NDArray[np.float64]
-Statistics: TypeAlias = NDArray[Any]  # int64, or float64 where sums are estimated
+Statistics: TypeAlias = NDArray[Any]  # integers, or float64 where sums are estimated
 
 FLOOR = 1e-6  # of counts and variances with noise, as in Giaretta et al. (2023)
 LEAST_VARIANCE = 1e-6  # of numbers with noise, where half the range is 1
@@ -50,7 +57,8 @@ class NaiveBayes:
     Attributes
     ----------
     sums_ : ndarray, dtype int64 or float64
-        The statistics that the model is of; further ones can be added.
+        The statistics that the model is of; further ones can be added. Of dtype object, with exact
+        integers, if one exceeds int64.
     classes_ : ndarray of shape (n_classes,), dtype str
     class_count_ : ndarray of shape (n_classes,)
     class_log_prior_ : ndarray of shape (n_classes,)
@@ -81,7 +89,7 @@ class NaiveBayes:
         Parameters
         ----------
         sums : ndarray of shape (k,), dtype int64 or float64
-            The statistics.
+            The statistics; of dtype object if an integer exceeds int64.
         errors : ndarray of shape (k,), dtype float64, optional
             The standard error of each sum under its noise. A variance of numbers below its own
             standard error is raised to it, though not above that of numbers that are spread evenly:
@@ -93,9 +101,10 @@ class NaiveBayes:
         ValueError
             If there are too few or too many sums, one is not finite, or no class has a record left.
         """
-        if not np.isfinite(sums).all():
+        numbers = sums.astype(np.float64) if sums.dtype == object else sums
+        if not np.isfinite(numbers).all():
             raise ValueError("the sums must be finite numbers, got nan or infinity")
-        arrays = apart(self.schema.statistics, self.schema.variables, sums)
+        arrays = apart(self.schema.statistics, self.schema.variables, numbers)
         classes, *tables = (np.maximum(table, self.floor).astype(float) for table in arrays[0])
         if not classes.sum():
             raise ValueError("no class has a record: there is nothing to learn, or noise alone")
@@ -112,7 +121,7 @@ class NaiveBayes:
 
     def add_sums(self, sums: Statistics) -> Self:
         """Add the sums of further records: the model of all at once."""
-        return self.fit_sums(self.sums_ + sums if hasattr(self, "sums_") else sums)
+        return self.fit_sums(exact_sum([self.sums_, sums]) if hasattr(self, "sums_") else sums)
 
     def fit(self, data: LocalData) -> Self:
         """Fit to records that are at hand."""

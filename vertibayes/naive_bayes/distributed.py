@@ -32,7 +32,7 @@ from protocols.queries.members import Members
 from protocols.queries.sum_query import Sums
 from protocols.queries.terms import Terms, Values, check_records
 from protocols.schema import Schema
-from protocols.site.statistics import LocalData
+from protocols.site.statistics import LocalData, exact_sum
 from vertibayes.naive_bayes.base import NaiveBayes
 from vertibayes.naive_bayes.releases import Release, release_of
 
@@ -177,8 +177,19 @@ class HDPNB:
         self._left[party] = self._holders.pop(party)
         return changed
 
-    def add(self, party: str, data: LocalData) -> None:
-        """Give a member new records, for the next `increment` or `round`.
+    def add(self, party: str, data: LocalData, *, disjoint: bool = False) -> None:
+        """Give a member further records, for the next `increment` or `round`.
+
+        Parameters
+        ----------
+        party : str
+            The member.
+        data : LocalData
+            Its records.
+        disjoint : bool, default=False
+            Whether the party promises that none of them is a record that it has brought before.
+            Records have no identifiers here. So without this promise, they count as released as
+            often as those that the party has brought, and what they cost adds up.
 
         Raises
         ------
@@ -190,7 +201,8 @@ class HDPNB:
         if party not in self._holders:
             raise ValueError(f"{party} is not a member")
         check_records(party, self.terms, [data])
-        self._holders[party].batches.append(_Batch(data))
+        batches = self._holders[party].batches
+        batches.append(_Batch(data) if disjoint else _after(batches, data))
 
     def round(self, absent: Collection[str] = ()) -> NaiveBayes:
         """Learn from all records of all members but the absent: a new model.
@@ -219,17 +231,18 @@ class HDPNB:
     def increment(self, absent: Collection[str] = ()) -> NaiveBayes:
         """Add the records that the model is not of: those of new batches, members, returners.
 
-        All members but the absent take part, with noise, whether they have any. No record is
-        released twice by this: what it costs a record is one release, whatever came before it and
-        comes after for others. A party's own new records are another release of the party. Records
-        that a former member brings again are taken for new: `round` counts them once.
+        All members but the absent take part, with noise, whether they have any. No batch is
+        released twice by this: what it costs a record that is in one batch is one release, whatever
+        came before it and comes after for others. A party's own new records are another release of
+        the party. Records that a former member brings again, or that a member adds again, are
+        counted again in the model; `spent` counts each release of them (`add`).
 
         Raises
         ------
         ValueError, DataError, QueryRefusedError, ProtocolError
             As `round`.
         """
-        before = np.asarray(self.model_.sums_, np.int64) if hasattr(self, "model_") else None
+        before = self.model_.sums_ if hasattr(self, "model_") else None
         chosen = {
             party: [batch for batch in self._holders[party].batches if not batch.learned]
             for party in self._present(absent)
@@ -259,10 +272,8 @@ class HDPNB:
             yield from holder.batches
 
     def _comes(self, party: str, data: LocalData) -> _Holder:
-        """Take a party's records; who comes back may bring the same, released before."""
         old = self._left.pop(party, _Holder([]))
-        spent = _Spent.most(batch.spent for batch in old.batches)
-        return _Holder([_Batch(data, spent)], old.spent)
+        return _Holder([_after(old.batches, data)], old.spent)
 
     def _present(self, absent: Collection[str]) -> list[str]:
         self.members.check_absent(absent)
@@ -313,6 +324,11 @@ class HDPNB:
         return release.model
 
 
+def _after(batches: Iterable[_Batch], data: LocalData) -> _Batch:
+    """Return a batch of records that may be those of earlier batches, released before."""
+    return _Batch(data, _Spent.most(batch.spent for batch in batches))
+
+
 def pooled(terms: Terms, records: Sequence[LocalData], *, alpha: float = 1.0) -> NaiveBayes:
     """Return the model of all records in one place: what releases without noise equal.
 
@@ -326,5 +342,6 @@ def pooled(terms: Terms, records: Sequence[LocalData], *, alpha: float = 1.0) ->
         As of `NaiveBayes`.
     """
     assert isinstance(terms.schema, Schema)  # naive Bayes is of a class and features
-    sums = sum((terms.schema.measure(data) for data in records), np.zeros(terms.counts, np.int64))
+    none = np.zeros(terms.counts, np.int64)
+    sums = exact_sum([none, *(terms.schema.measure(data) for data in records)])
     return NaiveBayes(terms.schema, alpha=alpha).fit_sums(sums)

@@ -23,6 +23,7 @@ from protocols.queries.sum_query import ReleasedSums, Sums
 from protocols.queries.terms import Terms, Values
 from protocols.schema import Schema
 from protocols.session import Session
+from protocols.site.statistics import exact_sum
 from vertibayes.naive_bayes.base import FLOOR, Floats, NaiveBayes
 from vertibayes.naive_bayes.local import learn_reports
 
@@ -105,7 +106,7 @@ def release_of(
     ValueError
         If no class has a record left.
     """
-    sums = released.sums if before is None else before + released.sums
+    sums = released.sums if before is None else exact_sum([before, released.sums])
     copies = released.promise.copies if released.promise else 0.0
     model = NaiveBayes(_schema(terms), alpha=alpha).fit_sums(sums, _errors(terms, copies))
     return Release(model, *released)
