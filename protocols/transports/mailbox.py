@@ -28,6 +28,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
 from time import monotonic
@@ -325,8 +326,9 @@ class Mailbox:
 
     def _say(self, receiver: Address, packets: Collection[bytes]) -> None:
         """Deliver packets, each after the receipt of the last: the abort follows the hello."""
-        for packet in packets:
-            self.link.deliver({receiver: packet}, 0.0)
+        with suppress(BaseException):  # the link is closed: nobody waits for this thread
+            for packet in packets:
+                self.link.deliver({receiver: packet}, 0.0)
 
     def _turn_away(self, sender: Address, header: Header) -> None:
         """Refuse a packet of no session that goes on here; answer it if it is a message.
