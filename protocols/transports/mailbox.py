@@ -105,6 +105,10 @@ class Link(Protocol):
         """Return the next packet and its alleged sender, or None after `timeout` or `wake`."""
         ...
 
+    def introduce(self, packets: Mapping[Address, bytes]) -> None:
+        """Deliver packets once under the party's own name, for who knows no process of it."""
+        ...
+
     def wake(self) -> None:
         """Let `receive` return None, now or when it is next called: for another thread."""
         ...

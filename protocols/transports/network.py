@@ -26,6 +26,7 @@ from protocols.transports.mailbox import Address, Mailbox, Patience, party_of
 R = TypeVar("R")
 
 SOON = 2.5  # seconds before late parties are reported
+SILENT = 1.5  # seconds before those who say no hello may be of a release up to 0.1.0
 Waiting: TypeAlias = Callable[[Collection[Party], float], None]  # late parties, seconds left
 
 
@@ -94,6 +95,7 @@ class NetworkTransport:
         )
         try:
             self._block(_greet(self._channel, patience.hello, waiting))
+            self._block(self._channel.introduce(min(SILENT, patience.hello)))
             self._block(self._channel.await_hellos(parties, most_absent))
         except BaseException as error:
             self._block(self._channel.leave(error))

@@ -52,6 +52,7 @@ from protocols.transports.entrance import Entrance, Tell, silent
 from protocols.transports.mailbox import ADDRESS, RELAY, Address, party_of
 from protocols.transports.pieces import PIECE, Pieces, count_of, piece_of
 from protocols.transports.tls import Certificates
+from protocols.wire import VERSION
 
 EPOCH_BYTES = 16
 UNDER_WAY = 8  # pieces to each receiver that are on their way at a time
@@ -59,6 +60,7 @@ BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
 MOST_PROCESSES, MOST_NAMES = 4, 1000  # that a relay remembers: processes of a name, names
 AWAY_SECONDS = 2.0  # for the answer to whether a process is away
+NAME_SECONDS = 1.0  # before a relay may be one that knows no addresses of processes
 QUIET_SECONDS = 10.0  # before the relay is asked for a receipt
 WAKE_SECONDS = 0.5  # a signal may reach another thread: Python acts when the main one next runs
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")  # fits a certificate's DNS name too
@@ -92,10 +94,18 @@ class Endpoint:
 class CellLink(Endpoint):
     """A party's link to its peers, by way of the relay; see `protocols.transports.mailbox.Link`."""
 
-    def __init__(self, name: Address, address: str, peers: Collection[Party], cell: Cell) -> None:
+    def __init__(
+        self, name: Address, address: str, pieces: Pieces, certificates: Certificates | None
+    ) -> None:
+        self._outgoing = Outgoing(certificates)
+        cell = make_cell(name, address, self._outgoing)
         super().__init__(address, cell)
         self.name = name
-        self._pieces = Pieces(peers)
+        self.relay_version: object = None  # of the protocols; None if the relay does not say it
+        self._certificates = certificates
+        self._by_name: CellLink | None = None  # for parties that know no addresses of processes,
+        self._introduced: frozenset[Address] = frozenset()  # and these parties
+        self._pieces = pieces
         self._epoch = token_bytes(EPOCH_BYTES)
         self._posts = token_bytes(EPOCH_BYTES)  # names what is sent without receipts: it may pass
         self._numbers = count()  # of packets, to all receivers
@@ -104,11 +114,19 @@ class CellLink(Endpoint):
         self._woken = Event()
         cell.register_request_cb(CHANNEL, TOPIC, self._take)
 
+    @property
+    def failure(self) -> str:
+        """Why the latest connection to the relay failed; empty if it did not."""
+        return self._outgoing.failure
+
     def deliver(
         self, packets: Mapping[Address, bytes], patience: float | None
     ) -> Mapping[Address, PeerGoneError]:
         """Deliver packets side by side; return the errors of the receivers that are not reached."""
         failed: dict[Address, PeerGoneError] = {}
+        if self._by_name is not None and (known := self._introduced & packets.keys()):
+            failed |= self._by_name.deliver({peer: packets[peer] for peer in known}, patience)
+            packets = {peer: packet for peer, packet in packets.items() if peer not in known}
         number = next(self._numbers)
         if patience is None:
             for peer, packet in packets.items():
@@ -186,6 +204,38 @@ class CellLink(Endpoint):
         there = self._cell.is_backbone_ready()
         return there and reply.get_header(nv.MessageHeaderKey.RETURN_CODE) in away
 
+    def introduce(self, packets: Mapping[Address, bytes]) -> None:
+        """Deliver packets under the party's own name, and from now on all that goes to the same.
+
+        Parties of releases up to 0.1.0 pass over what comes from the address of a process.
+        """
+        party = party_of(self.name)
+        if party == self.name:
+            return
+        if self._by_name is None:
+            self._by_name = CellLink(party, self.address, self._pieces, self._certificates)
+            self._by_name.start(AWAY_SECONDS)
+        self._introduced |= packets.keys()
+        self._by_name.deliver(packets, 0.0)
+
+    def start(self, seconds: float) -> bool:
+        """Connect, and return whether the relay gives receipts within so many seconds."""
+        self._cell.start()
+        return self.await_relay(seconds)
+
+    def await_relay(self, seconds: float) -> bool:
+        """Return whether the relay gives receipts within so many seconds."""
+        end = monotonic() + seconds
+        while not (is_there := self.is_connected()) and monotonic() < end:
+            sleep(0.02)
+        return is_there
+
+    def close(self) -> None:
+        """Leave the network, and close all connections."""
+        if self._by_name is not None:
+            self._by_name.close()
+        super().close()
+
     def wake(self) -> None:
         """Let `receive` return None, now or when it is next called."""
         self._woken.set()
@@ -200,6 +250,7 @@ class CellLink(Endpoint):
         reply = self._cell.send_request(CHANNEL, TOPIC, SERVER, ask, ANSWER_SECONDS, optional=True)
         code = reply.get_header(nv.MessageHeaderKey.RETURN_CODE)
         self._doubled = self._doubled or code == nv.ReturnCode.INVALID_SESSION
+        self.relay_version = reply.get_header("version")
         return bool(code in (nv.ReturnCode.OK, nv.ReturnCode.INVALID_SESSION))
 
     def _check_relay(self) -> None:
@@ -276,14 +327,20 @@ class Roll:
         if type(name) is not str or type(epoch) is not bytes or len(epoch) != EPOCH_BYTES:
             return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
         if name != party_of(name):  # each process of an analyst has an address of its own
-            return nv.make_reply(nv.ReturnCode.OK)
+            return self._receipt(nv.ReturnCode.OK)
         with self._lock:  # CellNet asks from many threads
             known = self._processes.pop(name, [])
             doubled = epoch in known[:-1]
             self._processes[name] = [*(e for e in known if e != epoch), epoch][-MOST_PROCESSES:]
             if len(self._processes) > MOST_NAMES:
                 del self._processes[next(iter(self._processes))]
-        return nv.make_reply(nv.ReturnCode.INVALID_SESSION if doubled else nv.ReturnCode.OK)
+        return self._receipt(nv.ReturnCode.INVALID_SESSION if doubled else nv.ReturnCode.OK)
+
+    def _receipt(self, code: str) -> CellMessage:
+        """Return a receipt that has the version of the relay."""
+        receipt = nvflare().make_reply(code)
+        receipt.set_header("version", VERSION)
+        return receipt
 
 
 def start_relay(
@@ -367,21 +424,38 @@ def connect(
         allowed = f"at most 63 letters, digits, - and _, and not {' or '.join(RESERVED)}"
         raise ValueError(f"{name!r} cannot be a party's name: a name has {allowed}")
     _host_and_port(address)
-    outgoing = Outgoing(certificates)
-    cell = make_cell(name, address, outgoing)
-    link = CellLink(name, address, peers, cell)
+    link = CellLink(name, address, Pieces(peers), certificates)
     try:
-        cell.start()
-        end = monotonic() + timeout
-        while not link.is_connected():
-            if monotonic() >= end:
-                reason = f": {outgoing.failure}" if outgoing.failure else ""
-                raise TransportError(f"the relay cannot be reached at {address}{reason}")
-            sleep(0.02)
+        if link.start(min(NAME_SECONDS, timeout)):
+            return link
+        if name != party and (older := _to_older_relay(party, address, peers, certificates)):
+            link.close()
+            return older
+        if not link.await_relay(timeout - NAME_SECONDS):
+            reason = f": {link.failure}" if link.failure else ""
+            raise TransportError(f"the relay cannot be reached at {address}{reason}")
     except BaseException:
         link.close()
         raise
     return link
+
+
+def _to_older_relay(
+    party: Party, address: str, peers: Collection[Party], certificates: Certificates | None
+) -> CellLink | None:
+    """Return a link under the party's own name, if the relay is of a release up to 0.1.0.
+
+    Such a relay takes a certificate for the name in it alone, and for no process of the party.
+    """
+    link = CellLink(party, address, Pieces(peers), certificates)
+    try:
+        if link.start(NAME_SECONDS) and link.relay_version is None:
+            return link
+    except BaseException:
+        link.close()
+        raise
+    link.close()
+    return None
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
