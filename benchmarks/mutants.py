@@ -33,24 +33,25 @@ def mutant(name: str, file: str, before: str, after: str, *tests: str) -> Mutant
 
 def skipped(name: str, file: str, condition: str, *tests: str) -> Mutant:
     """Return a mutant that never meets a condition, and so never refuses."""
-    return mutant(name, file, f"if {condition}:", f"if False and ({condition}):", *tests)
+    return mutant(name, file, f"if {condition}:", f"if ({condition}) and False:", *tests)
 
 
+AGREED = "protocols/key_agreement.py"
 SEAL, SEALS = "protocols/seal.py", "tests/protocols/test_seal.py"
 VERSIONS = "tests/protocols/test_versions.py"
 SECRETS = "secrets = both + mixed[sides[0][0]] + mixed[sides[1][0]] + static"
-INFO = 'info = label("seal: session key", self.session, *(part for side in sides for part in side))'
+INFO = "*context, *(part for side in sides for part in side))"
 BLANK = "header[:5] + bytes(3) + header[8:]"
 
 OF_SEALS = (
-    mutant("seal without ee", SEAL, SECRETS, SECRETS.replace("both + ", ""), SEALS),
-    mutant("seal without es", SEAL, SECRETS, SECRETS.replace("mixed[sides[0][0]] + ", ""), SEALS),
-    mutant("seal without se", SEAL, SECRETS, SECRETS.replace("mixed[sides[1][0]] + ", ""), SEALS),
-    mutant("seal without ss", SEAL, SECRETS, SECRETS.replace(" + static", ""), SEALS),
+    mutant("seal without ee", AGREED, SECRETS, SECRETS.replace("both + ", ""), SEALS),
+    mutant("seal without es", AGREED, SECRETS, SECRETS.replace("mixed[sides[0][0]] + ", ""), SEALS),
+    mutant("seal without se", AGREED, SECRETS, SECRETS.replace("mixed[sides[1][0]] + ", ""), SEALS),
+    mutant("seal without ss", AGREED, SECRETS, SECRETS.replace(" + static", ""), SEALS),
     mutant(
-        "seal: names not in info", SEAL, INFO, INFO.replace("in side))", "in side[1:]))"), SEALS
+        "seal: names not in info", AGREED, INFO, INFO.replace("in side))", "in side[1:]))"), SEALS
     ),
-    mutant("seal: session not in info", SEAL, INFO, INFO.replace(" self.session,", ""), SEALS),
+    mutant("seal: session not in info", AGREED, INFO, INFO.replace("*context, ", ""), SEALS),
     skipped("seal: replays are opened", SEAL, "header.counter < expected", SEALS),
     skipped("seal: missing packets are not noticed", SEAL, "header.counter > expected", SEALS),
     skipped("seal: a second hello changes the key", SEAL, "sender in self._keys", SEALS),
@@ -79,7 +80,7 @@ OF_SEALS = (
     mutant(
         "versions are not compared before a session",
         "protocols/transports/mailbox.py",
-        "            compare_versions(self.identity, sender, packet)\n",
+        "            compare_versions(self.identity, party, packet)\n",
         "",
         VERSIONS,
     ),
@@ -339,12 +340,12 @@ OF_POLICIES = (
 
 RUN, APPROVED = "protocols/queries/approved_run.py", "tests/protocols/test_approved_studies.py"
 MEMORY, BEGIN = "protocols/site/memory.py", "protocols/queries/begin.py"
-CANONICAL, CONTRACTS = "self.as_json(), sort_keys=True", "tests/protocols/test_contract.py"
+CANONICAL, CONTRACTS = "return canonical_json(self.as_json())", "tests/protocols/test_contract.py"
 
 
 def without(field: str) -> Mutant:
     """Return the mutant whose digest of a contract does not depend on a field."""
-    content = f'{{k: v for k, v in self.as_json().items() if k != "{field}"}}, sort_keys=True'
+    content = f'return canonical_json({{**self.as_json(), "{field}": 0}})'
     name = f"the digest of a contract without its {field}"
     return mutant(name, "protocols/contract.py", CANONICAL, content, CONTRACTS)
 
@@ -426,14 +427,14 @@ OF_NOISE_AND_MAIL = (
     mutant(
         "hellos are kept that do not open",
         BOX,
-        "            self.identity.open_statically(sender, packet)\n",
+        "            self.identity.open_statically(party, packet)\n",
         "",
         MAIL,
     ),
     skipped(
         "a hello begins a session again",
         BOX,
-        "header.session in self._seen",
+        "(begun := self._begun.get(header.session)) is not None",
         "tests/protocols/test_channel_attacks.py",
         "tests/protocols/test_channel.py",
     ),

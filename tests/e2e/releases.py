@@ -89,7 +89,7 @@ class Releases:
     def study(self):
         return self.folder / "analyst" / "study.toml"
 
-    def command(self, release, *words, timeout=90):
+    def command(self, release, *words, timeout=300):
         """Run a command of a release; return its exit status and what it prints."""
         command = [sys.executable, *map(str, words)]
         done = subprocess.run(
@@ -116,7 +116,7 @@ class Releases:
                 self._start(party, release)
         for party, process in self.running.items():
             if not any("connected" in line or "listening" in line for line in process.seen):
-                process.wait_for("", "listening" if party == RELAY else "connected")
+                process.wait_for("", "listening" if party == RELAY else "connected", 150)
 
     def _start(self, party, release):
         kind = party if party in (DEALER, RELAY) else "site"
@@ -125,7 +125,7 @@ class Releases:
         process = Process(party, command=command, folder=self.trees[release])
         self.running[party], self.releases[party] = process, release
         if party == RELAY:
-            process.wait_for("", "listening")
+            process.wait_for("", "listening", 150)
 
     def stop(self, parties):
         """End the processes of parties."""
@@ -142,7 +142,7 @@ class Releases:
 
     def seconds_until(self, party, part, begun):
         """Return how many seconds after a time a party has logged a text."""
-        line = self.running[party].wait_for("", part, timeout=5)
+        line = self.running[party].wait_for("", part, timeout=10)
         logged = datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f").timestamp()
         return logged - begun
 
