@@ -10,7 +10,7 @@ import pytest
 from protocols import RELEASE
 from protocols.wire import VERSION
 from tests.e2e.releases import DEALER, NEW, OLD, PARTIES, RELAY, Releases, last_release
-from tests.protocols.deployment.parties import SITES
+from tests.protocols.deployment.parties import RECORDS, SITES, change
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nvflare") is None,
@@ -98,3 +98,34 @@ def test_commands_show_one_error_that_names_both(releases, tmp_path, release):
     lines = said.splitlines()
     assert code == 2 and all(name in lines[-1] for name in NAMED), said
     assert "Traceback" not in said and "cannot be read" not in said
+
+
+def test_a_site_reads_the_folder_of_the_last_release_and_refuses_changed_records(old, tmp_path):
+    """And what the last release does with a newer memory: it does not damage it."""
+    with Releases(old, tmp_path / "all") as releases:
+        north = releases.folder / "north"
+        releases.start(**dict.fromkeys((RELAY, *PARTIES), OLD))
+        first = releases.count(OLD, QUESTION)[2]
+        ledger = lines_of(north, "ledger.jsonl")
+        releases.start(**dict.fromkeys((RELAY, *PARTIES), NEW))
+        tables = releases.count(NEW, QUESTION, ("drug", ["sex"]))[2]
+        assert tables[0] == first[0] and sum(sum(row) for row in tables[1]) == RECORDS
+        assert lines_of(north, "ledger.jsonl")[: len(ledger)] == ledger
+        releases.stop(["north"])
+        row = (north / "records.csv").read_text().splitlines()[1]
+        other = row[: -len(row.rpartition(",")[2])] + ("m" if row.endswith("f") else "f")
+        change(north / "records.csv", row + "\n", other + "\n")
+        releases.start(north=NEW)
+        assert "changed" in releases.count(NEW, ("sex", ["drug"]))[2]
+        releases.stop(["north"])
+        before = {path: path.read_bytes() for path in (north / "memory").iterdir()}
+        releases._start("north", OLD)
+        said = releases.running["north"].wait_for("", "", timeout=150)
+        assert "ready" in said or "vertibayes: " in said, said
+        releases.stop(["north"])
+        assert {path: path.read_bytes() for path in (north / "memory").iterdir()} == before
+
+
+def lines_of(site, name):
+    """Return the lines of a file in a site's memory."""
+    return (site / "memory" / name).read_text().splitlines()
