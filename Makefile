@@ -28,7 +28,8 @@ test-machines: $(MACHINES)/installed
 		tests/e2e/test_stopping.py tests/e2e/test_up.py tests/e2e/test_attacks_on_the_relay.py \
 		tests/e2e/test_relay_log.py \
 		tests/e2e/test_naive_bayes_over_processes.py tests/e2e/test_naive_bayes_up.py \
-		tests/e2e/test_calibration_over_processes.py tests/e2e/test_site_environment.py tests/e2e/test_upgrade.py
+		tests/e2e/test_calibration_over_processes.py tests/e2e/test_site_environment.py \
+		tests/e2e/test_upgrade.py tests/e2e/test_roster_over_processes.py tests/e2e/test_operations.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -45,11 +45,11 @@ def start(folder, out, *options):
         return subprocess.Popen(command, cwd=HERE, stdout=file, stderr=subprocess.STDOUT)
 
 
-def up(folder, out, *options):
+def up(folder, out, *options, timeout=90):
     """Run a study; return its exit status and all that was said."""
     process = start(folder, out, *options)
     try:
-        return process.wait(timeout=90), out.with_suffix(".log").read_text()
+        return process.wait(timeout=timeout), out.with_suffix(".log").read_text()
     finally:
         process.kill()
         process.wait()

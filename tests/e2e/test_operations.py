@@ -1,0 +1,58 @@
+"""The commands of docs/operations.md, as they are written, from top to bottom."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
+from protocols.deployment.roster import read_roster
+
+ROOT = Path(__file__).parents[2]
+
+DIGEST = r"""--digest "$(vertibayes roster show \2 | sed -n 's/^Digest: //p')" """
+
+
+def blocks():
+    """Return the page's commands; a pin gets the digest that its owner would type."""
+    text = (ROOT / "docs" / "operations.md").read_text()
+    found = "\n".join(re.findall(r"(?ms)^```\n(.*?)^```$", text))
+    return re.sub(r"(roster pin \S+ (roster-\d\.json))\)", rf"\1 {DIGEST})", found)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("nvflare") is None,
+    reason="forty commands take a minute: they run with the tests between machines",
+)
+def test_a_year_of_a_consortium_runs_as_it_is_written(tmp_path, monkeypatch):
+    commands = blocks()
+    assert commands.count("--digest") == commands.count("roster pin ") > 15
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "year").mkdir()
+    program = tmp_path / "bin" / "vertibayes"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m vertibayes "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    done = subprocess.run(
+        ["sh", "-e", "-c", commands], cwd=tmp_path / "year", capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "key changed: site clinic" in done.stdout and "left:        site registry" in done.stdout
+    parties = tmp_path / "year" / "parties"
+    files = {
+        party: SiteFile.read(parties / party / "site.toml") for party in ("clinic", "hospital")
+    }
+    files["dealer"] = DealerFile.read(parties / "dealer" / "dealer.toml")
+    files["ana"] = StudyFile.read(parties / "ana" / "study.toml")
+    assert files["clinic"].key.name == "clinic.2.key"
+    assert files["hospital"].key.name == "hospital.2.key"
+    roster = read_roster(tmp_path / "year" / "coordinator" / "roster-5.json")
+    assert [old.why for old in roster.retired] == ["rotated", "revoked", "revoked"]
+    for party, file in files.items():
+        assert file.roster == roster
+        assert own_keys(file).public == roster.by_name[party].key
+    assert "registry" not in files["clinic"].pinned
