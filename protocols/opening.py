@@ -19,10 +19,12 @@ from protocols.choices import Choices
 from protocols.ledger import Ledger, RevealedTable
 from protocols.queries import Choose, Commit, Describe, Description, Meet, Release
 from protocols.queries.choose import portions, score_error
-from protocols.queries.costs import Costs
+from protocols.queries.choice_lookups import choice_lookups
+from protocols.queries.costs import Costs, Planned
 from protocols.queries.release_plan import check_rule
+from protocols.queries.release_query import release_plan
 from protocols.queries.tables import ask_tables, note_asked, parties_of
-from protocols.queries.ways import batches, choose_ways, grouped
+from protocols.queries.ways import batches, choose_ways, grouped, load_of
 from protocols.release import FamilyTables
 from protocols.roles import Joined
 from protocols.session import Session
@@ -119,6 +121,7 @@ class OpenStudy:
         """
         costs = Costs(self.study, rows.count(self.study.records), missing)
         for batch in batches(costs, families):
+            self._check_time(load_of(costs, grouped(batch)))
             query, places = ask_tables(self.joined, batch, missing, rows)
             tables = self.session.ask(query)
             yield [
@@ -150,6 +153,7 @@ class OpenStudy:
         winners: tuple[int, ...] = ()
         decided: tuple[bool, ...] = ()
         for portion in portions(self.study, choices):
+            self._check_time(choice_lookups(self.study, portion).planned)
             winners += self.session.ask(Choose.of(self.joined, portion))
             decided += self.joined.decided
         self.joined.decided = decided
@@ -188,7 +192,17 @@ class OpenStudy:
             As `Session.ask`.
         """
         check_rule(self.study, tables)
-        return self.session.ask(Release.of(self.joined, tables))
+        query = Release.of(self.joined, tables)
+        self._check_time(release_plan(self.joined, query).planned)
+        return self.session.ask(query)
+
+    def _check_time(self, planned: Planned) -> None:
+        """Refuse, before it is asked, a query that takes longer than the analyst allows.
+
+        The memory of a query is that of the study, by which queries are divided.
+        """
+        role = self.session.role
+        role.policy.check_planned(role.party, 0, planned.seconds)
 
     def note_earlier(self, tables: Sequence[Revealed]) -> None:
         """Note in the analyst's ledger the tables that earlier sessions of the study revealed."""

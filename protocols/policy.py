@@ -32,7 +32,14 @@ class Policy:
     most_cells : int, default=20,000,000
         The largest number of cells in all tables of one query.
     most_memory : int, default=2**30
-        The largest memory, in bytes, that one query for tables may take at this party.
+        The largest memory, in bytes, that one query for tables may take at this party. Sessions
+        run side by side, and each may take so much.
+    most_minutes : float, default=60.0
+        The largest estimate of the work of all parties for one query, in minutes of an idle
+        machine.
+    most_stored : int, default=2**34
+        The largest number of bytes of all sites' masked columns that one study may store at this
+        party, in memory and in a temporary file.
     most_failed_meets : int, default=100
         The largest number of comparisons with another site's list of people since the lists were
         last equal, in all sessions together: each comparison may have been a guess.
@@ -88,6 +95,8 @@ class Policy:
     most_row_sets: int = 50
     most_cells: int = 20_000_000
     most_memory: int = GIBIBYTE
+    most_minutes: float = 60.0
+    most_stored: int = 16 * GIBIBYTE
     most_failed_meets: int = 100
     most_sessions: int = 8
     most_released_tables: int = 1_000
@@ -113,6 +122,7 @@ class Policy:
             self.most_row_sets,
             self.most_cells,
             self.most_memory,
+            self.most_stored,
             self.most_failed_meets,
             self.most_sessions,
             self.most_released_tables,
@@ -122,6 +132,8 @@ class Policy:
         )
         if min(numbers) < 1:
             raise ValueError(f"a policy's numbers must be at least 1, got {min(numbers)}")
+        if not self.most_minutes > 0:  # a nan is not
+            raise ValueError(f"`most_minutes` must be above 0, got {self.most_minutes}")
         budget = self.most_epsilon, self.most_delta, self.most_scores
         if not all(number >= 0 for number in budget):  # a nan is not
             raise ValueError(
@@ -148,6 +160,41 @@ class Policy:
         if total > self.most_cells:
             reason = f"tables of {total} cells, at most {self.most_cells} are allowed in a query"
             raise QueryRefusedError(site, reason)
+
+    def check_planned(self, party: str, memory: int, seconds: float) -> None:
+        """Refuse a query that takes too much memory or time.
+
+        Parameters
+        ----------
+        party : str
+            The party that refuses.
+        memory : int
+            The bytes that the query takes at one party, at most.
+        seconds : float
+            The estimated work of all parties on an idle machine.
+        """
+        less = "ask for fewer or smaller tables in one query"
+        if memory > (most := self.most_memory):
+            reason = (
+                f"the query takes up to {memory:,} bytes of memory at a party, and its policy "
+                f"allows most_memory = {most:,}: {less}"
+            )
+            raise QueryRefusedError(party, reason)
+        if seconds > 60 * self.most_minutes:
+            reason = (
+                f"the query takes about {seconds:,.0f} s of work of all parties, and its policy "
+                f"allows most_minutes = {self.most_minutes:g}: {less}"
+            )
+            raise QueryRefusedError(party, reason)
+
+    def check_stored(self, party: str, stored: int) -> None:
+        """Refuse a study whose masked columns take too many bytes at one site."""
+        if stored > (most := self.most_stored):
+            reason = (
+                f"the study's masked columns take {stored:,} bytes at each site, and its policy "
+                f"allows most_stored = {most:,}: study fewer variables, or those of fewer states"
+            )
+            raise QueryRefusedError(party, reason)
 
     def check_released(self, site: str, released: Released, tables: int, cells: int) -> None:
         """Refuse a release that exceeds the number of tables or cells of all approved studies.
@@ -275,6 +322,7 @@ ALLOW_ALL = Policy(  # each party answers every query
     fewest_records=1,
     most_cells=1 << 40,
     most_variables=1 << 20,
+    most_minutes=math.inf,
     most_released_tables=1 << 62,
     most_released_cells=1 << 62,
     most_choice_bits=1 << 62,

@@ -365,6 +365,8 @@ class AnalystRole:
         Its own: each member of a sum agrees a key with it.
     modulus : int
         As of `SiteRole`.
+    policy : Policy
+        How much memory and time a query may take that it asks for.
     last_sum : int
         The number of its last sum; the next has the time, in microseconds, or one more.
     tables : mapping of str to ndarray of shape (states, classes), dtype int64
@@ -379,6 +381,7 @@ class AnalystRole:
     signing_keys: dict[Party, bytes] = field(default_factory=dict, repr=False)
     keys: KeyPair = field(default_factory=lambda: KeyPair.generate(SystemRandomness()))
     modulus: int = field(default=RSA_2048, repr=False)
+    policy: Policy = field(default_factory=Policy)
     last_sum: int = -1
     tables: Mapping[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)

@@ -31,6 +31,7 @@ ALIGN = 64
 DTYPES = tuple(np.dtype(name) for name in ("u1", "<u2", "<u4", "<u8", "<i8", "<f8"))
 MOST_CHAIN = 1 << 31
 TUPLE_DEPTH = 6  # of tuples in tuples
+MOST_VALUES, ARRAY_VALUES = 200_000, 4  # in one message; an array takes as long as four others
 ENVELOPE = struct.Struct("<4s16s16s16sQLQ")
 _INT, _SIZE, _DIM = struct.Struct("<q"), struct.Struct("<L"), struct.Struct("<Q")
 
@@ -184,6 +185,7 @@ class _Reader:
     def __init__(self, body: memoryview, at: int, end: int, cells: int) -> None:
         self.body, self.at, self.end, self.cells = body, at, end, cells
         self.array_at = end + -end % ALIGN
+        self.values = MOST_VALUES
 
     def take(self, count: int) -> memoryview:
         if count > self.end - self.at:
@@ -202,6 +204,9 @@ class _Reader:
 
     def value(self, depth: int) -> Any:
         tag = bytes(self.take(1))
+        self.values -= ARRAY_VALUES if tag == b"a" else 1
+        if self.values < 0:
+            raise ValueError(f"more than {MOST_VALUES:,} values")
         if tag == b"b":
             return (False, True)[self.take(1)[0]]
         if tag == b"i":

@@ -92,6 +92,6 @@ def _query(costs: Costs, groups: Sequence[Group]) -> Forecast:
             chain = max(chain, (table.holders + 2 * table.missing) * way)
         shuffled += sum(ways)
         taken = taken.plus(own)
-    rounds = QUERY_ROUNDS + extended * costs.blocks + 2 * bool(taken.rows) + chain
+    rounds = QUERY_ROUNDS + extended * costs.blocks + 2 * bool(taken.columns.rows) + chain
     seconds = cost.picoseconds / 1e12
     return Forecast(taken.tables, shuffled, 1, rounds, cost.bytes, seconds, taken.memory(costs))

@@ -75,7 +75,7 @@ class Block:
         others = [z for z in plan.rights if z not in ours]
         held = [t for t in plan.lefts if self.holds(t)]
         shared = [z for z in others if self.holds((z,))]
-        asked = [t for t in plan.lefts if any(t in plan.lefts_at(plan.lead_of(z)) for z in shared)]
+        asked = plan.lefts_of({plan.lead_of(z) for z in shared})
         self._add(products, plan.lefts_at(self.site.party), ours, self.unmasked, self.unmasked, 1)
         self._add(products, held, others, self.mask, self.unmasked, -1)
         self._add(products, asked, shared, self.masked, self.mask, -1)

@@ -98,7 +98,7 @@ class MaskBlock:
                 z for z in self.plan.rights if site in self.plan.commitments.operands[z].holders
             ]
             leads = {self.plan.lead_of(z) for z in lasts}
-            terms = [t for t in self.plan.lefts if any(t in self.plan.lefts_at(x) for x in leads)]
+            terms = self.plan.lefts_of(leads)
             if terms and lasts:
                 rows = np.concatenate([self.mask(t, without=site) for t in terms])
                 columns = np.concatenate([self.mask_of(site, (z,)) for z in lasts])

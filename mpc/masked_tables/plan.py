@@ -61,6 +61,8 @@ from mpc.commitments import Commitments, Selection, Term
 from mpc.randomness import label
 from mpc.rounds import Party
 
+STEP_BYTES = 1 << 22  # of one message of an extension, unless one term alone takes more
+
 Step: TypeAlias = dict[tuple[Party, Party], list[Term]]  # (sender, receiver) -> terms, in order
 
 
@@ -207,9 +209,23 @@ class Plan:
             levels.setdefault(self._level(term), []).append(term)
         steps: list[Step] = []
         for level in sorted(levels):
-            steps += [self._parts(levels[level])] if level else []
-            steps.append(self._results(levels[level]))
+            for terms in self._pieces(levels[level]):
+                steps += [self._parts(terms)] if level else []
+                steps.append(self._results(terms))
         return tuple(step for step in steps if step)
+
+    def _pieces(self, terms: list[Term]) -> list[list[Term]]:
+        """Divide terms so that no party holds large messages to all others at a time."""
+        rows = min(self.commitments.block_rows, self.selection.records)
+        most = STEP_BYTES // max(rows * self.commitments.ring.dtype.itemsize, 1)
+        pieces, width = list[list[Term]](), 0
+        for term in terms:
+            width += self.commitments.width(term)
+            if not pieces or width > most:
+                pieces.append([])
+                width = self.commitments.width(term)
+            pieces[-1].append(term)
+        return pieces
 
     def _parts(self, terms: list[Term]) -> Step:
         step: Step = {}
@@ -250,6 +266,10 @@ class Plan:
     def lefts_at(self, lead: Party) -> list[Term]:
         """Return the left terms that `lead` multiplies by a last operand."""
         return self._lefts_by_lead.get(lead, [])
+
+    def lefts_of(self, leads: set[Party]) -> list[Term]:
+        """Return the left terms that at least one of some leads multiplies by a last operand."""
+        return [term for term in self.lefts if not leads.isdisjoint(self._leads[term])]
 
     @cached_property
     def _lefts_by_lead(self) -> dict[Party, list[Term]]:

@@ -40,6 +40,10 @@ POLICY = (
             "approved studies.", Policy.most_choice_bits, least=1),
     Setting("most_memory", "size", "Memory that one query may take at this party.",
             Policy.most_memory, least=1),
+    Setting("most_minutes", "number", "Minutes of work of all parties that one query may take, by "
+            "its estimate.", Policy.most_minutes, least=0),
+    Setting("most_stored", "size", "Masked columns that one study may store at this party, in "
+            "memory and in a temporary file.", Policy.most_stored, least=1),
     Setting("exact_sums", "flag", "Take part in sums without noise over sites with other records.",
             Policy.exact_sums),
     Setting("exact_neighbours", "flag", "Show this site's own statistics, without noise, to its "

@@ -24,12 +24,23 @@ from mpc.rounds import Party
 from protocols.choices import Choices
 from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, Precision
 from protocols.queries.choice_tables import ChoiceTables, Lookup, Names
-from protocols.queries.costs import CHOICE_BYTES_PER_CELL, MOST_CELLS, Costs
+from protocols.queries.costs import (
+    CHOICE_BYTES_PER_CELL,
+    FUNCTION_BYTES_PER_RECORD,
+    FUNCTION_PS_PER_RECORD,
+    LOOKUP_PS_PER_BYTE,
+    MOST_CELLS,
+    MOST_TERMS,
+    SCORE_BYTES,
+    Costs,
+    Planned,
+)
 from protocols.queries.held_counts import Holders
+from protocols.queries.study_checks import check_most
 from protocols.queries.ways import cells_of
 from protocols.study import Study
 
-MOST_SCORES = 500_000  # in one query
+MOST_SCORES = 100_000  # in one query
 
 
 class Counts(NamedTuple):
@@ -234,19 +245,53 @@ class ChoiceLookups:
     # ---- memory ----------------------------------------------------------------------------------
 
     @cached_property
-    def memory(self) -> int:
-        """The most bytes that the query takes at one party: one protocol follows the other."""
-        costs = Costs(self.tables.study, self.tables.records, missing=True)
-        products = costs.products_memory(*costs.columns([g.prefix for g in self.tables.groups]))
-        steps = products, self.lookups().memory, self.argmax().memory
-        return max(steps) + CHOICE_BYTES_PER_CELL * self.tables.cells
+    def counted(self) -> Planned:
+        """What the tables and the functions take, before either are made."""
+        records, costs = self.tables.records, self._costs
+        parties, shifts = costs.parties, len({lookup.shift for lookup in self.tables.lookups})
+        functions = FUNCTION_BYTES_PER_RECORD * records
+        work = FUNCTION_PS_PER_RECORD * shifts * records * parties
+        held = CHOICE_BYTES_PER_CELL * self.tables.cells + SCORE_BYTES * self._scores
+        products = costs.products_memory(costs.columns(self._prefixes))
+        time = work + costs.products_time(self.tables.groups)
+        return Planned(max(products, functions) + held, time)
+
+    @cached_property
+    def planned(self) -> Planned:
+        """What the query takes: one protocol follows the other."""
+        lookups, argmax = self.lookups(), self.argmax()
+        held = CHOICE_BYTES_PER_CELL * self.tables.cells + SCORE_BYTES * self._scores
+        memory = max(self.counted.memory, held + lookups.memory, held + argmax.memory)
+        sites = len(self.tables.study.sites)
+        compared = argmax.dealt_bytes + sites * (sites - 1) * argmax.sent_bytes
+        sent = lookups.dealt_bytes + lookups.sent_bytes + compared
+        return Planned(memory, self.counted.picoseconds + LOOKUP_PS_PER_BYTE * sent)
+
+    @cached_property
+    def _costs(self) -> Costs:
+        return Costs(self.tables.study, self.tables.records, missing=True)
+
+    @cached_property
+    def _prefixes(self) -> list[Names]:
+        return [group.prefix for group in self.tables.groups]
+
+    @cached_property
+    def _scores(self) -> int:
+        return sum(map(len, self.tables.candidates))
+
+    def check_sizes(self) -> None:
+        """Refuse scores or products that are too many to be listed, with a ValueError."""
+        check_most("scores", self._scores, MOST_SCORES)
+        check_most("products", self._costs.listed_terms(self._prefixes), MOST_TERMS)
+        check_most("cells", self.tables.cells, MOST_CELLS)
 
     @property
     def fits(self) -> bool:
         """Whether one query may ask for so much."""
-        scores = sum(map(len, self.tables.candidates))
-        most, few = self.tables.study.memory, self.tables.cells <= MOST_CELLS
-        return few and scores <= MOST_SCORES and self._largest[1] <= most and self.memory <= most
+        few = self.tables.cells <= MOST_CELLS and self._scores <= MOST_SCORES
+        few = few and self._costs.listed_terms(self._prefixes) <= MOST_TERMS
+        most = self.tables.study.memory
+        return few and self._largest[1] <= most and self.planned.memory <= most
 
     def check_fits(self) -> None:
         """Refuse what does not fit into one query, with a ValueError that names a table."""
@@ -262,7 +307,7 @@ class ChoiceLookups:
     @cached_property
     def _largest(self) -> tuple[Names, int]:
         """Return the table that takes the most memory, and how many bytes it takes."""
-        costs = Costs(self.tables.study, self.tables.records, missing=True)
+        costs = self._costs
         largest: tuple[Names, int] = (), 0
         for table, (_, cells) in zip(self.tables.tables, self.tables.table_sizes, strict=True):
             memory = costs.choice_memory(table[:-1], cells)

@@ -115,12 +115,14 @@ class ChoiceTables:
         Raises
         ------
         ValueError
-            If a set has fewer than two candidates, a sign is neither 1 nor -1, a variable is
+            If a set has fewer than two candidates, two sets are equal, a sign is neither 1 nor -1, a variable is
             unknown or appears twice in a score, or a column cannot be multiplied.
         """
         sizes = tuple(map(len, choices.sets))
         if min(sizes, default=0) < 2:
             raise ValueError("choices must have sets, of at least two candidates each")
+        if len(set(choices.sets)) < len(choices.sets):
+            raise ValueError("two sets have the same candidates; ask for each set once")
         reader = _Reader(study, choices)
         candidates = tuple(map(reader.candidate, chain.from_iterable(choices.sets)))
         lookups = tuple(reader.lookups)

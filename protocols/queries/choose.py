@@ -32,12 +32,14 @@ from protocols.choices import Choices, Score
 from protocols.errors import refusing
 from protocols.ledger import Ledger
 from protocols.policy import Policy
-from protocols.queries.choice_lookups import choice_lookups
+from protocols.queries.choice_lookups import MOST_SCORES, choice_lookups
 from protocols.queries.choice_plan import ChoicePlan, choose, deal_choices, open_choices
 from protocols.queries.study_checks import (
     check_at_site,
+    check_most,
     check_places,
-    check_plan,
+    check_parties,
+    check_planned,
     check_variables,
     joined_study,
     numbered,
@@ -246,12 +248,17 @@ def _check(party: Party, policy: Policy, joined: Joined | None, query: Choose) -
     """Return the plan of a query, or refuse the query: sizes are checked before it is planned."""
     joined = joined_study(party, joined, query)
     policy.check_records(party, query.rows, joined.study.records)
+    check_parties(party, query, joined.study.parties)
     with refusing(party):
         check_variables(joined.study, query.variables)
+        check_most("scores", len(query.families), MOST_SCORES)
+        check_most("sets", len(query.sets), MOST_SCORES)
+        check_most("candidates", len(query.candidates), MOST_SCORES)
         plan = _plan(joined, query)
         policy.check_tables(party, plan.needed.tables.table_sizes)
-        memory = plan.needed.memory
-    check_plan(party, policy, query, joined.study.parties, memory)
+        plan.needed.check_sizes()
+        check_planned(party, policy, plan.needed.counted)  # before functions are made
+        check_planned(party, policy, plan.needed.planned)
     return plan
 
 

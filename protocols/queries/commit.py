@@ -47,6 +47,7 @@ from protocols.errors import DataError, QueryRefusedError, refusing
 from protocols.key_agreement import Own, Peer, agree_session_key
 from protocols.policy import Policy
 from protocols.queries.comparing import compare
+from protocols.queries.costs import Costs
 from protocols.roles import MASKS, ZEROS, AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
 from protocols.site.storage import BlockFile
@@ -162,6 +163,8 @@ def _study(party: Party, policy: Policy, query: Commit) -> Study:
         raise QueryRefusedError(party, reason)
     with refusing(party):
         study = query.as_study()
+    stored = Costs(study, study.records, missing=True).stored_bytes
+    policy.check_stored(party, stored)
     if study.dealer in study.sites:
         raise QueryRefusedError(party, f"the dealer {study.dealer} is also a site of the study")
     return study

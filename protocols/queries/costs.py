@@ -7,13 +7,14 @@ count in different ways. The work is that of all parties together (`benchmarks/w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 from math import prod
 from typing import NamedTuple
 
 from mpc.commitments.operands import CODE_RING, FLAG_RING
+from mpc.masked_tables.plan import STEP_BYTES
 from mpc.ring import Ring
 from protocols.study import Study
 from protocols.variables import axis_lengths
@@ -29,10 +30,17 @@ LOCAL_PS, LOCAL_PS_PER_RECORD = 20_000_000, 8_000
 # cell of a table, for each record, at each party.
 EXTENSION_PS_PER_ELEMENT, PRODUCT_PS_PER_CELL_AND_RECORD = 650, 75
 
-EXTENSION_COPIES = 3  # at one party, while an extension is put together and multiplied
+# What a query takes at one party (`tests/protocols/test_budgets.py`).
+EXTENSION_COPIES = 5  # masked, masks, unmasked, stacked, multiplied; the dealer has a mask per site
+TERM_BYTES, TERM_PS = 5_000, 300_000_000  # plans, labels, arrays; at each party, for each block
+TABLE_BYTES, TABLE_BYTES_PER_CELL = 2_500, 32
 SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, and the vectors that are sorted
 CHOICE_BYTES_PER_CELL = 64  # at one party: the place, the share and the logarithm of a count
+SCORE_BYTES = 2_500  # at one party: a score, its lookups and their tables
+LOOKUP_PS_PER_BYTE = 20_000  # of the messages of lookups and comparisons, at all parties
+FUNCTION_BYTES_PER_RECORD, FUNCTION_PS_PER_RECORD = 24, 250_000  # of each function, at each party
 MOST_CELLS = 10_000_000  # revealed by one query
+MOST_TERMS = 400_000  # that are listed for one query, equal ones included
 
 
 class Cost(NamedTuple):
@@ -87,6 +95,50 @@ class TableSize(NamedTuple):
         return Ring(max(self.cells - 1, 1).bit_length()).bytes
 
 
+class Columns(NamedTuple):
+    """What the products of prefixes consist of.
+
+    Attributes
+    ----------
+    extended, rows : int
+        The numbers of columns in the products of several variables, and in all products.
+    terms : int
+        The number of products.
+    widest : int
+        The number of columns of the widest product.
+    """
+
+    extended: int = 0
+    rows: int = 0
+    terms: int = 0
+    widest: int = 0
+
+    def plus(self, other: Columns) -> Columns:
+        """Return the products of both."""
+        extended, rows, terms = (a + b for a, b in zip(self[:3], other[:3], strict=True))
+        return Columns(extended, rows, terms, max(self.widest, other.widest))
+
+
+class Planned(NamedTuple):
+    """What a query takes: an upper bound of memory, and an estimate of time on an idle machine.
+
+    Attributes
+    ----------
+    memory : int
+        The bytes at one party.
+    picoseconds : int
+        The work of all parties, and the time on a link of 4 Gbit/s.
+    """
+
+    memory: int = 0
+    picoseconds: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """The time, in seconds."""
+        return self.picoseconds / 1e12
+
+
 class _Axis(NamedTuple):
     """What a variable adds to a `TableSize`."""
 
@@ -111,6 +163,8 @@ class Costs:
     ----------
     commitment_bytes : int
         How many bytes the sites send to commit all columns of the study.
+    stored_bytes : int
+        How many bytes the masked columns of all sites take at one site.
     """
 
     def __init__(self, study: Study, records: int, missing: bool) -> None:
@@ -121,6 +175,10 @@ class Costs:
         self.codes = {name: v.codes for name, v in study.variables.items()}
         self.holders = {name: frozenset(sites) for name, sites in study.holders.items()}
         self.indicators = sum(c - 1 for c in self.codes.values() if c - 1 <= study.most_indicators)
+        words = self.indicators * self.ring.dtype.itemsize
+        words += len(self.codes) * CODE_RING.dtype.itemsize
+        words += FLAG_RING.dtype.itemsize * sum(v.missing for v in study.variables.values())
+        self.stored_bytes = study.records * words
         elements = self.indicators * self.ring.bytes + len(self.codes) * CODE_RING.bytes
         flags = FLAG_RING.bytes * sum(v.missing for v in study.variables.values())
         self.commitment_bytes = study.records * (elements + flags) * (len(study.sites) - 1)
@@ -157,17 +215,20 @@ class Costs:
         widths = [self.codes[name] - 1 for name in prefix]
         return prod(width + 1 for width in widths) - 1 - sum(widths)
 
-    def columns(self, prefixes: Sequence[tuple[str, ...]]) -> tuple[int, int]:
-        """Return the arguments of `products_memory` for the products of all prefixes, each once."""
+    def columns(self, prefixes: Sequence[tuple[str, ...]]) -> Columns:
+        """Return the columns of the products of all prefixes, each product once."""
         sizes = {prefix: range(1, len(prefix) + 1) for prefix in prefixes}
         terms = {frozenset(t) for p, ks in sizes.items() for k in ks for t in combinations(p, k)}
         widths = [(len(term), prod(self.codes[name] - 1 for name in term)) for term in terms]
-        return sum(width for size, width in widths if size > 1), sum(w for _, w in widths)
+        extended = sum(width for size, width in widths if size > 1)
+        each = [width for _, width in widths]
+        return Columns(extended, sum(each), len(terms), max(each, default=0))
 
-    def columns_of(self, prefix: Sequence[str]) -> tuple[int, int]:
+    def columns_of(self, prefix: Sequence[str]) -> Columns:
         """Return the `columns` of one prefix, without listing its products."""
-        width = self.width(prefix)
-        return width, width + sum(self.codes[name] - 1 for name in prefix)
+        widths = [self.codes[name] - 1 for name in prefix]
+        extended = self.width(prefix)
+        return Columns(extended, extended + sum(widths), (1 << len(prefix)) - 1, prod(widths))
 
     def extension(self, prefix: Sequence[str]) -> Cost:
         """Return the cost of the products that all tables of a prefix share."""
@@ -182,18 +243,37 @@ class Costs:
         work = self.records * size.cells * self.parties * PRODUCT_PS_PER_CELL_AND_RECORD
         return Cost(work, size.cells * self.parties * self.ring.dtype.itemsize)
 
-    def products_memory(self, extended: int, rows: int) -> int:
+    def products_memory(self, columns: Columns) -> int:
         """Return the memory, in bytes, that the products of a query take at one party.
 
-        Parameters
-        ----------
-        extended : int
-            The number of columns in all products of several variables.
-        rows : int
-            The number of columns that are multiplied with all other columns.
+        A site holds messages to all others, and their encodings, of one step of an extension.
         """
-        blocks = self.block_rows * (EXTENSION_COPIES * extended + 2 * self.indicators)
-        return self.ring.dtype.itemsize * (blocks + rows * self.indicators * self.parties)
+        copies = max(EXTENSION_COPIES, self.parties + 1)
+        sent = min(columns.extended, max(self._step_columns, columns.widest))
+        blocks = copies * columns.extended + 2 * self.parties * sent + 4 * self.indicators
+        products = columns.rows * self.indicators * (self.parties + 3)
+        words = self.block_rows * blocks + products
+        return self.ring.dtype.itemsize * words + TERM_BYTES * columns.terms
+
+    @property
+    def _step_columns(self) -> int:
+        return STEP_BYTES // max(self.block_rows * self.ring.dtype.itemsize, 1)
+
+    def listed_terms(self, prefixes: Sequence[tuple[str, ...]]) -> int:
+        """Return how many products `columns` lists."""
+        return sum((1 << len(prefix)) - 1 for prefix in prefixes)
+
+    def products_time(self, groups: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> int:
+        """Return the time, in picoseconds, of groups of tables that are counted by products."""
+        total = 0
+        for prefix, lasts in groups:
+            total += self.extension(prefix).weight + self.terms_time(self.columns_of(prefix))
+            total += sum(self.products(size).weight for size in self.sizes(prefix, lasts))
+        return total
+
+    def terms_time(self, columns: Columns) -> int:
+        """Return the work, in picoseconds, of products beside that on their columns."""
+        return columns.terms * TERM_PS * self.parties * max(self.blocks, 1)
 
     def choice_memory(self, prefix: Sequence[str], cells: int) -> int:
         """Return the memory, in bytes, at one party for choices by tables of one prefix.
@@ -205,7 +285,7 @@ class Costs:
         cells : int
             The number of cells of all tables.
         """
-        products = self.products_memory(*self.columns_of(prefix))
+        products = self.products_memory(self.columns_of(prefix))
         return products + CHOICE_BYTES_PER_CELL * cells
 
     # ---- by shuffle ------------------------------------------------------------------------------

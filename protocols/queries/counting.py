@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,9 +15,13 @@ from mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
 from mpc.randomness import Stream
 from mpc.rounds import Party, Program
 from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
-from protocols.queries.costs import Costs
+from protocols.queries.costs import Costs, Planned
 from protocols.queries.ways import Group, Load, choose_ways
 from protocols.study import Study
+
+
+def agree(planned: Planned) -> None:
+    """Agree to any plan."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +38,15 @@ class TablePlan:
         The plan of the tables that are counted by shuffle.
     shuffled : tuple of bool
         Of each table, in the order of the query, whether it is counted by shuffle.
-    memory : int
-        The memory, in bytes, that the query takes at one party.
+    planned : Planned
+        What the query takes.
     """
 
     multiplied: tuple[Group, ...]
     products: Plan
     shuffles: ShufflePlan
     shuffled: tuple[bool, ...]
-    memory: int
+    planned: Planned
 
     @property
     def selection(self) -> Selection:
@@ -62,6 +66,7 @@ def plan_tables(
     selection: Selection,
     missing: bool,
     number: int,
+    check: Callable[[Planned], None] = agree,
 ) -> TablePlan:
     """Plan a query's tables, each in the way that is cheaper.
 
@@ -75,6 +80,8 @@ def plan_tables(
         Whether a missing value is a state.
     number : int
         The number of the query in the study.
+    check : callable, optional
+        Takes what the query takes, before its products are listed: a party may refuse it.
 
     Raises
     ------
@@ -96,12 +103,13 @@ def plan_tables(
         if not all(ways):
             lasts = [last for last, way in zip(group.lasts, ways, strict=False) if not way]
             multiplied.append(Group(group.prefix, tuple(lasts)))
+    check(total.planned(costs))
     return TablePlan(
         tuple(multiplied),
         plan_products(study, commitments, multiplied, selection, missing, number),
         ShufflePlan(commitments, tuple(shuffles), selection, missing, number),
         tuple(shuffled),
-        total.memory(costs),
+        total.planned(costs),
     )
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,18 @@ from mpc.ring import Elements, Ring
 from mpc.shuffled_tables import ShufflePlan
 from protocols.accounting import SAMPLER, share_of
 from protocols.budget import Cost, rho_of
-from protocols.queries.costs import Costs
+from protocols.queries.costs import (
+    LOOKUP_PS_PER_BYTE,
+    TABLE_BYTES,
+    TABLE_BYTES_PER_CELL,
+    TERM_BYTES,
+    Columns,
+    Costs,
+    Planned,
+)
 from protocols.queries.counting import TablePlan, plan_products, plan_tables
 from protocols.queries.held_counts import Holders
-from protocols.queries.ways import Group, cells_of, check_multiplied, grouped
+from protocols.queries.ways import Group, cells_of, check_multiplied, grouped, load_of
 from protocols.release import FamilyTables
 from protocols.study import Study
 from protocols.variables import axis_lengths
@@ -173,9 +181,8 @@ class ReleasePlan:
         costs = Costs(self.study, self.study.records, missing)
         products = self._products(self.groups)
         shuffles = ShufflePlan(self.commitments, (), selection, missing, self.number)
-        memory = max(_products_memory(costs, part) for part in self._groups_of_parts(costs))
         shuffled = tuple(False for group in self.groups for _ in group.families)
-        return TablePlan(self.groups, products, shuffles, shuffled, memory)
+        return TablePlan(self.groups, products, shuffles, shuffled, self._counting_products(costs))
 
     def _products(self, groups: Sequence[Group]) -> Plan:
         selection, missing = Selection(self.commitments), self.tables.missing
@@ -195,16 +202,46 @@ class ReleasePlan:
     def _groups_of_parts(self, costs: Costs) -> list[list[Group]]:
         """Divide the groups of tables; a group that alone is too large is a part."""
         parts: list[list[Group]] = [[]]
+        columns, left = Columns(), self.study.memory - self._held(costs)
         for group in self.groups:
-            if parts[-1] and _products_memory(costs, [*parts[-1], group]) > self.study.memory:
+            own = costs.columns_of(group.prefix)
+            if parts[-1] and costs.products_memory(columns.plus(own)) > left:
                 parts.append([])
+                columns = Columns()
             parts[-1].append(group)
+            columns = columns.plus(own)
         return parts
 
     @property
-    def memory(self) -> int:
-        """The most bytes that the release takes at one party."""
-        return max(self.counted.memory, self.lookups.memory)
+    def counting(self) -> Planned:
+        """What the tables take, before their products are listed."""
+        if self.tables.rule.kind == "exact":
+            selection, missing = Selection(self.commitments), self.tables.missing
+            return load_of(Costs(self.study, selection.records, missing), self.groups)
+        return self._counting_products(Costs(self.study, self.study.records, self.tables.missing))
+
+    def _counting_products(self, costs: Costs) -> Planned:
+        columns = [
+            reduce(Columns.plus, (costs.columns_of(group.prefix) for group in part))
+            for part in self._groups_of_parts(costs)
+        ]
+        memory = max(map(costs.products_memory, columns)) + self._held(costs)
+        return Planned(memory, costs.products_time(self.groups))
+
+    def _held(self, costs: Costs) -> int:
+        """Return the bytes that cells, and the plans of all parts, take beside one part."""
+        cells = sum(size.cells for group in self.groups for size in costs.sizes(*group))
+        terms = costs.listed_terms([group.prefix for group in self.groups])
+        return TABLE_BYTES_PER_CELL * cells + TABLE_BYTES * len(self.groups) + TERM_BYTES * terms
+
+    @property
+    def planned(self) -> Planned:
+        """What the release takes: one protocol follows the other."""
+        lookups, counting = self.lookups, self.counted.planned
+        held = TABLE_BYTES_PER_CELL * self.counted.products.cells
+        sent = lookups.dealt_bytes + lookups.sent_bytes
+        memory = max(counting.memory, held + lookups.memory)
+        return Planned(memory, counting.picoseconds + LOOKUP_PS_PER_BYTE * sent)
 
     @cached_property
     def states(self) -> dict[str, int]:
@@ -284,8 +321,3 @@ class ReleasePlan:
         highest = self.study.records + self.noise.reach(self.counted.products.cells)
         signed = values.astype(np.int64)
         return np.where(signed > highest, signed - (1 << self.ring.bits), signed).view(np.uint64)
-
-
-def _products_memory(costs: Costs, groups: Sequence[Group]) -> int:
-    """Return the memory, in bytes, at one party for the products of groups of tables."""
-    return costs.products_memory(*costs.columns([group.prefix for group in groups]))

@@ -41,8 +41,10 @@ from protocols.queries.held_counts import look_up_held
 from protocols.queries.release_plan import ReleasePlan
 from protocols.queries.study_checks import (
     check_at_site,
+    check_most,
     check_places,
-    check_plan,
+    check_parties,
+    check_planned,
     check_variables,
     joined_study,
     numbered,
@@ -51,6 +53,7 @@ from protocols.queries.study_checks import (
     remember_records,
 )
 from protocols.queries.tables import COMPLETE, note_asked
+from protocols.queries.ways import MOST_GROUPS
 from protocols.release import FamilyTables, Rule, RuleKind
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
@@ -168,7 +171,8 @@ class Release(Query[list[NDArray[np.int64]]]):
 # ---- checks --------------------------------------------------------------------------------------
 
 
-def _plan(joined: Joined, query: Release) -> ReleasePlan:
+def release_plan(joined: Joined, query: Release) -> ReleasePlan:
+    """Return the plan of a release in a study that a party has joined."""
     return planned(joined, query, ReleasePlan, lambda: _make_plan(joined, query))
 
 
@@ -181,17 +185,21 @@ def _check(party: Party, policy: Policy, joined: Joined | None, query: Release) 
     """Return the plan of a query, or refuse the query: sizes are checked before it is planned."""
     joined = joined_study(party, joined, query)
     policy.check_records(party, query.rows, joined.study.records)
+    check_parties(party, query, joined.study.parties)
     with refusing(party):
         check_variables(joined.study, query.variables)
-        plan = _plan(joined, query)
+        check_most("tables", len(query.families), MOST_GROUPS)
+        plan = release_plan(joined, query)
         policy.check_tables(party, _sizes(plan))
-        memory = plan.memory
-    check_plan(party, policy, query, joined.study.parties, memory)
+        check_planned(party, policy, plan.counting)  # before products are listed
+        check_planned(party, policy, plan.planned)
     return plan
 
 
 def _sizes(plan: ReleasePlan) -> Iterator[tuple[int, int]]:
     """Return (variables, cells, those of missing values included) of each table."""
+    if len(set(plan.tables.families)) < len(plan.tables.families):
+        raise ValueError("two families of the release are equal; ask for each family once")
     for family in plan.tables.families:
         names = family.members
         if len(set(names)) < len(names):
@@ -240,7 +248,7 @@ def _size(plan: ReleasePlan, analyst: Party) -> tuple[int, int]:
 
 def _site(site: SiteRole, query: Release) -> Program[None]:
     assert site.joined is not None and site.holder is not None  # considered
-    plan = _plan(site.joined, query)
+    plan = release_plan(site.joined, query)
     remember_records(site, query.rows)
     revealed = _revealed(plan, site.analyst)
     site.memory.release(*_size(plan, site.analyst))
@@ -334,7 +342,7 @@ def _looked_up(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[Ele
 
 def _dealer(dealer: DealerRole, query: Release) -> Program[None]:
     assert dealer.joined is not None  # considered
-    plan, keys = _plan(dealer.joined, query), dealer.mask_keys
+    plan, keys = release_plan(dealer.joined, query), dealer.mask_keys
     for part in plan.parts:
         yield from deal_tables(keys, part)
     yield from deal_lookups(keys, plan.lookups)
@@ -344,7 +352,7 @@ def _dealer(dealer: DealerRole, query: Release) -> Program[None]:
 def _analyst(analyst: AnalystRole, query: Release) -> Program[list[NDArray[np.int64]]]:
     if analyst.joined is None:
         raise ValueError("the study must be committed before tables are released")
-    plan = _plan(analyst.joined, query)
+    plan = release_plan(analyst.joined, query)
     products, sites = plan.counted.products, plan.study.sites
     cells = yield from open_sum(sites, plan.ring, products.cells)
     multiplied = iter(tables_of(products, plan.read(cells)))

@@ -13,6 +13,7 @@ from mpc.commitments import Selection
 from mpc.rounds import Party
 from protocols.errors import QueryRefusedError, refusing
 from protocols.policy import Policy
+from protocols.queries.costs import Planned
 from protocols.roles import Joined, SiteRole
 from protocols.site.memory import Digests
 from protocols.study import Study
@@ -82,23 +83,21 @@ def check_places(places: NDArray[np.uint32], variables: Sequence[str]) -> None:
         raise ValueError("a group has places beyond the query's variables")
 
 
-def check_plan(
-    party: Party, policy: Policy, query: StudyQuery, parties: tuple[Party, ...], memory: int
-) -> None:
-    """Refuse a plan that takes too much memory, or a query that asks other parties than the plan's.
+def check_most(what: str, number: int, most: int) -> None:
+    """Refuse a query that has too many of something, with a ValueError."""
+    if number > most:
+        raise ValueError(
+            f"the query has {number:,} {what}; at most {most:,} are allowed in one query"
+        )
 
-    Parameters
-    ----------
-    party, policy, query
-        Who may refuse, by which policy, and the query.
-    parties : tuple of Party
-        Whom the query must ask.
-    memory : int
-        The bytes that the plan takes at one party.
-    """
-    if memory > policy.most_memory:
-        reason = f"tables that take {memory:,} bytes, at most {policy.most_memory:,} are allowed"
-        raise QueryRefusedError(party, reason)
+
+def check_planned(party: Party, policy: Policy, planned: Planned) -> None:
+    """Refuse what takes too much memory or time at a party, by its policy."""
+    policy.check_planned(party, planned.memory, planned.seconds)
+
+
+def check_parties(party: Party, query: StudyQuery, parties: tuple[Party, ...]) -> None:
+    """Refuse a query that asks other parties than those of its plan."""
     if query.parties != parties:
         raise QueryRefusedError(
             party, "the query asks other parties than the holders and the dealer"

@@ -11,8 +11,9 @@ records drop out of it, to its holders.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from operator import index
 from typing import ClassVar
@@ -25,12 +26,15 @@ from mpc.rounds import Party, Program
 from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import RevealedTable
 from protocols.policy import Policy
-from protocols.queries.counting import TablePlan, count, deal, open_, plan_tables
+from protocols.queries.costs import Planned
+from protocols.queries.counting import TablePlan, agree, count, deal, open_, plan_tables
 from protocols.queries.impossible import uniform_errors
 from protocols.queries.study_checks import (
     check_at_site,
+    check_most,
     check_places,
-    check_plan,
+    check_parties,
+    check_planned,
     check_variables,
     joined_study,
     numbered,
@@ -38,7 +42,7 @@ from protocols.queries.study_checks import (
     planned,
     remember_records,
 )
-from protocols.queries.ways import Group, grouped
+from protocols.queries.ways import MOST_FAMILIES, MOST_GROUPS, Group, grouped
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
 from protocols.study import Study
@@ -135,22 +139,35 @@ def ask_tables(
     return query, [where[family] for family in families]
 
 
-def _plan(joined: Joined, query: Tables) -> TablePlan:
-    return planned(joined, query, TablePlan, lambda: _make_plan(joined, query))
+def _plan(joined: Joined, query: Tables, check: Callable[[Planned], None] = agree) -> TablePlan:
+    return planned(joined, query, TablePlan, lambda: _make_plan(joined, query, check))
 
 
-def _make_plan(joined: Joined, query: Tables) -> TablePlan:
+def _make_plan(joined: Joined, query: Tables, check: Callable[[Planned], None]) -> TablePlan:
     selection = joined.selection(query.rows)
     return plan_tables(
-        joined.study, joined.commitments, query.groups, selection, query.missing, query.number
+        joined.study,
+        joined.commitments,
+        query.groups,
+        selection,
+        query.missing,
+        query.number,
+        check,
     )
+
+
+def _check_numbers(query: Tables) -> None:
+    """Refuse too many groups or tables, before anything is made of them."""
+    if len(query.prefixes) != len(query.lasts):
+        raise ValueError("the numbers of prefixes and of last parents must be equal")
+    check_most("groups of tables", len(query.prefixes), MOST_GROUPS)
+    check_most("tables", sum(max(lasts.size, 1) for lasts in query.lasts), MOST_FAMILIES)
 
 
 def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
     """Return (variables, cells, those of missing values included) of each group's tables."""
     check_variables(study, query.variables)
-    if len(query.prefixes) != len(query.lasts):
-        raise ValueError("the numbers of prefixes and of last parents must be equal")
+    seen: set[tuple[tuple[str, ...], bool]] = set()
     for places in (*query.prefixes, *query.lasts):
         check_places(places, query.variables)
         if len(np.unique(places)) < len(places):  # a product has no more factors than variables
@@ -158,6 +175,10 @@ def _sizes(study: Study, query: Tables) -> Iterator[tuple[int, int]]:
     for prefix, lasts in query.groups:
         if not prefix:
             raise ValueError("a group must have a child")
+        key = prefix, bool(lasts)
+        if key in seen:
+            raise ValueError(f"two groups have the same prefix {', '.join(prefix)}; ask for one")
+        seen.add(key)
         cells = prod(study.variables[name].codes for name in prefix)
         columns = sum(study.variables[name].codes for name in lasts)
         yield len(prefix) + bool(lasts), cells * max(columns, 1)
@@ -171,9 +192,10 @@ def _checked(party: Party, policy: Policy, joined: Joined | None, query: Tables)
     joined = joined_study(party, joined, query)
     policy.check_records(party, query.rows, joined.study.records)
     with refusing(party):
+        _check_numbers(query)
         policy.check_tables(party, _sizes(joined.study, query))
-        plan = _plan(joined, query)
-    check_plan(party, policy, query, (*plan.parties, joined.study.dealer), plan.memory)
+        plan = _plan(joined, query, partial(check_planned, party, policy))
+    check_parties(party, query, (*plan.parties, joined.study.dealer))
     return plan
 
 

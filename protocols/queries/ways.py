@@ -6,18 +6,27 @@ cannot choose the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.queries.costs import MOST_CELLS, Costs, TableSize
+from protocols.queries.costs import (
+    MOST_CELLS,
+    TABLE_BYTES,
+    TABLE_BYTES_PER_CELL,
+    Columns,
+    Costs,
+    Planned,
+    TableSize,
+)
 from protocols.study import Study
 from protocols.variables import Family
 
-MOST_FAMILIES = 500_000  # in one query
+MOST_FAMILIES, MOST_GROUPS = 100_000, 20_000  # in one query
 
 
 class Group(NamedTuple):
@@ -120,34 +129,43 @@ class Load(NamedTuple):
 
     Attributes
     ----------
-    extended, rows : int
-        The numbers of columns of products and of multiplied columns (`Costs.products_memory`).
+    columns : Columns
+        The columns of products.
     shuffled : int
         The memory, in bytes, of the shuffled tables.
-    cells, tables : int
-        The numbers of cells and tables that are revealed.
+    cells, tables, groups : int
+        The numbers of cells and tables that are revealed, and of groups of tables.
+    weight : int
+        The work and the time on a link, in picoseconds.
     """
 
-    extended: int = 0
-    rows: int = 0
+    columns: Columns = Columns()
     shuffled: int = 0
     cells: int = 0
     tables: int = 0
+    groups: int = 0
+    weight: int = 0
 
     def plus(self, other: Load) -> Load:
         """Return the sum of two loads."""
-        return Load(*(a + b for a, b in zip(self, other, strict=True)))
+        sums = (a + b for a, b in zip(self[1:], other[1:], strict=True))
+        return Load(self.columns.plus(other.columns), *sums)
 
     def memory(self, costs: Costs) -> int:
         """Return the memory, in bytes, at a party: products are done before shuffles begin."""
-        products = costs.products_memory(self.extended, self.rows) if self.rows else 0
+        products = costs.products_memory(self.columns) if self.columns.rows else 0
         shuffles = costs.shuffling_memory + self.shuffled if self.shuffled else 0
-        return max(products, shuffles)
+        revealed = TABLE_BYTES * self.tables + TABLE_BYTES_PER_CELL * self.cells
+        return max(products, shuffles) + revealed
+
+    def planned(self, costs: Costs) -> Planned:
+        """Return the memory at a party, and the time of all."""
+        return Planned(self.memory(costs), self.weight + costs.terms_time(self.columns))
 
     def fits(self, costs: Costs) -> bool:
         """Whether one query may have this load."""
         few = self.cells <= MOST_CELLS and self.tables <= MOST_FAMILIES
-        return few and self.memory(costs) <= costs.memory
+        return few and self.groups <= MOST_GROUPS and self.memory(costs) <= costs.memory
 
 
 class Ways(NamedTuple):
@@ -178,8 +196,8 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
     ValueError
         If a shuffled table does not fit the memory; the message says how much it takes.
     """
-    extended, rows = costs.columns_of(group.prefix)
-    extends = costs.products_memory(extended, rows) <= costs.memory
+    columns = costs.columns_of(group.prefix)
+    extends = costs.products_memory(columns) <= costs.memory
     sizes = costs.sizes(*group)
     shuffled, all_shuffled, mixed = [], 0, costs.extension(group.prefix).weight
     for size in sizes:
@@ -188,14 +206,20 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
         mixed += shuffle if shuffled[-1] else products
         all_shuffled += shuffle
     if all_shuffled <= mixed:
-        shuffled = [True] * len(sizes)
+        shuffled, mixed = [True] * len(sizes), all_shuffled
     for family, size, way in zip(group.families, sizes, shuffled, strict=True):
         if way and not costs.can_shuffle(size):
             raise ValueError(_too_little(costs, size, family))
     memory = sum(costs.shuffle_memory(s) for s, way in zip(sizes, shuffled, strict=True) if way)
-    products_load = (0, 0) if all(shuffled) else (extended, rows)
     cells = sum(size.cells for size in sizes)
-    return Ways(shuffled, Load(*products_load, memory, cells, len(sizes)))
+    taken = Columns() if all(shuffled) else columns
+    return Ways(shuffled, Load(taken, memory, cells, len(sizes), 1, mixed))
+
+
+def load_of(costs: Costs, groups: Iterable[Group]) -> Planned:
+    """Return what the tables of groups take in one query; raises as `choose_ways`."""
+    loads = (choose_ways(costs, group).load for group in groups)
+    return reduce(Load.plus, loads, Load()).planned(costs)
 
 
 def _too_little(costs: Costs, size: TableSize, family: Family) -> str:

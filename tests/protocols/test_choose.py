@@ -293,7 +293,7 @@ def test_a_site_with_little_memory_refuses():
     federation, _ = committed(DATA)
     role = federation.roles["b"]
     role.policy = replace(role.policy, most_memory=1000)
-    assert "at most 1,000 are allowed" in refusal(federation, QUERY)
+    assert "allows most_memory = 1,000" in refusal(federation, QUERY)
 
 
 def test_a_column_that_is_too_wide_is_named():
@@ -309,7 +309,7 @@ def test_sets_are_divided_into_queries_that_fit():
     sets = ((), gain("xyz"), gain("xyw")), ((), gain("yxz"), gain("zwx")), ((), gain("wzx"))
     asked = Choices(sets)
     assert portions(STUDY, asked) == [asked]
-    needed = choice_lookups(STUDY, asked).memory
+    needed = choice_lookups(STUDY, asked).planned.memory
     study = replace(STUDY, memory=needed - 1)
     divided = portions(study, asked)
     assert len(divided) > 1 and sum((p.sets for p in divided), ()) == sets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import federate
 from protocols.queries.costs import Costs
 from protocols.queries.counting import plan_tables
-from protocols.queries.ways import batches, choose_ways, grouped
+from protocols.queries.ways import Load, batches, choose_ways, grouped
 from protocols.site.data import SiteData
 from protocols.study import Study
 from protocols.variables import Family, Rows, Variable
@@ -64,10 +65,9 @@ def test_no_query_is_planned_above_the_memory(drawn):
     assert sorted(f for batch in planned for f in batch) == sorted(families)
     for batch in planned:
         loads = [choose_ways(costs, group).load for group in grouped(batch)]
-        products = costs.products_memory(sum(x.extended for x in loads), sum(x.rows for x in loads))
-        shuffled = sum(x.shuffled for x in loads)
-        assert products <= study.memory or not any(x.rows for x in loads)
-        assert costs.shuffling_memory + shuffled <= study.memory or not shuffled
+        load = reduce(Load.plus, loads)
+        assert costs.products_memory(load.columns) <= study.memory or not load.columns.rows
+        assert costs.shuffling_memory + load.shuffled <= study.memory or not load.shuffled
         wide = [len(g.lasts) > 1 for g in grouped(batch)]
         assert sum(x.cells for x in loads) <= 10_000_000 or not any(wide)
 
@@ -180,7 +180,7 @@ def test_a_query_that_takes_more_memory_than_a_party_allows_is_refused_there():
         role = federation.roles["site-1"]
         role.policy = replace(role.policy, most_memory=1_000_000)
         with pytest.raises(
-            QueryRefusedError, match=r"site-1 refuses: tables that take [\d,]+ byte"
+            QueryRefusedError, match=r"site-1 refuses: the query takes up to [\d,]+ byte"
         ):
             counter.tables(families)
         assert not role.ledger.tables
