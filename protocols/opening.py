@@ -18,8 +18,8 @@ from mpc.rounds import Party
 from protocols.choices import Choices
 from protocols.ledger import Ledger, RevealedTable
 from protocols.queries import Choose, Commit, Describe, Description, Meet, Release
-from protocols.queries.choose import portions, score_error
 from protocols.queries.choice_lookups import choice_lookups
+from protocols.queries.choose import portions, score_error
 from protocols.queries.costs import Costs, Planned
 from protocols.queries.release_plan import check_rule
 from protocols.queries.release_query import release_plan

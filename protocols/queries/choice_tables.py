@@ -115,8 +115,8 @@ class ChoiceTables:
         Raises
         ------
         ValueError
-            If a set has fewer than two candidates, two sets are equal, a sign is neither 1 nor -1, a variable is
-            unknown or appears twice in a score, or a column cannot be multiplied.
+            If a set has fewer than two candidates, two sets are equal, a sign is neither 1 nor -1,
+            a variable is unknown or appears twice in a score, or a column cannot be multiplied.
         """
         sizes = tuple(map(len, choices.sets))
         if min(sizes, default=0) < 2:

@@ -37,8 +37,8 @@ from protocols.queries.choice_plan import ChoicePlan, choose, deal_choices, open
 from protocols.queries.study_checks import (
     check_at_site,
     check_most,
-    check_places,
     check_parties,
+    check_places,
     check_planned,
     check_variables,
     joined_study,

@@ -42,8 +42,8 @@ from protocols.queries.release_plan import ReleasePlan
 from protocols.queries.study_checks import (
     check_at_site,
     check_most,
-    check_places,
     check_parties,
+    check_places,
     check_planned,
     check_variables,
     joined_study,

@@ -32,8 +32,8 @@ from protocols.queries.impossible import uniform_errors
 from protocols.queries.study_checks import (
     check_at_site,
     check_most,
-    check_places,
     check_parties,
+    check_places,
     check_planned,
     check_variables,
     joined_study,

@@ -259,3 +259,17 @@ def test_blocks_cover_all_records_and_no_more():
     selection = Selection(w.commitments)
     assert [selection.rows(b) for b in selection.blocks] == [16, 16, 1]
     assert Plan(w.commitments, (Group((0,)),), selection).rounds == 1
+
+
+def test_an_extension_of_many_columns_is_sent_in_pieces(monkeypatch):
+    """No party holds large messages to all others at a time; the tables are the same."""
+    groups = [Group((0, 1), (2,)), Group((0,), (1,)), Group((1,), (2,))]
+    w, _ = three_sites()
+    whole = w.plan(groups)
+    expected, _ = w.count(whole)
+    monkeypatch.setattr("mpc.masked_tables.plan.STEP_BYTES", 1)
+    plan = w.plan(groups)
+    tables, transcript = w.count(plan)
+    assert all(map(np.array_equal, tables, expected))
+    assert len(plan.steps) > len(whole.steps)
+    assert max(s.depth for s in transcript) <= plan.rounds

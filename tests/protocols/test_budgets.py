@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from mpc.errors import MalformedMessageError
+from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Expect
 from protocols import wire
 from protocols.choices import Choices, Score
+from protocols.deployment.parts import POLICY
 from protocols.errors import QueryRefusedError
 from protocols.federation import federate
 from protocols.opening import open_study
-from mpc.randomness import KeyPair, SystemRandomness
-from protocols.deployment.parts import POLICY
 from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS, Choose, Commit, Release, Tables
 from protocols.queries.costs import Costs
@@ -78,7 +78,7 @@ def refusal(role, query):
     side = CONVERSATIONS.side_of(role, query)
     with pytest.raises(QueryRefusedError) as error:
         side.consider(role, query)
-    assert error.value.party == role.party
+    assert error.value.site == role.party
     return error.value.reason
 
 
@@ -88,10 +88,9 @@ def refusal(role, query):
 @pytest.mark.parametrize(
     ("ask", "states", "records", "number", "width"),
     [
-        (tables, [2] * 12, 60, 40, 6),
         (tables, [3, 2, 6, 40, 5, 4, 2, 3], 4000, 20, 3),
         (tables, [8, 8, 8, 8], 3000, 3, 3),
-        (choices, [2] * 10, 3000, 20, 5),
+        (choices, [2] * 8, 3000, 8, 5),
         (choices, [6] * 6, 3000, 8, 3),
         (release, [4] * 8, 3000, 6, 4),
     ],
@@ -106,25 +105,25 @@ def test_no_party_takes_more_memory_than_it_has_planned(ask, states, records, nu
     assert max(party.most for party in taken.values()) <= planned.memory
 
 
-def test_plans_of_the_last_release_were_no_bounds():
-    """A control: three copies of each column, and nothing for each product."""
-    federation, study = opened([2] * 10, 50, choices=True)
-    query = choices(study, families(study, 30, 7))
+def test_many_small_products_take_more_than_their_columns():
+    """A control: plans of version 0.1.0 have three copies of each column, and no more."""
+    federation, study = opened([2] * 10, 40)
+    query = tables(study, families(study, 15, 6))
     with federation, measured(federation) as taken:
         federation.session.ask(query)
-        needed = federation.roles["site-1"].joined.planned[1].needed
-    costs = Costs(study.study, 50, missing=True)
-    columns = costs.columns([group.prefix for group in needed.tables.groups])
-    words = 50 * (3 * columns.extended + 2 * costs.indicators)
-    old = 2 * (words + columns.rows * costs.indicators * costs.parties)
-    old = max(old, needed.lookups().memory, needed.argmax().memory) + 64 * needed.tables.cells
-    assert old < taken["site-2"].most / 2
-    assert all(party.most <= needed.planned.memory for party in taken.values())
+        plan = federation.roles["site-1"].joined.planned[1]
+    costs = Costs(study.study, 40, missing=False)
+    columns = [costs.columns_of(group.prefix) for group in plan.multiplied]
+    extended, rows = (sum(each) for each in list(zip(*columns, strict=True))[:2])
+    words = 40 * (3 * extended + 2 * costs.indicators) + rows * costs.indicators * costs.parties
+    assert all(2 * words < party.most <= plan.planned.memory for party in taken.values())
 
 
 # ---- refusals ------------------------------------------------------------------------------------
 
-FIGURES = r"the query takes up to [\d,]{10,} bytes of memory at a party, .* most_memory = 268,435,456"
+FIGURES = (
+    r"the query takes up to [\d,]{10,} bytes of memory at a party, .* most_memory = 268,435,456"
+)
 SLOW = r"the query takes about [\d,]+ s of work of all parties, .* most_minutes = 0.001"
 
 
@@ -181,11 +180,11 @@ def hostile(number):
 
 
 def test_a_query_of_millions_of_cells_is_refused_before_it_is_read_or_planned():
-    body = wire.encode(hostile(QUERY_CELLS // 20))
+    body = wire.encode(hostile(60_000))
     began = process_time()
     with pytest.raises(MalformedMessageError, match="more than 200,000 values"):
         wire.decode(body, "analyst", Expect(Query, QUERY_CELLS))
-    assert process_time() - began < 2
+    assert process_time() - began < 4  # 0.4 s on an idle machine
     federation, study = opened([2] * 3, 50)
     query = replace(hostile(24_000), study=study.study.id)
     for role in roles(federation):
