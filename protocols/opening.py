@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ from protocols.study import CHOICE_INDICATORS, Study
 from protocols.variables import Family, Rows, Variable
 
 STUDY_BYTES = 16
+
+T = TypeVar("T")
 
 
 class StudyOptions(TypedDict, total=False):
@@ -68,11 +70,15 @@ class OpenStudy:
         The study as the analyst has joined it.
     most_variables : int
         How many variables the policies of all sites allow in a table.
+    watchers : list of callable
+        Each is called, while queries of one step are asked, with the weight of the queries that
+        have ended and that of all: their estimated time, in picoseconds.
     """
 
     session: Session
     joined: Joined
     most_variables: int
+    watchers: list[Callable[[int, int], None]] = field(default_factory=list, repr=False)
 
     @property
     def study(self) -> Study:
@@ -120,8 +126,8 @@ class OpenStudy:
             As `Session.ask`.
         """
         costs = Costs(self.study, rows.count(self.study.records), missing)
-        for batch in batches(costs, families):
-            self._check_time(load_of(costs, grouped(batch)))
+        planned = [(batch, load_of(costs, grouped(batch))) for batch in batches(costs, families)]
+        for batch in self._watched(planned):
             query, places = ask_tables(self.joined, batch, missing, rows)
             tables = self.session.ask(query)
             yield [
@@ -152,8 +158,9 @@ class OpenStudy:
         """
         winners: tuple[int, ...] = ()
         decided: tuple[bool, ...] = ()
-        for portion in portions(self.study, choices):
-            self._check_time(choice_lookups(self.study, portion).planned)
+        asked = portions(self.study, choices)
+        planned = [(portion, choice_lookups(self.study, portion).planned) for portion in asked]
+        for portion in self._watched(planned):
             winners += self.session.ask(Choose.of(self.joined, portion))
             decided += self.joined.decided
         self.joined.decided = decided
@@ -195,6 +202,21 @@ class OpenStudy:
         query = Release.of(self.joined, tables)
         self._check_time(release_plan(self.joined, query).planned)
         return self.session.ask(query)
+
+    def _watched(self, planned: Sequence[tuple[T, Planned]]) -> Iterator[T]:
+        """Go through the queries of a step, after all were checked; notify the watchers."""
+        for _, query in planned:
+            self._check_time(query)
+        done, total = 0, sum(query.picoseconds for _, query in planned)
+        for asked, query in planned:
+            self._notify(done, total)
+            yield asked
+            done += query.picoseconds
+        self._notify(done, total)
+
+    def _notify(self, done: int, total: int) -> None:
+        for watcher in self.watchers:
+            watcher(done, total)
 
     def _check_time(self, planned: Planned) -> None:
         """Refuse, before it is asked, a query that takes longer than the analyst allows.

@@ -9,6 +9,7 @@ remembers. A session that asks for a study that another session runs is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import TypeAlias, TypeVar
 
 from mpc.errors import ProtocolError
@@ -26,18 +27,29 @@ from protocols.session import (
     Go,
     Query,
     Side,
+    Traffic,
 )
 
 P = TypeVar("P", bound=SiteRole | DealerRole)
 Considered: TypeAlias = Callable[[AnyQuery, Answer], None]
+Finished: TypeAlias = Callable[[AnyQuery, float, int], None]
 
 
 def unnoted(query: AnyQuery, answer: Answer) -> None:
     """Note no answer."""
 
 
+def unmeasured(query: AnyQuery, seconds: float, sent: int) -> None:
+    """Note no end of a query."""
+
+
 def serve(
-    role: P, analyst: Party, conversations: Conversations, considered: Considered = unnoted
+    role: P,
+    analyst: Party,
+    conversations: Conversations,
+    considered: Considered = unnoted,
+    finished: Finished = unmeasured,
+    traffic: Traffic | None = None,
 ) -> Program[None]:
     """Answer an analyst's queries, one after the other, until the transport ends the program.
 
@@ -51,7 +63,12 @@ def serve(
         The kinds of queries that are answered at all.
     considered : callable, optional
         Is called with each query and its answer, for a log.
+    finished : callable, optional
+        Is called with each query that was run, its seconds, and the bytes that this party sent.
+    traffic : Traffic, optional
+        What this party sends in the session.
     """
+    traffic = traffic or Traffic()
     try:
         while True:
             expect = {analyst: Expect(Query, QUERY_CELLS)}
@@ -64,7 +81,9 @@ def serve(
                 if role.shared.queries != begun:
                     _consider_again(role, query, side)
                 role.shared.queries += 1
+                began, sent = perf_counter(), traffic.bytes
                 yield from _answered(role, query, side)
+                finished(query, perf_counter() - began, traffic.bytes - sent)
     finally:
         role.leave()
 

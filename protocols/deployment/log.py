@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from mpc.rounds import Party
-from protocols.parties import Considered
+from protocols.parties import Considered, Finished
 from protocols.session import Answer, AnyQuery
 
 LOG = logging.getLogger("vertibayes")
@@ -102,5 +102,14 @@ def considered(tell: Tell) -> Considered:
             tell("agreed", query=query.kind)
         else:
             tell("refused", query=query.kind, reason=answer.reason)
+
+    return note
+
+
+def finished(tell: Tell) -> Finished:
+    """Return what logs how long each query took, and how many bytes this party sent for it."""
+
+    def note(query: AnyQuery, seconds: float, sent: int) -> None:
+        tell("answered", query=query.kind, seconds=f"{seconds:.1f}", bytes=sent)
 
     return note

@@ -32,7 +32,7 @@ from protocols.deployment.files import (
     own_keys,
 )
 from protocols.deployment.known_keys import identity_of
-from protocols.deployment.log import Tell, considered
+from protocols.deployment.log import Tell, considered, finished
 from protocols.errors import words
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -177,8 +177,15 @@ def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell)
 
     with expiry_logged(file, tell), _mailbox(file, role.keys, refused) as mailbox:
         tell("connected", relay=file.relay.address)
-        told = considered(tell)
-        answer(mailbox, role, file.analysts, CONVERSATIONS, considered=told, ended=ended)
+        answer(
+            mailbox,
+            role,
+            file.analysts,
+            CONVERSATIONS,
+            considered=considered(tell),
+            finished=finished(tell),
+            ended=ended,
+        )
 
 
 def _reason(error: Exception) -> str:

@@ -31,7 +31,7 @@ from typing import TypeAlias
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Party, Program
 from protocols.errors import PeerGoneError, SessionOverError
-from protocols.parties import Considered, serve, unnoted
+from protocols.parties import Considered, Finished, serve, unmeasured, unnoted
 from protocols.roles import DealerRole, SiteRole
 from protocols.session import Conversations
 from protocols.transports.channel import Channel, Steps, drive
@@ -57,6 +57,7 @@ def answer(
     conversations: Conversations,
     *,
     considered: Considered = unnoted,
+    finished: Finished = unmeasured,
     ended: Ended = unreported,
     sessions: int | None = None,
 ) -> None:
@@ -72,14 +73,14 @@ def answer(
         The parties whose sessions are served, and their public keys.
     conversations : Conversations
         The kinds of queries that are answered.
-    considered : callable
+    considered, finished : callable
         As of `serve`.
     ended : callable
         Called with the error that ended each session, or with None, and with its analyst.
     sessions : int, optional
         The number of sessions to serve; without an end if None.
     """
-    serving = _Serving(mailbox, role, analysts, conversations, considered, ended)
+    serving = _Serving(mailbox, role, analysts, conversations, considered, finished, ended)
     try:
         while sessions is None or serving.begun < sessions or serving.live:
             serving.turn(may_begin=sessions is None or serving.begun < sessions)
@@ -125,12 +126,14 @@ class _Serving:
         analysts: Mapping[Party, bytes],
         conversations: Conversations,
         considered: Considered,
+        finished: Finished,
         ended: Ended,
     ) -> None:
         self.live: dict[bytes, _Served] = {}
         self.begun = 0
         self._mailbox, self._role, self._analysts = mailbox, role, analysts
-        self._conversations, self._considered, self._ended = conversations, considered, ended
+        self._conversations, self._ended = conversations, ended
+        self._considered, self._finished = considered, finished
         self._outbox = Outbox(mailbox.link)
         self._hellos: dict[Party, _Hello] = {}
 
@@ -194,7 +197,8 @@ class _Serving:
         if refusal is None:
             self.begun += 1
             role = self._role.for_session(analyst, self._analysts[analyst])
-            program = serve(role, analyst, self._conversations, self._considered)
+            notes = self._considered, self._finished, channel.connection.traffic
+            program = serve(role, analyst, self._conversations, *notes)
             steps = _joined(channel, program)
         else:
             steps = _refused(channel, refusal)

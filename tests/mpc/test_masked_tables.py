@@ -263,7 +263,7 @@ def test_blocks_cover_all_records_and_no_more():
 
 def test_an_extension_of_many_columns_is_sent_in_pieces(monkeypatch):
     """No party holds large messages to all others at a time; the tables are the same."""
-    groups = [Group((0, 1), (2,)), Group((0,), (1,)), Group((1,), (2,))]
+    groups = [Group((0, 1), (2,)), Group((1, 2), (0,)), Group((0, 2), (1,))]
     w, _ = three_sites()
     whole = w.plan(groups)
     expected, _ = w.count(whole)

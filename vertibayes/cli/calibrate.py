@@ -29,6 +29,7 @@ from vertibayes.cli.inputs import Sites, Source, read_pooled
 from vertibayes.cli.json_files import read_structure
 from vertibayes.cli.number_columns import with_bounds
 from vertibayes.cli.outputs import check_folder
+from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.tested import about_lost, divided_records, have_class
 from vertibayes.counting import PlainCounter
 from vertibayes.naive_bayes.base import NaiveBayes
@@ -61,7 +62,9 @@ def run_calibrate(source: Source, request: Request, out: Path, *, quiet: bool) -
     training = training.rows(np.flatnonzero(have_class(training, request.target)))
     generators = np.random.default_rng(source.seed).spawn(4)
     scenario = _scenario(request, schema, structure, training, tested, generators[:3])
-    outcome = calibrate(request, scenario, generators[3])
+    with progress_shown(quiet) as progress:
+        progress("calibration", 0, 1)
+        outcome = calibrate(request, scenario, generators[3], progress.watch)
     outcome.warnings[:0] = [*sites.warnings, *said, *lost, *_about(request, source, sites, schema)]
     outcome.warnings.extend(advice(request, outcome))
     model = _model(outcome, schema, structure, training)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
@@ -135,8 +135,15 @@ class Outcome:
         return np.asarray(self.statistics.mean(axis=0))
 
 
-def calibrate(request: Request, scenario: Scenario, seed: np.random.Generator) -> Outcome:
+def calibrate(
+    request: Request,
+    scenario: Scenario,
+    seed: np.random.Generator,
+    rounds_done: Callable[[int, int], None],
+) -> Outcome:
     """Let the nodes calibrate, and calibrate all records in one place.
+
+    `rounds_done` is called with the number of rounds that have ended, and of all rounds.
 
     Raises
     ------
@@ -146,7 +153,7 @@ def calibrate(request: Request, scenario: Scenario, seed: np.random.Generator) -
     start = perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        rows, statistics = _rounds(request, scenario, seed)
+        rows, statistics = _rounds(request, scenario, seed, rounds_done)
     middle = perf_counter()
     pooled = scenario.pooled
     rc = risk_based_calibration(scenario.classifier, pooled, request.rounds, rate=request.rate)
@@ -160,7 +167,10 @@ def calibrate(request: Request, scenario: Scenario, seed: np.random.Generator) -
 
 
 def _rounds(
-    request: Request, scenario: Scenario, seed: np.random.Generator
+    request: Request,
+    scenario: Scenario,
+    seed: np.random.Generator,
+    rounds_done: Callable[[int, int], None],
 ) -> tuple[list[Row], Floats]:
     """Return all rounds, and the statistics after the last."""
     assert request.mixing is not None  # the request was checked
@@ -180,6 +190,7 @@ def _rounds(
         generator=seed,
     ):
         rows.append(_row(step, scenario))
+        rounds_done(len(rows), request.rounds)
     assert step is not None  # there is one round or more
     return rows, step.statistics
 

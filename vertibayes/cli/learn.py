@@ -17,8 +17,9 @@ from protocols.policy import ALLOW_ALL, Policy
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.json_files import read_ordering, read_structure
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outcome import Outcome, Task, conclude, progress_shown
+from vertibayes.cli.outcome import Outcome, Task, conclude
 from vertibayes.cli.outputs import Run, UnwrittenError, check_folder, is_free, write_ledger
+from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.release import release_with, report_of_release
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned, Options, checks, families_of, learn, sample_rows
@@ -155,7 +156,7 @@ def learn_with(
     warn([*warnings, *task.validations.warnings()])
     if not task.quiet:
         sys.stderr.write(f"expected: {expected.sentence()}\n")
-    with progress_shown(task.quiet) as progress:
+    with progress_shown(task.quiet, counter.watchers) as progress:
         learned = learn(counter, options, progress)
         outcome = Outcome(
             learned, counter, lambda: {"calls": counter.calls, "queries": counter.queries}

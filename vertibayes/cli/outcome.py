@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -121,15 +119,3 @@ def _warnings(
             f"{counted(unseen, 'parent configuration')} {are} no {counts}; {columns} uniform "
             "(summary.json: unseen_parent_configurations)"
         )
-
-
-@contextmanager
-def progress_shown(quiet: bool) -> Iterator[Progress]:
-    """Show the stage and its steps on a terminal; print nothing to a pipe."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda _stage, _done, _steps: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("") as status:
-        yield lambda stage, done, steps: status.update(f"{stage}: step {done} of at most {steps}")

@@ -11,8 +11,9 @@ from protocols.opening import OpenStudy
 from protocols.queries.release_plan import ReleaseNoise
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.notices import warn
-from vertibayes.cli.outcome import Outcome, Task, conclude, progress_shown
+from vertibayes.cli.outcome import Outcome, Task, conclude
 from vertibayes.cli.outputs import Run
+from vertibayes.cli.progress import progress_shown
 from vertibayes.learning import Learned
 from vertibayes.released import Released, learn_released
 from vertibayes.report.release import assess, write_release
@@ -45,7 +46,7 @@ def release_with(
     """
     assert task.rule is not None  # the caller learns from tables without one
     warn([*warnings, *task.validations.warnings()])
-    with progress_shown(task.quiet) as progress:
+    with progress_shown(task.quiet, study.watchers) as progress:
         chooser = SecretChooser(study)
         released = learn_released(chooser, study.release, task.options, task.rule, progress)
         learned, counter = released.learned, released.counter

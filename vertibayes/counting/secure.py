@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, Unpack
 
@@ -90,6 +90,11 @@ class SecureCounter:
         self._opened: dict[_Key, _KeptTable] = {}
         if kept is not None:
             self._continue(kept)
+
+    @property
+    def watchers(self) -> list[Callable[[int, int], None]]:
+        """Who is notified of queries that end (`OpenStudy`)."""
+        return self._open_study.watchers
 
     @classmethod
     def of(

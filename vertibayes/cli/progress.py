@@ -1,0 +1,143 @@
+"""How far a run is: a line on a terminal that is updated, and lines of a log otherwise.
+
+A learner knows its steps at most, and each step the estimated work of its queries. The time that is
+left is that of the step, at the speed of the step so far: the next steps depend on its results.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TypeAlias
+
+Clock: TypeAlias = Callable[[], float]
+Write: TypeAlias = Callable[[str], None]
+
+QUIET_SECONDS = 10.0  # a run that is shorter logs no line
+LINE_SECONDS, LINE_SHARE = 30.0, 0.1  # a line is logged after so much time, or so much progress
+SHORT_SECONDS = 5.0  # between two lines, at least
+
+
+class Progress:
+    """Says how far a run is.
+
+    Parameters
+    ----------
+    show : callable
+        Takes a sentence.
+    clock : callable, optional
+        Returns seconds.
+    """
+
+    def __init__(self, show: Write, clock: Clock = monotonic) -> None:
+        self._show, self._clock = show, clock
+        self._stage, self._done, self._most, self._within = "", 0, 0, 0.0
+        self._began = clock()
+
+    def __call__(self, stage: str, done: int, most: int) -> None:
+        """Note that `done` of at most `most` steps of a stage have ended."""
+        self._stage, self._done, self._most, self._within = stage, done, most, 0.0
+        self._began = self._clock()
+        self._show(self._steps)
+
+    def watch(self, done: int, total: int) -> None:
+        """Note how much of the estimated work of the current step has been done."""
+        share = self._within = done / total if total else 1.0
+        left = ""
+        if done and share < 1:
+            seconds = (self._clock() - self._began) * (1 - share) / share
+            left = f", about {duration(seconds)} left in this step"
+        self._show(f"{self._steps}, {share:.0%} of this step{left}")
+
+    @property
+    def share(self) -> float:
+        """The share of all steps that has been done, the queries of this step included."""
+        return (self._done + self._within) / self._most if self._most else 0.0
+
+    @property
+    def _steps(self) -> str:
+        step = min(self._done + 1, self._most)
+        return f"{self._stage}: step {step} of at most {self._most}" if self._stage else "step 1"
+
+
+class Lines:
+    """Writes a line after a while, or when much has been done; a short run writes none.
+
+    Parameters
+    ----------
+    write : callable
+        Takes a line.
+    clock : callable, optional
+        Returns seconds.
+    """
+
+    def __init__(self, write: Write, clock: Clock = monotonic) -> None:
+        self._write, self._clock = write, clock
+        self._next, self._soon, self._shared = clock() + QUIET_SECONDS, clock() + QUIET_SECONDS, 0.0
+        self.share: Callable[[], float] = lambda: 0.0
+
+    def __call__(self, sentence: str) -> None:
+        """Write a sentence if it is time."""
+        now, share = self._clock(), self.share()
+        much = now >= self._soon and abs(share - self._shared) >= LINE_SHARE
+        if now >= self._next or much:
+            self._next, self._soon, self._shared = now + LINE_SECONDS, now + SHORT_SECONDS, share
+            self._write(f"{sentence}\n")
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> duration(4.2), duration(100), duration(9000)
+    ('5 s', '2 min', '2.5 h')
+    """
+    if seconds < 60:
+        return f"{int(seconds) + 1} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def progress_shown(
+    quiet: bool, watchers: list[Callable[[int, int], None]] | None = None
+) -> Iterator[Progress]:
+    """Show how far a run is: on standard error, unless quiet.
+
+    Parameters
+    ----------
+    quiet : bool
+        Whether to show nothing.
+    watchers : list of callable, optional
+        Those of an `OpenStudy`: the progress watches the queries too, within the block.
+    """
+    with _shown(quiet) as progress:
+        if watchers is None:
+            yield progress
+            return
+        watchers.append(progress.watch)
+        try:
+            yield progress
+        finally:
+            watchers.remove(progress.watch)
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(line)
+    sys.stderr.flush()
+
+
+@contextmanager
+def _shown(quiet: bool) -> Iterator[Progress]:
+    if quiet:
+        yield Progress(lambda _sentence: None)
+    elif not sys.stderr.isatty():
+        lines = Lines(_log)
+        progress = Progress(lines)
+        lines.share = lambda: progress.share
+        yield progress
+    else:
+        from rich.console import Console
+
+        with Console(stderr=True).status("") as status:
+            yield Progress(status.update)
