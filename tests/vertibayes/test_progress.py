@@ -104,7 +104,7 @@ def test_a_study_notifies_its_watchers_of_each_query_by_its_weight():
     data = drawn([12] * 5, 500)
     with federate(split_columns(data, 2)) as federation:
         session, sites, dealer = federation.session, federation.sites, federation.dealer
-        study = open_study(session, sites, dealer, memory=150_000)
+        study = open_study(session, sites, dealer, memory=50_000)
         names = list(study.study.variables)
         families = [Family(a, (b,)) for a in names for b in names if a < b]
         seen = []
