@@ -76,9 +76,8 @@ def watched(running: dict[str, int], folder: Path) -> Iterator[dict[str, list[in
 
 def run(records: int, variables: int, sites: int, parents: int, folder: Path) -> None:
     """Run the case, and print the figures of every party."""
-    from tests.e2e.processes import Processes
-
     from protocols.opening import open_study
+    from tests.e2e.processes import Processes
     from vertibayes.counting.secure import SecureCounter
     from vertibayes.splitting import split_columns
     from vertibayes.structure.k2 import k2
