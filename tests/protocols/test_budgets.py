@@ -10,6 +10,8 @@ from time import process_time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mpc.errors import MalformedMessageError
 from mpc.randomness import KeyPair, SystemRandomness
@@ -33,6 +35,7 @@ from tests.protocols.test_ways import drawn
 from vertibayes.splitting import split_columns
 
 MIB = 1 << 20
+OBJECTS = 2 * MIB  # of the interpreter, for any query
 SITES = 3
 
 
@@ -103,6 +106,27 @@ def test_no_party_takes_more_memory_than_it_has_planned(ask, states, records, nu
         plan = federation.roles["site-1"].joined.planned[1]
     planned = plan.needed.planned if ask is choices else plan.planned
     assert max(party.most for party in taken.values()) <= planned.memory
+
+
+@pytest.mark.laws
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from([tables, choices, release]),
+    st.lists(st.integers(2, 9), min_size=4, max_size=9),
+    st.integers(20, 6000),
+    st.integers(1, 15),
+    st.integers(2, 4),
+    st.integers(1, 5),
+)
+def test_plans_of_random_queries_are_bounds(ask, states, records, number, width, sites):
+    federation, study = opened(states, records, sites=min(sites, len(states)), choices=True)
+    query = ask(study, families(study, number, width))
+    with federation, measured(federation) as taken:
+        federation.session.ask(query)
+        plan = federation.session.role.joined.planned[1]
+    planned = plan.needed.planned if ask is choices else plan.planned
+    most = max(party.most for party in taken.values())
+    assert most <= planned.memory + OBJECTS
 
 
 def test_many_small_products_take_more_than_their_columns():
