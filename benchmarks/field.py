@@ -26,6 +26,7 @@ from side_by_side import on_one_thread, table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the harness of the tests
 POLL_SECONDS = 0.2
+READY_SECONDS, SECONDS = 300, 3600  # until a party is ready, and until it ends by itself
 MB = 1e6
 
 
@@ -85,7 +86,13 @@ def run(records: int, variables: int, sites: int, parents: int, folder: Path) ->
     data = columns(records, variables)
     order = list(data.variables)  # type: ignore[attr-defined]
     parts = split_columns(data, sites)  # type: ignore[arg-type]
-    with Processes(folder, parts, secure=True, memory=True) as processes:
+
+    class Lasting(Processes):  # type: ignore[misc]
+        def _start_all(self) -> None:
+            self.settings |= {"connect": READY_SECONDS, "seconds": SECONDS}
+            super()._start_all()
+
+    with Lasting(folder, parts, secure=True, memory=True) as processes:
         running = {party: p.process.pid for party, p in processes.running.items()}
         del data, parts
         gc.collect()
