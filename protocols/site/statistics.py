@@ -331,13 +331,13 @@ def _powers(
     states = len(data.variables[by].states)
     known = known & (data.codes[by] < states)
     group, numbers = data.codes[by][known].astype(np.int64), places[known]
-    pieces = [np.zeros((len(powers), states), np.int64)]
-    for at in range(0, len(numbers), MOST_SQUARES):
-        pieces.append(np.zeros_like(pieces[0]))
+    pieces: list[NDArray[np.int64]] = []
+    for at in range(0, max(len(numbers), 1), MOST_SQUARES):
+        pieces.append(np.zeros((len(powers), states), np.int64))
         piece = slice(at, at + MOST_SQUARES)
         for row, power in zip(pieces[-1], powers, strict=True):
             np.add.at(row, group[piece], numbers[piece] ** power)
-    return exact_sum(pieces)
+    return pieces[0] if len(pieces) == 1 else exact_sum(pieces)
 
 
 def exact_sum(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
