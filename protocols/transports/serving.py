@@ -233,16 +233,17 @@ class _Serving:
             served.mail.append(mail)
 
     def _delivered(self, done: Sending | Asking) -> None:
-        if done.error is not None:
+        if done.error is not None and not isinstance(done.error, Exception):
             raise done.error
-        if isinstance(done, Asking):
+        if isinstance(done, Asking):  # if the link has failed, nobody is known to be away
             self._asked(done)
             return
-        for served in self.live.values():
-            if served.sending is done:
-                served.sending = None
+        for served in [s for s in self.live.values() if s.sending is done]:
+            served.sending = None
+            if done.error is not None:
+                self._fail(served, done.error)
+            else:
                 self._run(served, partial(served.steps.send, done.failed))
-                return
 
     def _fail(self, served: _Served, error: Exception) -> None:
         """Raise an error in a session where it waits."""

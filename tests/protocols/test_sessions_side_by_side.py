@@ -152,6 +152,22 @@ def test_a_session_that_fails_ends_no_other(monkeypatch):
         assert set(parties.errors(*DATA, DEALER).values()) == {None}
 
 
+def test_a_link_that_fails_in_one_session_ends_no_other(monkeypatch):
+    def deliver(link, packets, patience):
+        if ALICE in packets and link.party == "a":
+            raise RuntimeError("the engine")
+        return delivered(link, packets, patience)
+
+    delivered = MemoryLink.deliver
+    with start() as parties:
+        session, counter = counter_of(parties, BOB)
+        monkeypatch.setattr(MemoryLink, "deliver", deliver)
+        with pytest.raises(PeerGoneError):
+            counter_of(parties, ALICE)
+        assert same_tables(counter.tables(ASKED["bob"]), pooled(ASKED["bob"]))
+        session.close()
+
+
 def test_an_analyst_that_takes_no_packets_holds_up_no_other():
     """A delivery waits for its receipt as long as the patience is: beside the other sessions."""
     with start(patience=QUICK._replace(gone=5.0)) as parties:
