@@ -28,6 +28,15 @@ class Killed(BaseException):
     """Ends a party's thread as a signal ends a process: it tells nobody."""
 
 
+def hide_killed(args, hook=threading.excepthook):
+    """Report what ended a thread, except that its party was killed."""
+    if args.exc_type is not Killed:
+        hook(args)
+
+
+threading.excepthook = hide_killed
+
+
 class Network:
     """Carries packets between parties.
 

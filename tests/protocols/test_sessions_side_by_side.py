@@ -159,7 +159,7 @@ def test_a_link_that_fails_in_one_session_ends_no_other(monkeypatch):
         return delivered(link, packets, patience)
 
     delivered = MemoryLink.deliver
-    with start() as parties:
+    with start(patience=QUICK._replace(hello=1.0)) as parties:
         session, counter = counter_of(parties, BOB)
         monkeypatch.setattr(MemoryLink, "deliver", deliver)
         with pytest.raises(PeerGoneError):

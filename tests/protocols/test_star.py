@@ -63,7 +63,7 @@ def test_a_star_needs_the_analysts_key_alone_and_no_packet_between_the_parties()
 
 def test_without_a_star_such_parties_refuse_the_session():
     with start() as parties, pytest.raises(PeerAbortedError, match="has not pinned the key of"):
-        NetworkTransport(parties.mailbox, SITES)
+        NetworkTransport(parties.mailbox, SITES).run(collects(SITES))
 
 
 def test_a_party_killed_in_a_round_with_need_is_left_out_and_the_session_goes_on():

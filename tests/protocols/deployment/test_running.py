@@ -38,7 +38,7 @@ def ended(tmp_path, monkeypatch):
 
     def ended(error):
         told = []
-        monkeypatch.setattr(running, "answer", lambda *_, considered, ended: ended(error))
+        monkeypatch.setattr(running, "answer", lambda *_, considered, ended: ended(error, "ana"))
         running.run_site(
             file, lambda *args, **facts: told.append(log.line("north", *args, **facts))
         )
@@ -50,8 +50,8 @@ def ended(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (None, "north session ended"),
-        (ProtocolError("south", "lies"), 'north session ended reason="south lies"'),
+        (None, "north session ended analyst=ana"),
+        (ProtocolError("south", "lies"), 'north session ended analyst=ana reason="south lies"'),
         (OSError(errno.ENOSPC, "No space left", "m/memory"), "m/memory: No space left"),
         (raised(OSError("43.9")), "OSError at test_running.py:"),
         (raised(KeyError("patient-7")), "KeyError at test_running.py:"),
