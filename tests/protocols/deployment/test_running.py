@@ -38,7 +38,7 @@ def ended(tmp_path, monkeypatch):
 
     def ended(error):
         told = []
-        monkeypatch.setattr(running, "answer", lambda *_, considered, ended: ended(error, "ana"))
+        monkeypatch.setattr(running, "answer", lambda *_, ended, **__: ended(error, "ana"))
         running.run_site(
             file, lambda *args, **facts: told.append(log.line("north", *args, **facts))
         )
