@@ -37,7 +37,8 @@ from protocols.seal import Identity
 from protocols.session import Session
 from protocols.transports.local import EnvelopedPackets
 from protocols.transports.mailbox import Mailbox
-from protocols.transports.network import NetworkTransport, answer
+from protocols.transports.network import NetworkTransport
+from protocols.transports.serving import answer
 from vertibayes.cli.demo import alarm
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.synthetic import sample
@@ -75,6 +76,9 @@ class Box:
                 self.changed.wait(min(times) - now if times else None)
 
 
+WOKEN = "woken"  # in place of a sender
+
+
 class SlowLink:
     """A party's link: what it sends queues for its line, and then travels.
 
@@ -93,7 +97,7 @@ class SlowLink:
     def __init__(self, party, boxes, latency, bandwidth, receipts):
         self.party, self.boxes, self.latency, self.bandwidth = party, boxes, latency, bandwidth
         self.piece = PIECE if receipts else None
-        self.sent, self.free = 0, 0.0
+        self.sent, self.free, self.lock = 0, 0.0, threading.Lock()
 
     def deliver(self, packets, patience):
         """Send packets; nobody goes, so all are reached."""
@@ -109,14 +113,24 @@ class SlowLink:
         return {}
 
     def _send(self, receiver, packet, start, end):
-        self.sent += end - start
-        self.free = max(self.free, monotonic()) + (end - start) / self.bandwidth
+        with self.lock:  # packets to several receivers leave in several threads, over one line
+            self.sent += end - start
+            self.free = max(self.free, monotonic()) + (end - start) / self.bandwidth
         if end == len(packet):
             self.boxes[receiver].put(self.free + self.latency, self.party, packet)
 
     def receive(self, timeout):
         """Return the next packet and its sender."""
-        return self.boxes[self.party].get(timeout)
+        found = self.boxes[self.party].get(timeout)
+        return None if found is None or found[0] == WOKEN else found
+
+    def wake(self):
+        """Let `receive` return None."""
+        self.boxes[self.party].put(monotonic(), WOKEN, b"")
+
+    def is_away(self, address):
+        """Nobody goes."""
+        return False
 
     def close(self):
         """Leave; nothing is held."""
@@ -132,7 +146,12 @@ def run(parts, order, latency, bandwidth, receipts):
     threads = [
         threading.Thread(
             target=answer,
-            args=(boxed[party], role_of(party, parts, keys), ANALYST, CONVERSATIONS),
+            args=(
+                boxed[party],
+                role_of(party, parts, keys),
+                {ANALYST: keys[ANALYST].public},
+                CONVERSATIONS,
+            ),
             kwargs={"sessions": 1},
             daemon=True,
         )
