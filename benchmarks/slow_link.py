@@ -128,7 +128,7 @@ class SlowLink:
         """Let `receive` return None."""
         self.boxes[self.party].put(monotonic(), WOKEN, b"")
 
-    def is_away(self, address):
+    def is_away(self, _):
         """Nobody goes."""
         return False
 
