@@ -102,7 +102,7 @@ class CellLink(Endpoint):
         super().__init__(address, cell)
         self.name = name
         self.relay_version: object = None  # of the protocols; None if the relay does not say it
-        self._certificates = certificates
+        self.certificates = certificates
         self._by_name: CellLink | None = None  # for parties that know no addresses of processes,
         self._introduced: frozenset[Address] = frozenset()  # and these parties
         self._pieces = pieces
@@ -213,7 +213,7 @@ class CellLink(Endpoint):
         if party == self.name:
             return
         if self._by_name is None:
-            self._by_name = CellLink(party, self.address, self._pieces, self._certificates)
+            self._by_name = CellLink(party, self.address, self._pieces, self.certificates)
             self._by_name.start(AWAY_SECONDS)
         self._introduced |= packets.keys()
         self._by_name.deliver(packets, 0.0)
@@ -428,10 +428,10 @@ def connect(
     try:
         if link.start(min(NAME_SECONDS, timeout)):
             return link
-        if name != party and (older := _to_older_relay(party, address, peers, certificates)):
-            link.close()
+        seconds = (timeout - NAME_SECONDS) / 2  # for each name
+        if name != party and (older := _to_older_relay(link, party, peers, seconds)):
             return older
-        if not link.await_relay(timeout - NAME_SECONDS):
+        if not link.await_relay(seconds):
             reason = f": {link.failure}" if link.failure else ""
             raise TransportError(f"the relay cannot be reached at {address}{reason}")
     except BaseException:
@@ -441,20 +441,21 @@ def connect(
 
 
 def _to_older_relay(
-    party: Party, address: str, peers: Collection[Party], certificates: Certificates | None
+    link: CellLink, party: Party, peers: Collection[Party], seconds: float
 ) -> CellLink | None:
-    """Return a link under the party's own name, if the relay is of a release up to 0.1.0.
+    """Close a link, and return one under the party's own name, if a relay up to 0.1.0 answers it.
 
     Such a relay takes a certificate for the name in it alone, and for no process of the party.
     """
-    link = CellLink(party, address, Pieces(peers), certificates)
+    by_name = CellLink(party, link.address, Pieces(peers), link.certificates)
     try:
-        if link.start(NAME_SECONDS) and link.relay_version is None:
-            return link
+        if by_name.start(seconds) and by_name.relay_version is None:
+            link.close()
+            return by_name
     except BaseException:
-        link.close()
+        by_name.close()
         raise
-    link.close()
+    by_name.close()
     return None
 
 

@@ -53,7 +53,7 @@ try:
         result = [table.tolist() for table in counter.tables(asked)]
 except Exception as error:
     result = str(error)
-print(json.dumps([*times[:2], result]), flush=True)
+print(json.dumps([*(times or [0.0, 0.0])[:2], result]), flush=True)
 os._exit(0)
 """
 
