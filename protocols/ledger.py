@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from mpc.rounds import Party
 from protocols.variables import Rows
+
+FORMAT = 1  # of the analyst's ledger.json
 
 
 class RevealedTable(NamedTuple):
@@ -42,6 +44,28 @@ class Fact(NamedTuple):
     to: tuple[Party, ...]
 
 
+class Purpose(NamedTuple):
+    """For whom and for what an entry of a site's ledger was made.
+
+    Parameters
+    ----------
+    analyst : Party
+        Whose session it was; empty if the entry belongs to no session.
+    study : str
+        The digest of the approved contract, or the id of the study of free queries, in hexadecimal
+        digits; empty before a study has begun.
+    approval : str
+        Who approved the contract, and when; empty for free queries.
+    """
+
+    analyst: Party = ""
+    study: str = ""
+    approval: str = ""
+
+
+StudyNow: TypeAlias = Callable[[], tuple[str, str]]  # the study and approval of a `Purpose`
+
+
 @dataclass
 class Ledger:
     """What was revealed in the queries of one party.
@@ -56,6 +80,31 @@ class Ledger:
 
     facts: list[Fact] = field(default_factory=list)
     tables: list[RevealedTable] = field(default_factory=list)
+
+    def begin(self, analyst: Party, study: StudyNow) -> Ledger:
+        """Return the ledger of a session, whose entries come into this ledger.
+
+        Parameters
+        ----------
+        analyst : Party
+            The analyst of the session.
+        study : callable
+            () -> the study and the approval of the next entry.
+        """
+        del analyst, study  # a ledger in memory has no entries of sessions
+        return self
+
+    def end(self, reason: str = "") -> None:
+        """Note that the session has ended; `reason` says why if it failed."""
+
+    def refuse(self, kind: str, reason: str, detail: str = "") -> None:
+        """Note a query that was refused.
+
+        Parameters
+        ----------
+        kind, reason, detail
+            The kind of the query, the reason for the analyst, and the detail for the owner.
+        """
 
     def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:
         """Note a fact, once.
@@ -79,8 +128,9 @@ class Ledger:
         return sum(table.cells for table in self.tables)
 
     def as_json(self) -> Mapping[str, Any]:
-        """Return the ledger as JSON data: `revealed` and `tables`."""
+        """Return the ledger as JSON data: `format`, `revealed` and `tables`."""
         return {
+            "format": FORMAT,
             "revealed": [
                 {"what": fact.what, "about": fact.about, "to": list(fact.to)} for fact in self.facts
             ],

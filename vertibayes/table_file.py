@@ -1,12 +1,13 @@
 """The tables that a study has revealed, in a file of the analyst: a crashed run can be resumed.
 
-    file    = magic, then records; the first is the study, each other one a table
+    file    = magic, with the format's number, then records; the first is the study,
+              each other one a table
     record  = length of the head, length of the array: 8 bytes each; head (JSON), array (int64),
               SHA-256 of head and array
 
-The file only grows, and a record is on disk before a learner sees its table. A crash can cut the
-last record short: it is dropped, and its table is asked for again. The file has exact counts, and
-only its owner can read it.
+The file only grows, and a record is on disk before a learner sees its table. A record that cannot
+be written is cut off. A crash can cut the last record short: it is dropped, and its table is asked
+for again. The file has exact counts, and only its owner can read it.
 """
 
 from __future__ import annotations
@@ -18,17 +19,20 @@ import os
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocols.opening import Revealed
-from protocols.site.whole_file import lock, naming
+from protocols.site.file_format import check_format
+from protocols.site.growing_file import GrowingFile
+from protocols.site.whole_file import lock
 from protocols.study import Study
 from protocols.variables import Family, Rows
 
-MAGIC = b"VBT1"
+FORMAT = 1
+MAGIC = b"VBT%d" % FORMAT
 LENGTHS = struct.Struct("<QQ")
 DIGEST_BYTES = 32
 SEED = "seed of the sites"
@@ -48,6 +52,8 @@ class TableFile:
         The study's id; None before the study has begun.
     tables : list of Revealed
         What earlier runs have received.
+    cut : int
+        Bytes of a last record that a crash or a full disk had cut short.
 
     Raises
     ------
@@ -61,12 +67,16 @@ class TableFile:
         self.tables: list[Revealed] = []
         self._head: dict[str, Any] | None = None
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            lock(self._file.fileno(), path)
-            self._load()
+            lock(descriptor, path)
+            content = path.read_bytes()
+            whole = self._load(memoryview(content))
+            self.cut = len(content) - whole
+            self._file = GrowingFile(descriptor, path, whole, b"" if whole else MAGIC)
+            self._file.cut()
         except BaseException:
-            self._file.close()
+            os.close(descriptor)
             raise
 
     def join(self, study: Study, mark: bytes) -> None:
@@ -102,20 +112,19 @@ class TableFile:
         self.close()
 
     def _add(self, records: Iterable[tuple[Mapping[str, Any], bytes]]) -> None:
-        self._file.seek(0, os.SEEK_END)
-        pieces = [b"" if self._file.tell() else MAGIC]
+        pieces: list[bytes] = []
         for head, array in records:
             encoded = json.dumps(head).encode()
             digest = hashlib.sha256(encoded + array).digest()
             pieces += [LENGTHS.pack(len(encoded), len(array)), encoded, array, digest]
-        with naming(self.path):
-            self._file.write(b"".join(pieces))
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        self._file.append(b"".join(pieces))
 
-    def _load(self) -> None:
-        content = memoryview(self._file.read())
-        if not MAGIC.startswith(bytes(content[: len(MAGIC)])):
+    def _load(self, content: memoryview) -> int:
+        """Take the records that are whole; return where the last one ends."""
+        magic = bytes(content[: len(MAGIC)])
+        if not MAGIC.startswith(magic):
+            if magic[:-1] == MAGIC[:-1] and magic[-1:].isdigit():
+                check_format(self.path, int(magic[-1:]), FORMAT)
             raise ValueError(f"{self.path} is not a file of revealed tables")
         whole = len(MAGIC) if len(content) >= len(MAGIC) else 0
         for head, array, end in self._records(content, whole):
@@ -126,7 +135,7 @@ class TableFile:
                     f"{self.path}, byte {whole}: not a revealed table ({error})"
                 ) from None
             whole = end
-        self._file.truncate(whole)
+        return whole
 
     def _records(
         self, content: memoryview, at: int

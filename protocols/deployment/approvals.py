@@ -8,7 +8,6 @@ as soon as its file is there, and a withdrawal stops a run at its next query.
 from __future__ import annotations
 
 import json
-import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 from protocols.approval import Approved, StepsOf
 from protocols.contract import MOST_BYTES, Contract
-from protocols.site.whole_file import naming, replacing
+from protocols.site.whole_file import write_whole
 
 Learner: TypeAlias = Callable[[Contract], StepsOf]  # the steps of a contract
 
@@ -115,13 +114,7 @@ def write_approval(folder: Path, approval: Approval) -> Path:
         "date": approval.date,
         "contract": approval.contract.as_json(),
     }
-    with replacing(path) as part, naming(path):
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
+    write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
     return path
 
 

@@ -150,6 +150,9 @@ def run_site(
 
     with site_role(file, learner) as role:
         role.calibrated = None if keep is None else calibrated
+        if isinstance(role.ledger, LedgerFile):
+            for what, facts in role.ledger.recovered():
+                tell(what, **facts)
         report = role.data.report
         for name, finding in report.left_out.items():
             tell("variable left out", name=name, reason=finding.kind)

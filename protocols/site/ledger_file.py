@@ -1,22 +1,53 @@
 """A site's ledger on disk: an entry is durable before the first byte of what it notes is sent.
 
-The file has one line of JSON for each fact and for each query's tables, with the time. Lines are
-only added. A last line that a crash cut short is dropped: what it notes was never sent.
+The file has one line of JSON for each fact, each query's tables, each refusal, and the begin and
+end of each session (`protocols.site.ledger_entries`). Lines are only added. A line that cannot be
+written is cut off. A last line that a crash cut short is dropped: what it notes was never sent.
+
+A session that asks for the same again adds little: a fact and a refusal have one entry per session,
+and a table that the study has revealed before, with the same counts, is counted.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from mpc.rounds import Party
-from protocols.ledger import Fact, Ledger, RevealedTable
-from protocols.site.whole_file import naming
-from protocols.variables import Rows
+from protocols.ledger import Fact, Ledger, Purpose, RevealedTable, StudyNow
+from protocols.site.file_format import OLDEST
+from protocols.site.growing_file import GrowingFile
+from protocols.site.ledger_entries import (
+    FORMAT,
+    HEAD,
+    Entry,
+    Noted,
+    Refusal,
+    SessionNote,
+    Tables,
+    line_of,
+    read_ledger,
+)
+
+MOST_REFUSALS = 100  # that one session notes one by one; further ones are counted
+
+
+@dataclass
+class _Session:
+    """What a session has noted."""
+
+    analyst: Party
+    study: StudyNow
+    noted: set[tuple[Purpose, Fact]] = field(default_factory=set)
+    refusals: set[Refusal] = field(default_factory=set)
+    refused: int = 0
+    again: int = 0
+    cells_again: int = 0
 
 
 class LedgerFile(Ledger):
@@ -27,84 +58,124 @@ class LedgerFile(Ledger):
     path : Path
         The file, created if it does not exist; only its owner can read it.
 
+    Attributes
+    ----------
+    cut : int
+        Bytes of a last line that a crash or a full disk had cut short.
+    mended : list of int
+        Lines that begin with an entry which release 0.1.0 could not finish.
+
     Raises
     ------
     ValueError
-        If the file is not a valid ledger; the message names the line.
+        If the file is not a valid ledger, or of a newer release; the message names the line.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.path = path
-        if path.exists():
-            self._load(path)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-        self._file = os.fdopen(descriptor, "ab")
+        self.path, self.cut, self.mended = path, 0, list[int]()
+        self._known: set[tuple[Party, str, RevealedTable]] = set()  # analyst, study, exact table
+        self._session: _Session | None = None
+        whole, form = self._load(path) if path.exists() else (0, OLDEST)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        self._file = GrowingFile(descriptor, path, whole, b"" if form == FORMAT else HEAD)
+        self._file.cut()
+
+    def begin(self, analyst: Party, study: StudyNow) -> LedgerFile:
+        """Note that a session begins; return its ledger."""
+        session = copy(self)  # with the same file, facts and tables
+        session._session = _Session(analyst, study)
+        session._write(SessionNote("begun"))
+        return session
+
+    def end(self, reason: str = "") -> None:
+        """Note that the session has ended, if it can be written: nothing is revealed by it."""
+        session = self._session
+        if session is not None:
+            counts = session.refused, session.again, session.cells_again
+            with suppress(OSError, ValueError):
+                self._write(SessionNote("ended", reason, *counts))
+
+    def refuse(self, kind: str, reason: str, detail: str = "") -> None:
+        """Note a query that was refused: each reason once per session."""
+        refusal, session = Refusal(kind, reason, detail), self._session
+        if session is None:
+            self._write(refusal)
+            return
+        session.refused += 1
+        if refusal not in session.refusals and len(session.refusals) < MOST_REFUSALS:
+            self._write(refusal)
+            session.refusals.add(refusal)
 
     def note(self, what: str, about: Party, to: tuple[Party, ...]) -> None:
-        """Note a fact; the file gets an entry each time that the fact is revealed.
+        """Note a fact; the file gets an entry in each session that reveals it.
 
         Parameters
         ----------
         what, about, to
             As `Ledger.note`.
         """
-        self._write({"what": what, "about": about, "to": list(to)})
+        fact, purpose = Fact(what, about, to), self._purpose
+        if self._session is None or (purpose, fact) not in self._session.noted:
+            self._write(fact)
+            if self._session is not None:
+                self._session.noted.add((purpose, fact))
         super().note(what, about, to)
 
     def open(self, tables: Iterable[RevealedTable]) -> None:
         """Note the tables of a query, on disk too."""
-        added = list(tables)
-        if added:
-            self._write({"tables": [_as_json(table) for table in added]})
-        super().open(added)
+        asked = list(tables)
+        new = [table for table in dict.fromkeys(asked) if not self._is_known(table)]
+        again = len(asked) - len(new)
+        cells = sum(table.cells for table in asked) - sum(table.cells for table in new)
+        session = self._session
+        if new or (again and (session is None or not session.again)):
+            self._write(Tables(tuple(new), again, cells))
+        if session is not None:
+            session.again += again
+            session.cells_again += cells
+        self._remember(self._purpose, new)
+
+    def recovered(self) -> Iterator[tuple[str, dict[str, str | int]]]:
+        """Yield what was not whole when the file was read, as events and facts for the log."""
+        if self.cut:
+            what = "unfinished entry of the ledger removed: what it notes was never sent"
+            yield what, {"file": str(self.path), "bytes": self.cut}
+        for number in self.mended:
+            what = "half an entry of the ledger ignored: what it notes was never sent"
+            yield what, {"file": str(self.path), "line": number}
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _write(self, entry: Mapping[str, Any]) -> None:
+    @property
+    def _purpose(self) -> Purpose:
+        session = self._session
+        return Purpose() if session is None else Purpose(session.analyst, *session.study())
+
+    def _is_known(self, table: RevealedTable) -> bool:
+        """Whether this study has revealed the same counts: those of a rule may have other noise."""
+        analyst, study, _ = self._purpose
+        return (analyst, study, table) in self._known
+
+    def _remember(self, purpose: Purpose, tables: Iterable[RevealedTable]) -> None:
+        for table in tables:
+            self.tables.append(table)
+            if purpose.study and not table.rule:
+                self._known.add((purpose.analyst, purpose.study, table))
+
+    def _write(self, noted: Noted) -> None:
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        line = json.dumps({"at": at, **entry}, ensure_ascii=False)
-        with naming(self.path):
-            self._file.write(line.encode() + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        self._file.append(line_of(Entry(at, self._purpose, noted)))
 
-    def _load(self, path: Path) -> None:
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        for number, line in enumerate(content[:whole].splitlines(), 1):
-            try:
-                self._take(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
-                reason = f"{path}, line {number}: not a valid entry of a ledger ({error})"
-                raise ValueError(reason) from None
-        if whole < len(content):
-            os.truncate(path, whole)
-
-    def _take(self, entry: Mapping[str, Any]) -> None:
-        if "tables" in entry:
-            self.tables += [_table(table) for table in entry["tables"]]
-        else:
-            self.facts.append(Fact(entry["what"], entry["about"], tuple(entry["to"])))
-
-
-def _as_json(table: RevealedTable) -> dict[str, Any]:
-    more: dict[str, Any] = {} if table.rows == Rows() else {"rows": list(table.rows)}
-    if table.rule:
-        more["rule"] = table.rule
-    return {"variables": list(table.variables), "cells": table.cells, "to": table.to, **more}
-
-
-def _table(entry: Mapping[str, Any]) -> RevealedTable:
-    rows = Rows(*_numbers(entry.get("rows", ())))
-    names, cells = tuple(entry["variables"]), int(entry["cells"])
-    return RevealedTable(names, cells, str(entry["to"]), rows, str(entry.get("rule", "")))
-
-
-def _numbers(values: Iterable[Any]) -> Iterator[Any]:
-    for value in values:
-        if value is not None and type(value) is not int:
-            raise ValueError(f"rows must be whole numbers, got {value!r}")
-        yield value
+    def _load(self, path: Path) -> tuple[int, int]:
+        """Take the entries of the file; return where the last whole line ends, and its format."""
+        content = read_ledger(path)
+        self.cut, self.mended = content.cut, content.mended
+        for _, purpose, noted in content.entries:
+            if isinstance(noted, Tables):
+                self._remember(purpose, noted.tables)
+            elif isinstance(noted, Fact):
+                self.facts.append(noted)
+        return content.whole, content.format

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -47,14 +47,7 @@ class WholeFile:
 
     def write(self, content: bytes) -> None:
         """Replace the content; it is on disk when this returns."""
-        with replacing(self.path) as part, os.fdopen(_open(part, os.O_TRUNC), "wb") as file:
-            os.fchmod(file.fileno(), 0o600)  # also if an old part exists
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        write_whole(self.path, content)
 
     def close(self) -> None:
         """Unlock the file for other processes."""
@@ -81,6 +74,32 @@ def lock(descriptor: int, path: Path) -> None:
         raise InUseError(f"{path} is in use by another process") from None
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file, which only its owner can read; it is on disk when this returns.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; the error names the file, which is then unchanged, or complete.
+    """
+    with naming(path):
+        with replacing(path) as part, os.fdopen(_open(part, os.O_TRUNC), "wb") as file:
+            os.fchmod(file.fileno(), 0o600)  # also if an old part exists
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until the content of a file, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the path of a new file, which replaces `path` when the block has written it.
@@ -93,7 +112,8 @@ def replacing(path: Path) -> Iterator[Path]:
             yield part
             part.replace(path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # the error of the block says more
+            part.unlink(missing_ok=True)
         raise
 
 
