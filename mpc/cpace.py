@@ -3,14 +3,17 @@
     both            g = a point that is a hash of the secret, the two names and the session
     P -> Q, Q -> P  y g                       y fresh and secret: uniform, whatever the secret
     both            key = hash of y_P y_Q g
-    P -> Q, Q -> P  HMAC(key, sender, receiver)
+    P -> Q          HMAC(key, P, Q)           P is the party whose name sorts first
+    Q -> P          HMAC(key, Q, P)
 
-The codes agree if and only if the secrets are equal. A party that guesses learns whether its one
-guess was right: it cannot test other guesses on the messages afterwards. On a keyed digest of the
-secret, a party that holds the key could.
+Q has the code of P before it sends its own: a session that ends between the two says nothing of Q's
+secret to anybody, and only P must count it as a guess of Q. The codes agree if and only if the
+secrets are equal. A party that guesses learns whether its one guess was right: it cannot test other
+guesses on the messages afterwards. On a keyed digest of the secret, a party that holds the key
+could.
 
 Security: against either party and anybody between, if discrete logarithms on Curve25519 are hard
-(Abdalla, Haase and Hesse 2021). Leakage: whether the secrets are equal, to both. Cost: 2 rounds,
+(Abdalla, Haase and Hesse 2021). Leakage: whether the secrets are equal, to both. Cost: 3 rounds,
 64 bytes each way.
 
 References
@@ -25,13 +28,13 @@ import hashlib
 import hmac
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from mpc.errors import MalformedMessageError
 from mpc.randomness import KEY_BYTES, Randomness
-from mpc.rounds import Expect, Message, Party, Program, exchange
+from mpc.rounds import Expect, Message, Party, Program, exchange, send
 
 POINT_BYTES = 32
 PRIME = 2**255 - 19
@@ -56,12 +59,17 @@ class Confirmation(Message):
     code: bytes
 
 
+Confirming: TypeAlias = Callable[[Collection[Party]], None]
+Outcome: TypeAlias = Callable[[Party, bool], None]
+
+
 def same_secret(
     party: Party,
     secrets: Mapping[Party, bytes],
     session: bytes,
     randomness: Randomness,
-    confirming: Callable[[Collection[Party]], None] = lambda _: None,
+    confirming: Confirming = lambda _: None,
+    outcome: Outcome = lambda _, __: None,
 ) -> Program[dict[Party, bool]]:
     """Compare a secret with each of several peers.
 
@@ -76,8 +84,11 @@ def same_secret(
     randomness : Randomness
         Where the scalars are drawn from.
     confirming : callable, optional
-        Called with the peers before any code is sent: a code shows a peer whether its guess was
-        right.
+        Called with the peers that get this party's code first, before any code is sent: a code
+        shows a peer whether its guess was right.
+    outcome : callable, optional
+        Called with each peer, and whether its code is right, once the code is there: before any
+        further message, also one to this peer.
 
     Returns
     -------
@@ -96,13 +107,31 @@ def same_secret(
     points = {peer: Point(side.point) for peer, side in sides.items()}
     theirs = yield from exchange(points, dict.fromkeys(secrets, Expect(Point)))
     keys = {peer: _agreed(sides[peer], peer, theirs[peer].value, session) for peer in theirs}
+    same = yield from _confirmed(party, keys, confirming, outcome)
+    return {peer: same[peer] for peer in secrets}
+
+
+def confirms_first(party: Party, peer: Party) -> bool:
+    """Whether a party's code leaves before the peer's is there."""
+    return party < peer
+
+
+def _confirmed(
+    party: Party, keys: Mapping[Party, bytes], confirming: Confirming, outcome: Outcome
+) -> Program[dict[Party, bool]]:
+    """Exchange codes: those for which the peers wait leave first, and no wait blocks them."""
     codes = {peer: Confirmation(_code(key, party, peer)) for peer, key in keys.items()}
-    confirming(tuple(secrets))
-    confirmed = yield from exchange(codes, dict.fromkeys(secrets, Expect(Confirmation)))
-    return {
-        peer: hmac.compare_digest(confirmed[peer].code, _code(key, peer, party))
-        for peer, key in keys.items()
-    }
+    first = [peer for peer in codes if confirms_first(party, peer)]
+    confirming(tuple(first))
+    outbox, same = {peer: codes[peer] for peer in first}, {}
+    for peer in sorted(keys):  # those whose code comes first
+        theirs = (yield from exchange(outbox, {peer: Expect(Confirmation)}))[peer].code
+        same[peer] = hmac.compare_digest(theirs, _code(keys[peer], peer, party))
+        outcome(peer, same[peer])
+        outbox = {} if peer in first else {peer: codes[peer]}
+    if outbox:
+        yield from send(outbox)
+    return same
 
 
 def _names(party: Party, peer: Party) -> bytes:

@@ -24,6 +24,22 @@ class DataError(ValueError):
     """A site's data cannot be used; the message names the file or site, the column and the row."""
 
 
+class ChangedDataError(DataError):
+    """A site's data have changed since it answered for them.
+
+    Parameters
+    ----------
+    reason : str
+        A sentence that the analyst may read: it names no column.
+    detail : str
+        What has changed: for the site's log and ledger.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason)
+        self.detail = detail
+
+
 class RecordsDifferError(DataError):
     """The sites do not hold the same records in the same order; the message names the sites."""
 
@@ -63,12 +79,14 @@ def refusing(party: str) -> Iterator[None]:
     Raises
     ------
     QueryRefusedError
-        If the block raises a ValueError or an OverflowError, with its text as the reason.
+        If the block raises a ValueError or an OverflowError, with its text as the reason, and the
+        detail of a `ChangedDataError`.
     """
     try:
         yield
     except (ValueError, OverflowError) as error:
-        raise QueryRefusedError(party, str(error)) from None
+        detail = error.detail if isinstance(error, ChangedDataError) else ""
+        raise QueryRefusedError(party, str(error), detail) from None
 
 
 class TransportError(Exception):

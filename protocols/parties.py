@@ -8,13 +8,14 @@ remembers. A session that asks for a study that another session runs is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TypeAlias, TypeVar
 
 from mpc.errors import ProtocolError
 from mpc.rounds import Expect, Party, Program, exchange
-from protocols.errors import QueryRefusedError
+from protocols.errors import QueryRefusedError, SessionOverError, TransportError
 from protocols.queries.begin import Begin
 from protocols.queries.commit import Commit
 from protocols.roles import DealerRole, SiteRole
@@ -31,11 +32,11 @@ from protocols.session import (
 )
 
 P = TypeVar("P", bound=SiteRole | DealerRole)
-Considered: TypeAlias = Callable[[AnyQuery, Answer], None]
+Considered: TypeAlias = Callable[[AnyQuery, Answer, str], None]  # with the detail of a refusal
 Finished: TypeAlias = Callable[[AnyQuery, float, int], None]
 
 
-def unnoted(query: AnyQuery, answer: Answer) -> None:
+def unnoted(query: AnyQuery, answer: Answer, detail: str) -> None:
     """Note no answer."""
 
 
@@ -62,20 +63,20 @@ def serve(
     conversations : Conversations
         The kinds of queries that are answered at all.
     considered : callable, optional
-        Is called with each query and its answer, for a log.
+        Is called with each query, its answer, and the detail of a refusal, for a log.
     finished : callable, optional
         Is called with each query that was run, its seconds, and the bytes that this party sent.
     traffic : Traffic, optional
         What this party sends in the session.
     """
     traffic = traffic or Traffic()
-    try:
+    with _noted(role, analyst):
         while True:
             expect = {analyst: Expect(Query, QUERY_CELLS)}
             query = (yield from exchange({}, expect, idle=True))[analyst]
             side = conversations.side_of(role, query)
-            answer, begun = _consider(role, query, side), role.shared.queries
-            considered(query, answer)
+            (answer, detail), begun = _consider(role, query, side), role.shared.queries
+            considered(query, answer, detail)
             verdict = (yield from exchange({analyst: answer}, {analyst: Expect(Go)}))[analyst]
             if side is not None and answer.agreed and verdict.run:
                 if role.shared.queries != begun:
@@ -84,25 +85,61 @@ def serve(
                 began, sent = perf_counter(), traffic.bytes
                 yield from _answered(role, query, side)
                 finished(query, perf_counter() - began, traffic.bytes - sent)
-    finally:
-        role.leave()
 
 
-def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> Answer:
-    if side is None:
-        return Answer(False, f"queries of the kind {query.kind!r} are not answered")
+@contextmanager
+def _noted(role: P, analyst: Party) -> Iterator[None]:
+    """Note in a site's ledger that a session begins and ends; leave it at the end."""
+    if not isinstance(role, SiteRole):
+        try:
+            yield
+        finally:
+            role.leave()
+        return
+    shared, reason = role.ledger, ""
+    role.ledger = shared.begin(analyst, lambda: _study_of(role))
     try:
+        yield
+    except SessionOverError:
+        raise
+    except Exception as error:
+        is_ours = isinstance(error, ProtocolError | TransportError | QueryRefusedError)
+        reason = str(error) if is_ours else type(error).__name__  # another text can have a value
+        raise
+    finally:
+        role.ledger.end(reason)
+        role.leave()
+        role.ledger = shared
+
+
+def _study_of(site: SiteRole) -> tuple[str, str]:
+    """Return the study of a session so far, and its approval, for the ledger."""
+    if site.run is not None:
+        approved = site.run.approved
+        return approved.contract.digest.hex(), f"{approved.approver} on {approved.date}"
+    return "" if site.joined is None else site.joined.study.id.hex(), ""
+
+
+def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> tuple[Answer, str]:
+    """Return the answer to a query and, if the party refuses it, the detail for its owner."""
+    try:
+        if side is None:
+            reason = f"queries of the kind {query.kind!r} are not answered"
+            raise QueryRefusedError(role.party, reason)
         _admit(role, query)
         side.consider(role, query)
         _claim(role, query)
     except QueryRefusedError as refusal:
-        return Answer(False, refusal.reason.encode()[:REASON_BYTES].decode(errors="ignore"))
-    return Answer(True, "")
+        if isinstance(role, SiteRole):
+            role.ledger.refuse(query.kind, refusal.reason, refusal.detail)
+        reason = refusal.reason.encode()[:REASON_BYTES].decode(errors="ignore")
+        return Answer(False, reason), refusal.detail
+    return Answer(True, ""), ""
 
 
 def _consider_again(role: P, query: AnyQuery, side: Side[P, AnyQuery]) -> None:
     """Consider a query that the party has agreed to; the session fails if it must now refuse."""
-    answer = _consider(role, query, side)
+    answer, _ = _consider(role, query, side)
     if not answer.agreed:
         reason = f"agreed to a query, and now refuses it: {answer.reason}"
         raise ProtocolError(role.party, reason)

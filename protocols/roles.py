@@ -190,6 +190,8 @@ class SiteRole:
         statistics of it.
     approvals : callable
         (digest) -> the approved study of a contract's digest; None if it is not approved.
+    remark : callable
+        Logs a sentence for the site's owner.
     run : Run, optional
         The run of an approved study in this session.
     """
@@ -213,6 +215,7 @@ class SiteRole:
     modulus: int = field(default=RSA_2048, repr=False)
     batches: Sequence[LocalData] = field(default=(), repr=False)
     approvals: Approvals = field(default=nothing_approved, repr=False)
+    remark: Callable[[str], None] = field(default=lambda _: None, repr=False)  # to its owner
     run: Run | None = field(default=None, init=False, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
     shared: Shared = field(default_factory=Shared, init=False, repr=False)

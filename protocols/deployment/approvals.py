@@ -8,7 +8,6 @@ as soon as its file is there, and a withdrawal stops a run at its next query.
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,12 @@ from typing import NamedTuple, TypeAlias
 
 from protocols.approval import Approved, StepsOf
 from protocols.contract import MOST_BYTES, Contract
-from protocols.site.whole_file import write_whole
+from protocols.site.file_format import OLDEST, NewerFormatError, check_format
+from protocols.site.whole_file import check_own, write_whole
 
 Learner: TypeAlias = Callable[[Contract], StepsOf]  # the steps of a contract
 
+FORMAT = 1
 WITHDRAWN = ".withdrawn"
 
 
@@ -76,19 +77,20 @@ def read_approval(path: Path) -> Approval:
         If the file is not an approval of the digest in its name, or other users may write to the
         file or its folder; the message names it.
     """
-    for own in (path, path.parent):
-        if own.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise ValueError(f"{own}: other users may write to it: chmod go-w {own}")
+    check_own(path)
     if path.stat().st_size > 2 * MOST_BYTES:
         raise ValueError(f"{path}: it has more than {2 * MOST_BYTES:,} bytes")
     try:
         content = json.loads(path.read_bytes())
+        check_format(path, content.get("format", OLDEST), FORMAT)
         approval = Approval(
             Contract.from_json(content["contract"]),
             str(content["approver"]),
             str(content["date"]),
         )
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except NewerFormatError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path}: not a valid approval ({error}): approve the study again"
         ) from None
@@ -110,6 +112,7 @@ def write_approval(folder: Path, approval: Approval) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = path_of(folder, approval.contract.digest)
     content = {
+        "format": FORMAT,
         "approver": approval.approver,
         "date": approval.date,
         "contract": approval.contract.as_json(),

@@ -97,11 +97,12 @@ def _shown(value: object) -> str:
 def considered(tell: Tell) -> Considered:
     """Return what logs which queries were agreed to and which were refused, and why."""
 
-    def note(query: AnyQuery, answer: Answer) -> None:
+    def note(query: AnyQuery, answer: Answer, detail: str) -> None:
         if answer.agreed:
             tell("agreed", query=query.kind)
         else:
-            tell("refused", query=query.kind, reason=answer.reason)
+            more = {"detail": detail} if detail else {}
+            tell("refused", query=query.kind, reason=answer.reason, **more)
 
     return note
 

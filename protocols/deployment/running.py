@@ -149,6 +149,7 @@ def run_site(
             tell("classifier written", folder=str(folder))
 
     with site_role(file, learner) as role:
+        role.remark = lambda what: tell("comparison", what=what)
         role.calibrated = None if keep is None else calibrated
         if isinstance(role.ledger, LedgerFile):
             for what, facts in role.ledger.recovered():

@@ -67,9 +67,9 @@ def _approved(site: SiteRole, query: Begin) -> Approved:
     known = len(query.contract) == DIGEST_BYTES
     try:
         approved = site.approvals(query.contract) if known else None
-    except ValueError:
-        reason = "the approval of this study is damaged here: its owner can approve it again"
-        raise QueryRefusedError(site.party, reason) from None
+    except ValueError as error:
+        reason = "the approval of this study cannot be used here: its owner can approve it again"
+        raise QueryRefusedError(site.party, reason, str(error)) from None
     if approved is None:
         reason = (
             f"the study with the digest {grouped_digest(query.contract[:DIGEST_BYTES])} is not "

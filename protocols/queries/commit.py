@@ -177,16 +177,16 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
     strangers = set(query.parties) - set(site.public_keys) - {site.party}
     if study.dealer != site.dealer or strangers:
         known = ", ".join(sorted((site.dealer, *site.public_keys)))
-        reason = f"the dealer is {site.dealer} here and the parties known are {known}"
-        raise QueryRefusedError(site.party, reason)
+        reason = "the dealer of the study, or one of its sites, is not pinned here"
+        raise QueryRefusedError(site.party, reason, f"pinned are the dealer {site.dealer}; {known}")
     strange = set(study.sites) - site.met - {site.party}
     if site.data.ids is not None and strange:
         named = ", ".join(sorted(strange))
         reason = f"its records were not compared with those of {named}, or are not the same"
         raise QueryRefusedError(site.party, reason)
     if study.records != site.data.records:
-        reason = f"it holds {site.data.records} records, but the study has {study.records}"
-        raise QueryRefusedError(site.party, reason)
+        reason = f"it does not hold {study.records} records, as the study has"
+        raise QueryRefusedError(site.party, reason, f"it holds {site.data.records} records")
     mine = {name: v for name, v in study.variables.items() if site.party in study.holders[name]}
     for name, variable in mine.items():
         if site.shown.get(name) != variable:

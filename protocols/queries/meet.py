@@ -1,7 +1,8 @@
 """Meet: the parties agree on who takes part, and the sites check that they hold the same records.
 
     analyst -> sites, dealer   Meet: the names and public keys of all parties
-    site -> sites              Point, Confirmation: are our lists of identifiers equal?  (mpc.cpace)
+    site -> sites              Point: are our lists of identifiers equal?  (mpc.cpace)
+    site -> sites              Confirmation, to those whose names sort later; then, to the others
     site -> analyst            Met: the sites whose records differ, and the sender's record count
 
 A site refuses a study whose dealer, or whose key for a party, differs from the one that the site
@@ -13,24 +14,28 @@ study only with sites that it has met and whose lists are equal (`protocols.quer
 Security: the dealer, the relay and an analyst who is not a site learn nothing about the
 identifiers. A *site*, even together with the analyst, can test one guess of another site's whole
 list per run, and nothing that it receives lets it test further guesses afterwards. Each site counts
-the runs since the last equal lists, before a peer can learn the outcome (`most_failed_meets`).
+the runs since the last equal lists, before a peer can learn the outcome (`most_failed_meets`): as
+unanswered when its own code leaves first, and as different when the peer's code is wrong. A run
+that ends before is no guess, nor is one in which the peer's code is right. Whoever cuts messages
+can therefore raise the count only at the site that confirms first, and the owner of this site can
+forgive it (`vertibayes meets`).
 A site that lies makes the run end and is among the named sites. A site that knows the list can
 claim to hold the records; the columns that it then commits may be false, as any column may be
 (docs/threat-model.md).
 Leakage: for each two sites whether their lists are equal, to both sites and to the analyst,
-who also learns the numbers of records. Cost: 3 rounds, about 500 bytes between two sites.
+who also learns the numbers of records. Cost: 4 rounds, about 500 bytes between two sites.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
 
-from mpc.cpace import prefixed, same_secret
+from mpc.cpace import confirms_first, prefixed, same_secret
 from mpc.errors import MalformedMessageError
 from mpc.randomness import KeyPair, label
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
@@ -118,13 +123,29 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
         raise QueryRefusedError(site.party, "it is not among the parties of the study")
     others = tuple(party for party in query.parties[:-1] if party != site.party)
     for peer in others if site.data.ids is not None else ():
-        if site.memory.failed_meets(peer) >= site.policy.most_failed_meets:
-            reason = (
-                f"{site.policy.most_failed_meets} comparisons with {peer} have found different "
-                "lists: if they were not guesses, increase most_failed_meets in the policy"
-            )
-            raise QueryRefusedError(site.party, reason)
+        _check_failed(site, peer)
     site.ledger.note(REVEALED, site.party, (*others, site.analyst))
+
+
+def _check_failed(site: SiteRole, peer: Party) -> None:
+    """Refuse a comparison with a site whose comparisons may have been too many guesses."""
+    try:
+        is_forgiven = site.memory.forgive_meets(peer)
+    except ValueError as error:
+        reason = f"its file of forgiven comparisons with {peer} cannot be used: ask its owner"
+        raise QueryRefusedError(site.party, reason, str(error)) from None
+    if is_forgiven:
+        site.ledger.note(f"the owner has forgiven all comparisons with {peer}", site.party, ())
+    if (count := site.memory.meets.of(peer)).total >= site.policy.most_failed_meets:
+        reason = (
+            f"too many comparisons with {peer} have failed: if they were not guesses, its owner "
+            "can forgive them with `vertibayes meets`"
+        )
+        detail = (
+            f"{count.different} comparisons with {peer} have found different lists, and {peer} did "
+            f"not answer {count.unanswered}: most_failed_meets = {site.policy.most_failed_meets}"
+        )
+        raise QueryRefusedError(site.party, reason, detail)
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Meet) -> None:
@@ -135,12 +156,64 @@ def _site(site: SiteRole, query: Meet) -> Program[None]:
     others = [party for party in query.parties[:-1] if party != site.party]
     lists = list_digest(site.data)
     secrets = {peer: _secret(site, peer, lists) for peer in others}
-    count = site.memory.meet if site.data.ids is not None else lambda _: None
-    same = yield from same_secret(site.party, secrets, query.session, site.randomness, count)
-    site.memory.met([peer for peer in others if same[peer]])
+    same = yield from _compared(site, secrets, query.session)
     site.met = frozenset(peer for peer in others if same[peer])
     different = tuple(peer for peer in others if not same[peer])
     yield from send({site.analyst: Met(different, site.data.records)})
+
+
+def _compared(
+    site: SiteRole, secrets: Mapping[Party, bytes], session: bytes
+) -> Program[dict[Party, bool]]:
+    """Compare lists, and count the comparisons; those without identifiers say nothing of people."""
+    args = site.party, secrets, session, site.randomness
+    if site.data.ids is None:
+        return (yield from same_secret(*args))
+    counted = Comparisons(site)
+    try:
+        return (yield from same_secret(*args, counted.asked, counted.outcome))
+    finally:
+        counted.close()
+
+
+class Comparisons:
+    """Counts a site's comparisons in one run.
+
+    Parameters
+    ----------
+    site : SiteRole
+    """
+
+    def __init__(self, site: SiteRole) -> None:
+        self._site = site
+        self._open: list[Party] = []  # which have this site's code, and have not sent theirs
+
+    def asked(self, peers: Collection[Party]) -> None:
+        """Count comparisons before this site's code leaves."""
+        self._site.memory.meet(peers)
+        self._open += peers
+
+    def outcome(self, peer: Party, is_same: bool) -> None:
+        """Count a peer's code; a right one forgets its earlier comparisons."""
+        if peer in self._open:
+            self._open.remove(peer)
+        if is_same:
+            self._site.memory.met(peer)
+            return
+        self._site.memory.differ(peer, was_asked=confirms_first(self._site.party, peer))
+        self._note(f"the list of people differs from that of {peer}", peer)
+
+    def close(self) -> None:
+        """Note which peers did not answer; write what is not on disk."""
+        for peer in self._open:
+            self._note(f"{peer} did not answer a comparison of the lists of people", peer)
+        self._site.memory.save()
+
+    def _note(self, what: str, peer: Party) -> None:
+        left = self._site.policy.most_failed_meets - self._site.memory.failed_meets(peer)
+        text = f"{what}: {max(left, 0)} more may fail (most_failed_meets)"
+        self._site.remark(text)
+        self._site.ledger.note(text, self._site.party, ())
 
 
 def _secret(site: SiteRole, peer: Party, lists: bytes) -> bytes:

@@ -34,10 +34,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from protocols.errors import ChangedDataError
 from protocols.site.data import SiteData
+from protocols.site.file_format import OLDEST, NewerFormatError, check_format
 from protocols.site.whole_file import WholeFile
 from protocols.variables import Variable
 
+FORMAT = 1
 MOST_BYTES = 1 << 30  # of all snapshots together
 ROWS = "rows with new identifiers"
 ORDER = np.uint64(0x9E3779B97F4A7C15)  # odd: its powers weight the records of one person
@@ -186,14 +189,17 @@ class Changes:
 
         Raises
         ------
+        ChangedDataError
+            If at least one but fewer than `fewest` records changed.
         ValueError
-            If at least one but fewer than `fewest` records changed, or if the memory is full.
+            If the memory is full.
         """
-        if self.few(snapshot, fewest):
-            raise ValueError(
+        if few := self.few(snapshot, fewest):
+            raise ChangedDataError(
                 f"fewer than {fewest} records have changed since an earlier study, whose tables "
                 f"would differ by these records: wait until at least {fewest} have changed in "
-                "each changed column, or keep the earlier snapshot of the data"
+                "each changed column, or keep the earlier snapshot of the data",
+                "changed records: " + ", ".join(f"{where} {count}" for where, count in few.items()),
             )
         if _size(self._with(snapshot)) > MOST_BYTES:
             raise ValueError(
@@ -246,6 +252,7 @@ class Changes:
             arrays |= {f"digests{place}": column.digests, f"places{place}": column.places}
         of = {id(thing): place for things in (lists, columns) for place, thing in enumerate(things)}
         notes = {
+            "format": FORMAT,
             "tag": self._tag.hex(),
             "snapshots": [
                 [of[id(s.people)], {name: of[id(column)] for name, column in s.columns.items()}]
@@ -260,9 +267,12 @@ class Changes:
         try:
             with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 notes = json.loads(file["notes"].tobytes())
+                check_format(path, notes.get("format", OLDEST), FORMAT)
                 if not hmac.compare_digest(str(notes["tag"]), self._tag.hex()):
                     return  # of a memory that is lost
                 self.snapshots = _read(file, notes["snapshots"])
+        except NewerFormatError:
+            raise
         except Exception as error:  # a damaged file can raise any error
             raise ValueError(f"{path} does not have the values of studies: {error}") from None
 

@@ -97,7 +97,7 @@ class LedgerContent(NamedTuple):
         The bytes of all whole lines.
     cut : int
         The bytes of a last line that was cut short.
-    mended : list of int
+    joined : list of int
         Lines that begin with an entry which release 0.1.0 could not finish.
     format : int
         The format of the next line.
@@ -106,7 +106,7 @@ class LedgerContent(NamedTuple):
     entries: list[Entry]
     whole: int
     cut: int
-    mended: list[int]
+    joined: list[int]
     format: int
 
 
@@ -120,11 +120,11 @@ def read_ledger(path: Path) -> LedgerContent:
     """
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
-    entries, mended, form = list[Entry](), list[int](), OLDEST
+    entries, joined, form = list[Entry](), list[int](), OLDEST
     for number, line in enumerate(content[:whole].splitlines(), 1):
         try:
             parsed, is_torn = _parsed(line, form)
-            mended += [number] * is_torn
+            joined += [number] * is_torn
             if "format" in parsed:
                 form = check_format(path, parsed["format"], FORMAT)
             else:
@@ -134,7 +134,7 @@ def read_ledger(path: Path) -> LedgerContent:
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{path}, line {number}: not a valid entry of a ledger ({error})"
             raise ValueError(reason) from None
-    return LedgerContent(entries, whole, len(content) - whole, mended, form)
+    return LedgerContent(entries, whole, len(content) - whole, joined, form)
 
 
 def _parsed(line: bytes, form: int) -> tuple[dict[str, Any], bool]:

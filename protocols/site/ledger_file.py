@@ -62,7 +62,7 @@ class LedgerFile(Ledger):
     ----------
     cut : int
         Bytes of a last line that a crash or a full disk had cut short.
-    mended : list of int
+    joined : list of int
         Lines that begin with an entry which release 0.1.0 could not finish.
 
     Raises
@@ -73,7 +73,7 @@ class LedgerFile(Ledger):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.path, self.cut, self.mended = path, 0, list[int]()
+        self.path, self.cut, self.joined = path, 0, list[int]()
         self._known: set[tuple[Party, str, RevealedTable]] = set()  # analyst, study, exact table
         self._session: _Session | None = None
         whole, form = self._load(path) if path.exists() else (0, OLDEST)
@@ -141,7 +141,7 @@ class LedgerFile(Ledger):
         if self.cut:
             what = "unfinished entry of the ledger removed: what it notes was never sent"
             yield what, {"file": str(self.path), "bytes": self.cut}
-        for number in self.mended:
+        for number in self.joined:
             what = "half an entry of the ledger ignored: what it notes was never sent"
             yield what, {"file": str(self.path), "line": number}
 
@@ -172,7 +172,7 @@ class LedgerFile(Ledger):
     def _load(self, path: Path) -> tuple[int, int]:
         """Take the entries of the file; return where the last whole line ends, and its format."""
         content = read_ledger(path)
-        self.cut, self.mended = content.cut, content.mended
+        self.cut, self.joined = content.cut, content.joined
         for _, purpose, noted in content.entries:
             if isinstance(noted, Tables):
                 self._remember(purpose, noted.tables)

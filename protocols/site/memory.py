@@ -24,13 +24,16 @@ from numpy.typing import NDArray
 from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from mpc.rounds import Party
 from protocols.budget import Cost, Released
-from protocols.errors import DataError
+from protocols.errors import ChangedDataError, DataError
 from protocols.site.changes import Changes, Snapshot
 from protocols.site.changes import Digests as Digests
 from protocols.site.data import SiteData
+from protocols.site.file_format import OLDEST, NewerFormatError, check_format
+from protocols.site.meet_counts import MeetCounts
 from protocols.site.record_sets import distinct, refined, set_digest
 from protocols.site.whole_file import WholeFile
 
+FORMAT = 1
 MOST_STUDIES = 1000  # that can be resumed
 
 T = TypeVar("T")
@@ -62,7 +65,7 @@ class SiteMemory:
         self._committed: dict[str, dict[str, str]] = {}  # study -> column -> digest
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
-        self._failed: dict[str, int] = {}  # site -> comparisons that did not find equal lists
+        self.meets = MeetCounts(self._beside(".forgiven"))
         self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
         self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
         self._older_sum = -1  # the last number in a memory that did not distinguish analysts
@@ -82,6 +85,9 @@ class SiteMemory:
         if self.path is not None and self.path.exists():
             try:
                 self._load(self.path)
+            except NewerFormatError:
+                self.close()
+                raise
             except Exception as error:  # a damaged file can raise any error
                 self.close()
                 raise ValueError(f"{self.path} is not a valid memory of a site: {error}") from None
@@ -139,20 +145,46 @@ class SiteMemory:
     # ---- comparisons -----------------------------------------------------------------------------
 
     def failed_meets(self, peer: Party) -> int:
-        """Return the number of comparisons with a site since the lists were last equal."""
-        return self._failed.get(peer, 0)
+        """Return the number of comparisons with a site that may have been guesses.
+
+        They count since the lists were last equal, or since the site's owner has forgiven them.
+        """
+        return self.meets.of(peer).total
+
+    def forgive_meets(self, peer: Party) -> bool:
+        """Forget the comparisons with a site that the owner has forgiven since; say whether."""
+        is_new = self.meets.forgive(peer)
+        self._keep(is_new)
+        return is_new
 
     def meet(self, peers: Collection[Party]) -> None:
-        """Remember comparisons before the peers learn the outcome."""
-        self._failed |= {peer: self.failed_meets(peer) + 1 for peer in peers}
+        """Remember comparisons, as unanswered, before the peers learn the outcome."""
+        for peer in peers:
+            self.meets.ask(peer)
         self._keep(bool(peers))
 
-    def met(self, peers: Collection[Party]) -> None:
-        """Forget the comparisons with sites that hold the same list: they did not guess it."""
-        known = self._failed.keys() & set(peers)
-        for peer in known:
-            del self._failed[peer]
-        self._keep(bool(known))
+    def differ(self, peer: Party, *, was_asked: bool) -> None:
+        """Remember that a site's list is another one, before anything else is sent to it.
+
+        Parameters
+        ----------
+        peer : Party
+        was_asked : bool
+            Whether `meet` has counted this comparison.
+        """
+        self.meets.differ(peer, was_asked=was_asked)
+        self._keep(True)
+
+    def met(self, peer: Party) -> None:
+        """Forget the comparisons with a site that holds the same list: it did not guess it.
+
+        The next write has this on disk: until then the file has more failures than there were.
+        """
+        self._unsaved |= self.meets.forget(peer)
+
+    def save(self) -> None:
+        """Write what is not on disk yet."""
+        self._keep(False)
 
     # ---- runs of approved studies --------------------------------------------------------------
 
@@ -238,7 +270,7 @@ class SiteMemory:
 
         Raises
         ------
-        ValueError
+        ChangedDataError
             If the records have no identifiers and differ from those of an earlier session.
         """
         if data.ids is not None:
@@ -246,9 +278,10 @@ class SiteMemory:
             return np.asarray(np.array(texts, np.uint64)[data.ids.places])
         for name, digest in self._frame_of(data).items():
             if not hmac.compare_digest(self._frame.get(name, digest), digest):
-                raise ValueError(
-                    f"the column {name!r} has changed since the site answered for its records, and "
-                    "the records have no identifiers that distinguish them"
+                raise ChangedDataError(
+                    "its data have changed since it answered for its records, and the records have "
+                    "no identifiers that distinguish them",
+                    f"the column {name!r} has changed",
                 )
         return np.arange(data.records, dtype=np.uint32)
 
@@ -303,7 +336,7 @@ class SiteMemory:
         self._keep(new)
 
     def _open_changes(self) -> None:
-        beside = None if self.path is None else self.path.with_name(self.path.name + ".values")
+        beside = self._beside(".values")
         tag = hmac.new(self._key, b"changes", hashlib.sha256).digest()
         try:
             self.changes = Changes(beside, tag)
@@ -312,6 +345,10 @@ class SiteMemory:
         except BaseException:
             self.close()
             raise
+
+    def _beside(self, suffix: str) -> Path | None:
+        """Return the file of this suffix beside the memory."""
+        return None if self.path is None else self.path.with_name(self.path.name + suffix)
 
     # ---- the file ----------------------------------------------------------------------------
 
@@ -332,12 +369,13 @@ class SiteMemory:
 
     def _save(self, file: WholeFile) -> None:
         notes = {
+            "format": FORMAT,
             "key": self._key.hex(),
             "committed": self._committed,
             "seeds": self._seeds,
             "frame": self._frame,
             "sets": self._sets,
-            "failed": self._failed,
+            **self.meets.as_json(),
             "runs": self._runs,
             "sums": [self._older_sum, self.spent.eps, self.spent.delta, self.scored],
             "numbers": self._sums,
@@ -355,10 +393,11 @@ class SiteMemory:
         with np.load(path, allow_pickle=False) as file:
             notes = json.loads(file["notes"].tobytes())
             self._records, self._atoms = file["records"], file["atoms"]
+        check_format(path, notes.get("format", OLDEST), FORMAT)
         self._key = bytes.fromhex(notes["key"])
         self._committed = {study: _strings(known) for study, known in notes["committed"].items()}
         self._seeds, self._frame = _strings(notes["seeds"]), _strings(notes["frame"])
-        self._failed = {peer: int(count) for peer, count in notes["failed"].items()}
+        self.meets.load(notes)
         runs = notes.get("runs", {}).items()  # an older memory has no runs
         self._runs = {contract: (int(begun), int(used)) for contract, (begun, used) in runs}
         self._sets = list(map(str, notes["sets"]))

@@ -54,6 +54,13 @@ class WholeFile:
         os.close(self._lock)
 
 
+def check_own(path: Path) -> None:
+    """Refuse, with a ValueError, a file that other users may write, or replace in its folder."""
+    for own in (path, path.parent):
+        if own.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise ValueError(f"{own}: other users may write to it: chmod go-w {own}")
+
+
 def lock(descriptor: int, path: Path) -> None:
     """Lock an open file for this process until the file is closed.
 

@@ -63,11 +63,11 @@ def test_a_dealer_refuses_a_study_of_another_dealer_and_sites_that_it_has_no_key
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"records": 39}, "holds 40 records, but the study has 39"),
-        ({"dealer": "zoe"}, "the dealer is dealer here and the parties known are b, c, dealer"),
-        ({**WITHOUT_C, "dealer": "c"}, "the dealer is dealer here"),
+        ({"records": 39}, "it does not hold 39 records"),
+        ({"dealer": "zoe"}, "the dealer of the study, or one of its sites, is not pinned here"),
+        ({**WITHOUT_C, "dealer": "c"}, "the dealer of the study, or one of its sites"),
         ({"dealer": "b"}, "the dealer b is also a site"),
-        ({"holders": {**STUDY.holders, "z": ("zoe",)}}, "the parties known are b, c, dealer"),
+        ({"holders": {**STUDY.holders, "z": ("zoe",)}}, "or one of its sites, is not pinned here"),
         ({"holders": {**STUDY.holders, "z": ("a",)}}, "it shows no variable 'z'"),
         ({"holders": {**STUDY.holders, "z": ()}}, "not exactly one holder"),
         ({"holders": {**STUDY.holders, "z": ("b", "c")}}, "not exactly one holder"),

@@ -157,7 +157,7 @@ def test_what_is_sent_and_to_whom(monkeypatch):
         + [(site, "analyst", Met) for site in "abc"],
         key=str,
     )
-    assert max(s.depth for s, _ in seen) == 6
+    assert max(s.depth for s, _ in seen) == 7
     told = b"".join(packet[1] for _, packet in seen)
     assert not any(person.encode() in told for person in PEOPLE)
 
@@ -259,7 +259,7 @@ def test_a_site_makes_no_more_guesses_than_the_policy_allows(monkeypatch):
         federation = seeded(parts, **options)
         guess(federation, monkeypatch, ANOTHER)
         assert not federation.roles["a"].met
-    with pytest.raises(QueryRefusedError, match=r"3 comparisons with b .* most_failed_meets"):
+    with pytest.raises(QueryRefusedError, match="too many comparisons with b have failed"):
         guess(federation, monkeypatch, PEOPLE)
 
 
