@@ -110,8 +110,9 @@ def _site(site: SiteRole, query: Begin) -> Program[None]:
     is_declared = bool(approved.contract.queries)
     site.run = DeclaredRun(site, approved) if is_declared else ApprovedRun(site, approved)
     begun, used = site.memory.runs(query.contract)
+    study = grouped_digest(query.contract)
     what = (
-        f"run {begun + 1} of the study {query.contract.hex()}, approved by {approved.approver} on "
+        f"run {begun + 1} of the study {study}, approved by {approved.approver} on "
         f"{approved.date}; {used} of {approved.contract.runs} runs used"
     )
     site.ledger.note(what, site.party, (site.analyst,))
@@ -120,7 +121,8 @@ def _site(site: SiteRole, query: Begin) -> Program[None]:
 
 def _analyst(analyst: AnalystRole, query: Begin) -> Program[None]:
     yield from exchange({}, dict.fromkeys(query.parties, Expect(Begun)))
-    analyst.ledger.note(f"a run of the study {query.contract.hex()}", analyst.party, query.parties)
+    what = f"a run of the study {grouped_digest(query.contract)}"
+    analyst.ledger.note(what, analyst.party, query.parties)
 
 
 BEGIN = Conversation(Begin, _analyst).side(SiteRole, _consider, _site)

@@ -63,7 +63,7 @@ class SessionNote(NamedTuple):
         "begun" or "ended".
     reason : str
         Why it failed; empty if it did not.
-    refused : int
+    refusals : int
         The number of refused queries, of which the ledger has each kind and reason once.
     again, cells_again : int
         The number of tables that were revealed again, and of their cells.
@@ -71,7 +71,7 @@ class SessionNote(NamedTuple):
 
     event: str
     reason: str = ""
-    refused: int = 0
+    refusals: int = 0
     again: int = 0
     cells_again: int = 0
 

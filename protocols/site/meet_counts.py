@@ -71,12 +71,16 @@ class MeetCounts:
 
     def forgive(self, peer: Party) -> bool:
         """Forget the comparisons with a site if the owner has forgiven them since the last time."""
-        number = read_forgiven(self._path).get(peer, 0)
-        if number <= self._forgiven.get(peer, 0):
+        numbers = read_forgiven(self._path)
+        if not self.will_forgive(peer, numbers):
             return False
-        self._forgiven[peer] = number
+        self._forgiven[peer] = numbers[peer]
         self.forget(peer)
         return True
+
+    def will_forgive(self, peer: Party, numbers: Mapping[Party, int]) -> bool:
+        """Whether the file of forgiven comparisons, as it was read, has a new number of a site."""
+        return numbers.get(peer, 0) > self._forgiven.get(peer, 0)
 
     # ---- the memory's file -----------------------------------------------------------------------
 

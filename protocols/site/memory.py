@@ -84,14 +84,24 @@ class SiteMemory:
         self._file = None if self.path is None else WholeFile(self.path)
         if self.path is not None and self.path.exists():
             try:
-                self._load(self.path)
-            except NewerFormatError:
+                self._read(self.path)
+            except ValueError:
                 self.close()
                 raise
-            except Exception as error:  # a damaged file can raise any error
-                self.close()
-                raise ValueError(f"{self.path} is not a valid memory of a site: {error}") from None
         self._open_changes()
+
+    @classmethod
+    def read(cls, path: Path) -> SiteMemory:
+        """Return what a file has, also while its site runs: the file is neither locked nor changed.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a site's memory, or of a newer release.
+        """
+        memory = cls()
+        memory._read(path)
+        return memory
 
     # ---- commitments -----------------------------------------------------------------------------
 
@@ -388,6 +398,14 @@ class SiteMemory:
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
         np.savez(buffer, notes=encoded, records=self._records, atoms=self._atoms)
         file.write(buffer.getvalue())
+
+    def _read(self, path: Path) -> None:
+        try:
+            self._load(path)
+        except NewerFormatError:
+            raise
+        except Exception as error:  # a damaged file can raise any error
+            raise ValueError(f"{path} is not a valid memory of a site: {error}") from None
 
     def _load(self, path: Path) -> None:
         with np.load(path, allow_pickle=False) as file:

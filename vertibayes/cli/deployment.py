@@ -185,6 +185,42 @@ def _follow(contract: Contract) -> StepsOf:
     return steps_of_contract(contract)
 
 
+@commands.command("ledger", epilog=WHERE)
+def _ledger(
+    folder: Annotated[Path, typer.Argument(help="A site's folder, or an analyst's results.")],
+    html: Annotated[Path | None, typer.Option(help="Write a page of HTML to this file.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List all tables of each entry, not only the first 10.")
+    ] = False,
+) -> None:
+    """Say what was revealed, to whom, under which approval, and what was refused.
+
+    The newest entries come first, by study. For a site the command also says what is left of its
+    budgets. It changes nothing, and the site may be running.
+    """
+    from vertibayes.cli.ledger import run_ledger
+
+    run_ledger(folder, html, everything)
+
+
+@commands.command("meets", epilog=WHERE)
+def _meets(
+    site: Annotated[Path, typer.Argument(help="The site's own file.")],
+    reset: Annotated[
+        str | None, typer.Option(help="Forgive all comparisons with this site so far.")
+    ] = None,
+) -> None:
+    """List the comparisons with other sites' lists of people that failed, or forgive them.
+
+    A comparison that finds different lists, or that the other site does not answer, may be a guess
+    of this site's list. After most_failed_meets of them the site refuses to compare. If you know
+    why they failed, forgive them: a running site reads this at the next comparison.
+    """
+    from vertibayes.cli.meets import run_meets
+
+    run_meets(site, reset)
+
+
 @commands.command("approve", epilog=WHERE)
 def _approve(
     study: Annotated[Path | None, typer.Argument(help="The analyst's study.toml.")] = None,

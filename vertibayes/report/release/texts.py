@@ -9,6 +9,7 @@ from typing import Any
 
 from protocols.ledger import Ledger, RevealedTable
 from protocols.release import Rule
+from vertibayes.report.ledger.statement import digest_in_words, merged
 from vertibayes.report.release.assessment import Assessment
 from vertibayes.report.words import counted
 
@@ -119,7 +120,7 @@ def ledger_in_words(ledger: Ledger, assessment: Assessment, study: Mapping[str, 
         The study between machines: any names and values, such as file, digest and approvals.
     """
     approval = list(_entries(study)) if study else ["One process: no approval was necessary."]
-    facts = [f"- {f.what} (about {f.about}) to {_names(f.to)}" for f in ledger.facts]
+    facts = [f"- {f.what} (about {f.about}) to {_names(f.to)}" for f in merged(ledger.facts)]
     by_receiver = groupby(sorted(ledger.tables, key=_receiver), key=_receiver)
     tables = [
         line for receiver, entries in by_receiver for line in _tables(receiver, list(entries))
@@ -150,7 +151,8 @@ def _entries(study: Mapping[str, Any], indent: str = "") -> Iterator[str]:
             yield from _entries(value, indent + "  ")
         else:
             values = value if isinstance(value, list | tuple) else [value]
-            yield f"{indent}- {name}: {', '.join(map(_value, values))}"
+            shown = map(digest_in_words if name == "contract" else _value, values)
+            yield f"{indent}- {name}: {', '.join(shown)}"
 
 
 def _value(value: object) -> str:

@@ -1,0 +1,52 @@
+"""``vertibayes meets``: comparisons of a site's list of people that failed; forgive them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from protocols.deployment.files import SiteFile
+from protocols.site.meet_counts import forgive, read_forgiven
+from protocols.site.memory import SiteMemory
+
+
+def run_meets(site: Path, reset: str | None) -> None:
+    """Print the comparisons with each site that may have been guesses, or forgive those with one.
+
+    Parameters
+    ----------
+    site : Path
+        The site's own file.
+    reset : str or None
+        The site whose comparisons the owner forgives.
+
+    Raises
+    ------
+    ValueError
+        If the site does not pin `reset`, or a file cannot be used.
+    """
+    own = SiteFile.read(site)
+    peers = sorted(set(own.pinned) - {own.dealer, *own.analysts})
+    if reset is not None:
+        if reset not in peers:
+            there = ", ".join(peers) or "no site"
+            raise ValueError(f"--reset must be a site that {site} pins ({there}), got {reset!r}")
+        own.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        forgive(forgiven_of(own), reset)
+        sys.stdout.write(f"Forgiven: all comparisons with {reset} so far, from its next one on\n")
+        return
+    counts = SiteMemory.read(own.memory).meets if own.memory.exists() else SiteMemory().meets
+    waiting = read_forgiven(forgiven_of(own))
+    for peer in peers:
+        different, unanswered = counts.of(peer)
+        left = max(own.policy.most_failed_meets - different - unanswered, 0)
+        note = "; forgiven from the next one on" if counts.will_forgive(peer, waiting) else ""
+        sys.stdout.write(
+            f"{peer}: {different} found different lists, {unanswered} were not answered, {left} "
+            f"more may fail{note}\n"
+        )
+
+
+def forgiven_of(own: SiteFile) -> Path:
+    """Return the file of a site's forgiven comparisons."""
+    return own.memory.with_name(own.memory.name + ".forgiven")
