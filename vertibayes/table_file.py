@@ -101,6 +101,11 @@ class TableFile:
         self._add([(_table_head(new), _bytes_of(new.table)) for new in tables])
         self.tables += tables
 
+    def recovered(self) -> list[str]:
+        """Return a sentence about what was not whole when the file was read, if there was any."""
+        what = f"{self.path}: an unfinished table at its end was removed; it is asked for again"
+        return [what] if self.cut else []
+
     def close(self) -> None:
         """Let another process use the file."""
         self._file.close()

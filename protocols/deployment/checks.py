@@ -28,7 +28,7 @@ from protocols.deployment.tables import TomlFile
 from protocols.errors import words
 from protocols.public_keys import public_text
 from protocols.site.data import SiteData
-from protocols.site.ledger_file import LedgerFile
+from protocols.site.ledger_entries import Tables, read_ledger
 from protocols.site.memory import SiteMemory
 from protocols.site.whole_file import InUseError
 from protocols.transports.tls import read_revoked
@@ -287,8 +287,9 @@ def _check_memory(findings: Findings, file: SiteFile, data: SiteData | None) -> 
             text = f"{', '.join(changed)}: not as in the latest study, which cannot be resumed"
             findings.say("warning", f"{file.party}: {text}")
     if file.ledger.exists():
-        with closing(LedgerFile(file.ledger)) as ledger:
-            remembered.append(f"{len(ledger.tables)} tables revealed")
+        noted = [entry.noted for entry in read_ledger(file.ledger).entries]
+        tables = sum(len(note.tables) for note in noted if isinstance(note, Tables))
+        remembered.append(f"{tables} tables revealed")
     findings.say(
         "ok", f"{file.party}: remembers {', '.join(remembered) or 'nothing: it is a new site'}"
     )

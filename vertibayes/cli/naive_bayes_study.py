@@ -35,7 +35,7 @@ from vertibayes.cli.naive_bayes_columns import ALL_SITES
 from vertibayes.cli.naive_bayes_learned import Learned
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_request import Request
-from vertibayes.cli.notices import waiting
+from vertibayes.cli.notices import waiting, warn
 from vertibayes.cli.tested import read_tested
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.vertical import (
@@ -301,6 +301,7 @@ def _exact(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
     """Reveal exact tables: the class is at one site."""
     file, request = study.file, study.request
     with TableFile(file.tables) as kept:
+        warn(kept.recovered())
         counter = counter_of(file, session, kept)
         schema = _schema_of(study, counter.variables)
         model = NaiveBayes(schema, alpha=request.alpha).fit_counter(counter)

@@ -21,7 +21,7 @@ from protocols.roles import Party
 from protocols.schema import Schema
 from protocols.session import Traffic
 from protocols.site.data import SiteData
-from protocols.site.whole_file import replacing
+from protocols.site.whole_file import naming, replacing, sync
 from protocols.variables import Variable
 from vertibayes import __version__
 from vertibayes.cli.validations import as_json
@@ -137,10 +137,19 @@ def write_whole(folder: Path, write: Callable[[Path], object]) -> None:
     try:
         write(part)
         _keep_ledgers(folder, part)
+        _sync(part)
         _replace(folder, part)
+        sync(folder.parent)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def _sync(part: Path) -> None:
+    """Wait until a folder's files are on disk: some disks say only now that they are full."""
+    for path in [*part.rglob("*"), part]:
+        with naming(path):
+            sync(path)
 
 
 def _write_aside(write: Callable[[Path], object]) -> str:

@@ -26,7 +26,7 @@ from vertibayes.cli.calibrate_study import read_calibration, run_calibration_stu
 from vertibayes.cli.contracts import contract_of, has_contract
 from vertibayes.cli.learn import learn_with, ledger_kept, report_of
 from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
-from vertibayes.cli.notices import waiting
+from vertibayes.cli.notices import waiting, warn
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outcome import Task
 from vertibayes.cli.outputs import Run, check_folder
@@ -90,6 +90,7 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
             _learn_approved(file, contract, session, replace(task, rule=contract.rule))
         return
     with TableFile(file.tables) as kept, study_session(file, waiting=waiting(quiet)) as session:
+        warn(kept.recovered())
         _learn(file, session, kept, task)
 
 
