@@ -11,7 +11,7 @@ and a table that the study has revealed before, with the same counts, is counted
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -74,7 +74,7 @@ class LedgerFile(Ledger):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path, self.cut, self.joined = path, 0, list[int]()
-        self._known: set[tuple[Party, str, RevealedTable]] = set()  # analyst, study, exact table
+        self._known: dict[tuple[Party, str], set[RevealedTable]] = {}  # by analyst and study
         self._session: _Session | None = None
         whole, form = self._load(path) if path.exists() else (0, OLDEST)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -124,8 +124,8 @@ class LedgerFile(Ledger):
 
     def open(self, tables: Iterable[RevealedTable]) -> None:
         """Note the tables of a query, on disk too."""
-        asked = list(tables)
-        new = [table for table in dict.fromkeys(asked) if not self._is_known(table)]
+        asked, known = list(tables), self._known_tables()
+        new = [table for table in dict.fromkeys(asked) if table not in known]
         again = len(asked) - len(new)
         cells = sum(table.cells for table in asked) - sum(table.cells for table in new)
         session = self._session
@@ -154,16 +154,15 @@ class LedgerFile(Ledger):
         session = self._session
         return Purpose() if session is None else Purpose(session.analyst, *session.study())
 
-    def _is_known(self, table: RevealedTable) -> bool:
-        """Whether this study has revealed the same counts: those of a rule may have other noise."""
-        analyst, study, _ = self._purpose
-        return (analyst, study, table) in self._known
+    def _known_tables(self) -> set[RevealedTable]:
+        """Return the exact tables that this study has revealed: those of a rule may differ."""
+        return self._known.get(self._purpose[:2], set())
 
-    def _remember(self, purpose: Purpose, tables: Iterable[RevealedTable]) -> None:
-        for table in tables:
-            self.tables.append(table)
-            if purpose.study and not table.rule:
-                self._known.add((purpose.analyst, purpose.study, table))
+    def _remember(self, purpose: Purpose, tables: Collection[RevealedTable]) -> None:
+        exact = [table for table in tables if not table.rule]
+        self.tables += tables
+        if purpose.study:
+            self._known.setdefault(purpose[:2], set()).update(exact)
 
     def _write(self, noted: Noted) -> None:
         at = datetime.now(UTC).isoformat(timespec="seconds")
