@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
 from protocols.federation import ANALYST, DEALER
+from protocols.site.ledger_entries import Tables, read_ledger
 from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from vertibayes.counting import PlainCounter
@@ -48,8 +48,9 @@ def kept(processes):
 def asked(processes, site):
     """Return the tables that a site's ledger has, in the order in which they were asked."""
     path = processes.folder / f"{site}.jsonl"
-    lines = map(json.loads, path.read_text().splitlines() if path.exists() else [])
-    return [tuple(sorted(t["variables"])) for line in lines for t in line.get("tables", [])]
+    notes = [entry.noted for entry in read_ledger(path).entries] if path.exists() else []
+    tables = [table for note in notes if isinstance(note, Tables) for table in note.tables]
+    return [tuple(sorted(table.variables)) for table in tables]
 
 
 def kill_in(processes, phase):

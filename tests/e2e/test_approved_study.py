@@ -50,7 +50,8 @@ def test_an_approved_study_learns_the_structure_of_pooled_k2(capsys, folder, tmp
     for site in SITES:
         entries = ledger(folder, site)
         assert any("approved by Owner on 20" in entry.get("what", "") for entry in entries)
-        tables = [table for entry in entries for table in entry.get("tables", ())]
+        groups = [group for entry in entries for group in entry.get("released", ())]
+        tables = [table for group in groups for table in group["tables"]]
         assert len(tables) == len(order), "one table for each variable, and no other"
     refused(capsys, folder, tmp_path / "again", "its one run is used up")
 
