@@ -193,7 +193,7 @@ def _ledger(
         bool, typer.Option("--all", help="List all tables of each entry, not only the first 10.")
     ] = False,
 ) -> None:
-    """Say what was revealed, to whom, under which approval, and what was refused.
+    """Say what was revealed, to whom, and what was refused.
 
     The newest entries come first, by study. For a site the command also says what is left of its
     budgets. It changes nothing, and the site may be running.
@@ -210,7 +210,7 @@ def _meets(
         str | None, typer.Option(help="Forgive all comparisons with this site so far.")
     ] = None,
 ) -> None:
-    """List the comparisons with other sites' lists of people that failed, or forgive them.
+    """List failed comparisons with other sites, or forgive them.
 
     A comparison that finds different lists, or that the other site does not answer, may be a guess
     of this site's list. After most_failed_meets of them the site refuses to compare. If you know
