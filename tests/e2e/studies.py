@@ -37,8 +37,14 @@ def run_in_one_process(monkeypatch, folder):
             with Session(role, transport, CONVERSATIONS) as found:
                 yield found
 
-    for module in ("vertibayes.cli.study", "vertibayes.cli.check", "vertibayes.study"):
-        monkeypatch.setattr(f"{module}.study_session", session)
+    @contextmanager
+    def sessions(file, **_):
+        with session(file) as found:
+            yield lambda: found
+
+    monkeypatch.setattr("vertibayes.cli.check.study_session", session)
+    for module in ("vertibayes.cli.study", "vertibayes.study"):
+        monkeypatch.setattr(f"{module}.study_sessions", sessions)
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", list(root.handlers))  # as they were, after the test
 
