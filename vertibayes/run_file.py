@@ -83,7 +83,8 @@ class RunFile:
         whole = content[: content.rfind(b"\n") + 1]
         try:
             lines = [json.loads(line) for line in whole.splitlines()]
-            head, steps = lines[0] if lines else {"format": FORMAT}, lines[1:]
+            head: dict[str, Any] = lines[0] if lines else {"format": FORMAT}
+            steps = lines[1:]
             if head["format"] != FORMAT:
                 raise ValueError(f"format {head['format']}, expected {FORMAT}")
             is_same = head.get("contract") == contract.hex()

@@ -29,6 +29,7 @@ from protocols.queries.held_counts import Holders
 from protocols.queries.ways import cells_of
 from protocols.study import Study
 
+LOOKUP_PS_PER_COUNT = 25_000_000  # looked up at all parties, with its share of the argmax
 MOST_SCORES = 500_000  # in one query
 
 
@@ -241,6 +242,16 @@ class ChoiceLookups:
         steps = products, self.lookups().memory, self.argmax().memory
         return max(steps) + CHOICE_BYTES_PER_CELL * self.tables.cells
 
+    @cached_property
+    def weight(self) -> int:
+        """The predicted time of the query (`Cost.weight`), in picoseconds."""
+        tables = self.tables
+        costs = Costs(tables.study, tables.records, missing=True)
+        looked_up = sum(map(tables.counts, tables.lookups)) * LOOKUP_PS_PER_COUNT
+        extensions = sum(costs.extension(prefix).weight for prefix, _ in tables.groups)
+        sizes = (size for group in tables.groups for size in costs.sizes(*group))
+        return looked_up + extensions + sum(costs.products(size).weight for size in sizes)
+
     @property
     def fits(self) -> bool:
         """Whether one query may ask for so much."""
@@ -270,7 +281,7 @@ class ChoiceLookups:
         return largest
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def choice_lookups(study: Study, choices: Choices) -> ChoiceLookups:
     """Return what choices look up; the parties of one process compute it once.
 

@@ -18,6 +18,8 @@ from protocols.study import Study
 from protocols.variables import Family
 
 MOST_FAMILIES = 500_000  # in one query
+LEAST_WEIGHT = 10**11  # picoseconds of work: a query of less is not divided,
+MOST_PARTS = 16  # and one of more into so many: a session that breaks loses one of them
 
 
 class Group(NamedTuple):
@@ -126,6 +128,8 @@ class Load(NamedTuple):
         The memory, in bytes, of the shuffled tables.
     cells, tables : int
         The numbers of cells and tables that are revealed.
+    weight : int
+        The predicted time (`Cost.weight`), in picoseconds.
     """
 
     extended: int = 0
@@ -133,6 +137,7 @@ class Load(NamedTuple):
     shuffled: int = 0
     cells: int = 0
     tables: int = 0
+    weight: int = 0
 
     def plus(self, other: Load) -> Load:
         """Return the sum of two loads."""
@@ -194,8 +199,8 @@ def choose_ways(costs: Costs, group: Group) -> Ways:
             raise ValueError(_too_little(costs, size, family))
     memory = sum(costs.shuffle_memory(s) for s, way in zip(sizes, shuffled, strict=True) if way)
     products_load = (0, 0) if all(shuffled) else (extended, rows)
-    cells = sum(size.cells for size in sizes)
-    return Ways(shuffled, Load(*products_load, memory, cells, len(sizes)))
+    cells, weight = sum(size.cells for size in sizes), min(mixed, all_shuffled)
+    return Ways(shuffled, Load(*products_load, memory, cells, len(sizes), weight))
 
 
 def _too_little(costs: Costs, size: TableSize, family: Family) -> str:
@@ -209,6 +214,9 @@ def _too_little(costs: Costs, size: TableSize, family: Family) -> str:
 def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
     """Divide families into queries that fit the memory; families of one prefix stay together.
 
+    A query also has no more than a sixteenth of the predicted time of all, unless that is short or
+    families of one prefix take longer.
+
     Raises
     ------
     ValueError
@@ -216,13 +224,15 @@ def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
     """
     batch: dict[tuple[tuple[str, ...], bool], Group] = {}
     total = Load()
-    pieces = (piece for group in grouped(families) for piece in _pieces(costs, group))
+    pieces = [piece for group in grouped(families) for piece in _pieces(costs, group)]
+    most = max(LEAST_WEIGHT, sum(load.weight for _, load in pieces) // MOST_PARTS)
     for piece, load in pieces:
-        key = piece.prefix, bool(piece.lasts)
-        if batch and (key in batch or not total.plus(load).fits(costs)):
+        key, larger = (piece.prefix, bool(piece.lasts)), total.plus(load)
+        if batch and (key in batch or larger.weight > most or not larger.fits(costs)):
             yield [family for group in batch.values() for family in group.families]
             batch, total = {}, Load()
-        batch[key], total = piece, total.plus(load)
+            larger = load
+        batch[key], total = piece, larger
     if batch:
         yield [family for group in batch.values() for family in group.families]
 
