@@ -131,14 +131,14 @@ def _learn_approved(
 
 def _learn(file: StudyFile, begin: BeginSession, kept: TableFile, task: Task) -> None:
     start, before = perf_counter(), len(kept.tables)
+    if before and not task.quiet:
+        were = "table that was" if before == 1 else "tables that were"
+        sys.stderr.write(f"resuming the study with {before} {were} revealed before\n")
     with Renewing(begin, opener(file, kept), file.patience, broken(task.quiet)) as renewing:
         study = renewing.first()
         with ledger_kept(study.ledger, task.out):
             counter = SecureCounter(study, kept)
             validations = _fitting(file, counter, task)
-            if before and not task.quiet:
-                were = "table that was" if before == 1 else "tables that were"
-                sys.stderr.write(f"resuming the study with {before} {were} revealed before\n")
             identified = named(file, counter.study)
             run = Run(study.ledger, study.traffic, shown(counter.study), file.party, identified)
             fitting = replace(task, validations=validations)
