@@ -28,9 +28,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from side_by_side import table
-
 import numpy as np
+from side_by_side import table
 
 from protocols.deployment.templates import Names, init
 
@@ -102,7 +101,9 @@ class World:
             free = "" if approved else "free_tables = true\n"
             toml.write_text(text.replace("[policy]", f"[policy]\n{free}{GENEROUS}", 1))
         self.study = folder / "analyst" / "study.toml"
-        text = re.sub(r"(?m)^variables = .*$", f"variables = {list(names)!r}", self.study.read_text())
+        text = re.sub(
+            r"(?m)^variables = .*$", f"variables = {list(names)!r}", self.study.read_text()
+        )
         text = text.replace("runs = 1 ", "runs = 1000 ")
         if not approved:
             text = text[: text.index("[release]")] + text[text.index("# Without [release]") :]
