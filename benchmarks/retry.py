@@ -80,6 +80,7 @@ class Process:
                     raise RuntimeError(f"{part!r} did not come: {self.lines[-5:]}") from None
 
     def kill(self) -> None:
+        """End the process by SIGKILL."""
         self.process.kill()
         self.process.wait()
 
@@ -122,12 +123,14 @@ class World:
             self.running[party].when(READY.get(party, "connected"))
 
     def start(self, party: str) -> Process:
+        """Start a party, or start it again."""
         kind = party if party in ("relay", "dealer") else "site"
         process = Process(kind, self.folder / party / f"{kind}.toml", cwd=self.folder / party)
         self.running[party] = process
         return process
 
     def learn(self) -> Process:
+        """Start the analyst."""
         out = self.folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         return Process("learn", self.study, "--out", out, cwd=self.folder / "analyst")
@@ -138,6 +141,7 @@ class World:
             shutil.rmtree(self.folder / "analyst" / "study", ignore_errors=True)
 
     def close(self) -> None:
+        """End all parties."""
         for process in self.running.values():
             process.kill()
 
@@ -241,8 +245,8 @@ def main() -> None:
                         cost = median(run.seconds - run.wait - base for run in runs)
                         whole = median(run.seconds for run in runs)
                         share = f"{100 * cost / base:.0f}%"
-                        rows.append((kind, victim, f"{base:.1f}", f"{whole:.1f}", f"{wait:.1f}",
-                                     f"{cost:.1f}", share, f"{len(runs)}/{given.repeats}"))  # fmt: skip
+                        shown = [f"{seconds:.1f}" for seconds in (base, whole, wait, cost)]
+                        rows.append((kind, victim, *shown, share, f"{len(runs)}/{given.repeats}"))
             finally:
                 world.close()
     columns = "tables", "killed", "s without", "s with", "wait s", "cost s", "share", "finished"

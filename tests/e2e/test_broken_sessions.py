@@ -5,6 +5,7 @@ import re
 import pytest
 
 from protocols.errors import PeerGoneError
+from protocols.renewal import Renewing
 from tests.e2e.studies import learn_study, run_in_one_process
 from tests.e2e.test_approved_study import approve
 from tests.protocols.deployment.parties import change, deployment
@@ -18,14 +19,11 @@ LINE = r"the session broke \(south: cannot be reached\): another one begins in [
 @pytest.fixture(params=[True, False], ids=["tables", "approved"])
 def study(request, tmp_path, monkeypatch, capsys):
     run_in_one_process(monkeypatch, tmp_path / "all")
-    monkeypatch.setattr("protocols.renewal.Renewing.__init__.__kwdefaults__", WAITS)
+    monkeypatch.setitem(Renewing.__init__.__kwdefaults__, "wait", lambda seconds: None)
     folder = deployment(tmp_path / "all", free=request.param)
     if not request.param:
         approve(capsys, folder)
     return folder
-
-
-WAITS = {"wait": lambda seconds: None, "clock": lambda: 0.0, "randomness": None}
 
 
 def broken_at(monkeypatch, place):
@@ -42,10 +40,6 @@ def broken_at(monkeypatch, place):
     return packets(monkeypatch, change_)
 
 
-def results(out):
-    return [(out / name).read_text() for name in ("structure.json", "model.json")]
-
-
 def test_a_run_continues_after_each_query_that_breaks(study, capsys, tmp_path, monkeypatch):
     with broken_at(monkeypatch, 5):
         code, _, error = learn_study(capsys, study, tmp_path / "out")
@@ -58,7 +52,7 @@ def test_without_patience_the_run_ends_and_the_command_resumes_it(
     path = study / "analyst" / "study.toml"
     change(path, "# [run]", "[run]")
     change(path, '# patience = "10 min"', "patience = 0")
-    with broken_at(monkeypatch, 6):
+    with broken_at(monkeypatch, 5):
         code, _, error = learn_study(capsys, study, tmp_path / "out")
     assert code == 2 and "south: cannot be reached" in error
     code, _, error = learn_study(capsys, study, tmp_path / "out")

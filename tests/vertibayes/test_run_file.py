@@ -43,14 +43,13 @@ def test_a_run_that_is_over_or_of_another_contract_is_followed_by_a_new_one(tmp_
         assert file.study not in (study, other) and not file.seen
 
 
-@pytest.mark.parametrize(
-    "content", [b"tables\n", b"{}\n", b'{"format": 9}\n', b'{"format":1}\n{}\n']
-)
+RUN = b'{"format": 1, "contract": "%s", "study": ""}' % DIGEST.hex().encode()
+
+
+@pytest.mark.parametrize("content", [b"tables\n", b"{}\n", b'{"format": 9}\n', RUN + b"\n{}\n"])
 def test_another_file_is_refused_and_kept(tmp_path, content):
     path = tmp_path / "run"
     path.write_bytes(content)
-    if content == b'{"format":1}\n{}\n':
-        path.write_bytes(b'{"format":1,"contract":"%s","study":""}\n{}\n' % DIGEST.hex().encode())
     before = path.read_bytes()
     with pytest.raises(ValueError, match="run is not a file of a run"):
         RunFile(path, DIGEST)
