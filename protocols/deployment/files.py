@@ -150,7 +150,9 @@ class DealerFile(_ServingFile):
     def read(cls, path: Path) -> DealerFile:
         """Read and check the dealer's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(("dealer", "sites", "analyst", "analysts", "policy", "roster", "relay", "patience"))
+        file.check(
+            ("dealer", "sites", "analyst", "analysts", "policy", "roster", "relay", "patience")
+        )
         own = _own(file, "dealer")
         pins = pins_of(file, "dealer", own["party"])
         return cls(

@@ -414,7 +414,7 @@ class SiteMemory:
             "runs": self._runs,
             "sums": [self._older_sum, self.spent.eps, self.spent.delta, self.scored],
             "numbers": self._sums,
-        self._steps: dict[str, RunRecord] = {}  # contract -> its last run, step by step
+            "steps": {contract: record.as_json() for contract, record in self._steps.items()},
             "zcdp": [self.spent.rho, self.spent.slack],
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
