@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypedDict, TypeVar
+from typing import NamedTuple, Protocol, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mpc.commitments import BLOCK_ROWS
+from mpc.randomness import SystemRandomness
 from mpc.rounds import Party
 from protocols.choices import Choices
+from protocols.errors import TransportError
 from protocols.ledger import Ledger, RevealedTable
 from protocols.queries import Choose, Commit, Describe, Description, Meet, Release
 from protocols.queries.choice_lookups import choice_lookups
@@ -27,7 +29,7 @@ from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped, load_of
 from protocols.release import FamilyTables
 from protocols.roles import Joined
-from protocols.session import Session
+from protocols.session import Query, Session, Traffic
 from protocols.study import CHOICE_INDICATORS, Study
 from protocols.variables import Family, Rows, Variable
 
@@ -59,9 +61,23 @@ class Revealed(NamedTuple):
     table: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+class Renewal(Protocol):
+    """Opens a study again after its session broke (`protocols.renewal`)."""
+
+    def renew(self, error: TransportError) -> OpenStudy:
+        """Return the study in another session, or raise the last error."""
+        ...
+
+    def answered(self) -> None:
+        """Note that a query was answered."""
+        ...
+
+
+@dataclass
 class OpenStudy:
     """A study whose columns the sites have committed: its analyst can ask for tables.
+
+    If its session breaks, the study is opened again by its `renewal`, and continues there.
 
     Attributes
     ----------
@@ -73,12 +89,15 @@ class OpenStudy:
     watchers : list of callable
         Each is called, while queries of one step are asked, with the weight of the queries that
         have ended and that of all: their estimated time, in picoseconds.
+    renewal : Renewal, optional
+        Without it a broken session ends the study.
     """
 
     session: Session
     joined: Joined
     most_variables: int
     watchers: list[Callable[[int, int], None]] = field(default_factory=list, repr=False)
+    renewal: Renewal | None = field(default=None, repr=False)
 
     @property
     def study(self) -> Study:
@@ -89,6 +108,45 @@ class OpenStudy:
     def ledger(self) -> Ledger:
         """The analyst's ledger: what was revealed."""
         return self.session.role.ledger
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has travelled in all sessions of the study, as far as it can be seen from here."""
+        return self.session.transport.traffic
+
+    def ask(self, make: Callable[[Joined], Query[T]]) -> T | None:
+        """Ask a query; return None if the study was opened again instead, in another session.
+
+        Parameters
+        ----------
+        make : callable
+            Makes the query for the study as it is joined.
+
+        Raises
+        ------
+        QueryRefusedError, ProtocolError, TransportError
+            As `Session.ask`; the last only if the study cannot be opened again.
+        ValueError
+            If a site remembers another study.
+        """
+        try:
+            result = self.session.ask(make(self.joined))
+        except TransportError as error:
+            if self.renewal is None:
+                raise
+            self._take(self.renewal.renew(error))
+            return None
+        if self.renewal is not None:
+            self.renewal.answered()
+        return result
+
+    def _take(self, other: OpenStudy) -> None:
+        """Continue in the session of the same study, opened again."""
+        if other.joined.mark != self.joined.mark:
+            other.session.close()
+            raise ValueError("a site does not remember the study as it was: begin a new study")
+        other.traffic.include(self.traffic)
+        self.session, self.joined = other.session, other.joined
 
     def check(self, families: Sequence[Family], *, missing: bool) -> None:
         """Refuse families whose tables would take more memory than a query may.
@@ -128,12 +186,26 @@ class OpenStudy:
         costs = Costs(self.study, rows.count(self.study.records), missing)
         planned = [(batch, load_of(costs, grouped(batch))) for batch in batches(costs, families)]
         for batch in self._watched(planned):
-            query, places = ask_tables(self.joined, batch, missing, rows)
-            tables = self.session.ask(query)
+            tables, places = self._tables(batch, missing, rows)
             yield [
                 Revealed(family, missing, rows, tables[place])
                 for family, place in zip(batch, places, strict=True)
             ]
+
+    def _tables(
+        self, families: Sequence[Family], missing: bool, rows: Rows
+    ) -> tuple[Sequence[NDArray[np.int64]], Sequence[int]]:
+        """Return the tables of one query, and the place of each family's table."""
+        places: Sequence[int] = ()
+
+        def query(joined: Joined) -> Query[list[NDArray[np.int64]]]:
+            nonlocal places
+            asked, places = ask_tables(joined, families, missing, rows)
+            return asked
+
+        while (tables := self.ask(query)) is None:
+            pass
+        return tables, places
 
     def choose(self, choices: Choices) -> tuple[int, ...]:
         """Return the winner of each set, in as many queries as the memory of the study needs.
@@ -158,9 +230,7 @@ class OpenStudy:
         """
         winners: tuple[int, ...] = ()
         decided: tuple[bool, ...] = ()
-        asked = portions(self.study, choices)
-        planned = [(portion, choice_lookups(self.study, portion).planned) for portion in asked]
-        for portion in self._watched(planned):
+        for portion in self._portions(choices):
             winners += self.session.ask(Choose.of(self.joined, portion))
             decided += self.joined.decided
         self.joined.decided = decided
@@ -203,6 +273,12 @@ class OpenStudy:
         self._check_time(release_plan(self.joined, query).planned)
         return self.session.ask(query)
 
+    def _portions(self, choices: Choices) -> Iterator[Choices]:
+        """Go through the queries of choices; notify the watchers."""
+        asked = portions(self.study, choices)
+        planned = [(portion, choice_lookups(self.study, portion).planned) for portion in asked]
+        return self._watched(planned)
+
     def _watched(self, planned: Sequence[tuple[T, Planned]]) -> Iterator[T]:
         """Go through the queries of a step, after all were checked; notify the watchers."""
         for _, query in planned:
@@ -236,6 +312,11 @@ class OpenStudy:
         members = {name for family, *_ in tables for name in family.members}
         if members:
             note_asked(role, parties_of(self.study, members))
+
+
+def new_study() -> bytes:
+    """Return the id of a new study."""
+    return SystemRandomness().bytes(STUDY_BYTES)
 
 
 def open_study(

@@ -194,6 +194,13 @@ class Traffic:
         """All bytes."""
         return sum(self.bytes_sent.values())
 
+    def include(self, earlier: Traffic) -> None:
+        """Add what travelled in an earlier session."""
+        for link, sent in earlier.bytes_sent.items():
+            self.bytes_sent[link] = self.bytes_sent.get(link, 0) + sent
+        self.messages += earlier.messages
+        self.rounds += earlier.rounds
+
 
 class Transport(Protocol):
     """Where the analyst's programs run."""

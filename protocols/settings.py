@@ -15,12 +15,13 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from protocols.durations import parse_seconds
 from protocols.sizes import parse_size
 
 Binning: TypeAlias = Literal["equal-frequency", "equal-width"]
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
-    "names or file", "pairs",
+    "seconds", "names or file", "pairs",
 ]  # fmt: skip
 
 REQUIRED: Final = object()  # the default of a setting that must be given
@@ -71,6 +72,7 @@ KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be
     "pairs": ('a list of pairs of different names, as [["a", "b"]]', _is_pairs),
     "path": ("the path of a file", _is_text),
     "size": ("an amount of memory, as 512MiB", _is_whole),
+    "seconds": ('a span of time, as 90 (seconds) or "10 min"', _is_number),
     "names or file": (
         "a list of different names, or the path of a JSON file with one",
         lambda value: _is_texts(value) or _is_text(value),
@@ -87,8 +89,9 @@ class Setting:
     name : str
         Its key in a configuration file; its option is ``--name``, with dashes for underscores.
     kind : Kind
-        What its values are. A size is in bytes, as an int. On the command line several texts are
-        separated by commas; an option of the kind "repeated" has one value each time.
+        What its values are. A size is in bytes, as an int; seconds are a float. On the command line
+        several texts are separated by commas; an option of the kind "repeated" has one value each
+        time.
     help : str
         One sentence: what the setting does, with its unit.
     default : object, default=None
@@ -152,11 +155,13 @@ class Setting:
             return None
         if self.kind == "size" and isinstance(value, str):
             value = parse_size(value)
+        if self.kind == "seconds" and isinstance(value, str):
+            value = parse_seconds(value)
         if not KINDS[self.kind][1](value) or not self._is_accepted(value):
             raise ValueError(f"must be {self.expected}, got {_shown(value)}")
         if self.kind == "edges":
             return tuple(Decimal(str(edge)) for edge in value)
-        if self.kind == "number":
+        if self.kind in ("number", "seconds"):
             return float(value)
         if self.kind == "bounds":
             return tuple(map(float, value))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from protocols.deployment.files import StudyFile
-from protocols.deployment.running import study_session
-from protocols.opening import open_study
+from protocols.deployment.running import study_sessions
+from protocols.opening import OpenStudy, open_study
+from protocols.renewal import Renewing
 from protocols.session import Session
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.table_file import TableFile
@@ -18,8 +19,9 @@ from vertibayes.table_file import TableFile
 def connect_study(path: str | Path) -> Iterator[SecureCounter]:
     """Connect to the parties of a study, and yield the counter that learners ask.
 
-    The counter keeps what it receives beside the study's file: a later run does not ask again. The
-    policies of all sites must set `free_tables`.
+    The counter keeps what it receives beside the study's file: a later run does not ask again. If
+    its session breaks, the counter begins another one, for as long as `[run] patience` says, and
+    the learner that asks it waits. The policies of all sites must set `free_tables`.
 
     Parameters
     ----------
@@ -45,20 +47,32 @@ def connect_study(path: str | Path) -> Iterator[SecureCounter]:
             network = fit_cpts(counter, k2(counter, max_parents=2))
     """
     file = StudyFile.read(Path(path))
-    with TableFile(file.tables) as kept, study_session(file) as session:
-        yield counter_of(file, session, kept)
+    with (
+        TableFile(file.tables) as kept,
+        study_sessions(file) as begin,
+        Renewing(begin, opener(file, kept), file.patience) as renewing,
+    ):
+        yield SecureCounter(renewing.first(), kept)
+
+
+def opener(file: StudyFile, kept: TableFile) -> Callable[[Session], OpenStudy]:
+    """Return what opens a study in a session: over its sites and variables, with its id."""
+    chosen = file.variables or None
+
+    def open_(session: Session) -> OpenStudy:
+        return open_study(
+            session,
+            file.sites,
+            file.dealer,
+            order=chosen,
+            variables=chosen,
+            memory=file.memory,
+            study=kept.study,
+        )
+
+    return open_
 
 
 def counter_of(file: StudyFile, session: Session, kept: TableFile) -> SecureCounter:
-    """Return the counter of a study: over its sites and variables, with the tables it has."""
-    chosen = file.variables or None
-    study = open_study(
-        session,
-        file.sites,
-        file.dealer,
-        order=chosen,
-        variables=chosen,
-        memory=file.memory,
-        study=kept.study,
-    )
-    return SecureCounter(study, kept)
+    """Return the counter of a study in one session, with the tables that it has."""
+    return SecureCounter(opener(file, kept)(session), kept)

@@ -23,6 +23,7 @@ from protocols.deployment.parts import (
     data_of,
     listening_relay_of,
     own_party,
+    patience_of,
     policy_of,
     relay_of,
     variables_of,
@@ -32,7 +33,7 @@ from protocols.deployment.roster import Roster
 from protocols.deployment.tables import TomlFile
 from protocols.policy import Policy
 from protocols.settings import Setting
-from protocols.transports.mailbox import RELAY
+from protocols.transports.mailbox import RELAY, Patience
 
 STUDY = (
     Setting("variables", "texts", "Variables of the study; all that the sites offer if empty.", ()),
@@ -41,6 +42,12 @@ STUDY = (
 )  # fmt: skip
 
 SITES = Setting("sites", "texts", "The sites of the study, as the roster names them.", ())
+
+RUN = (
+    Setting("patience", "seconds", "How long a run that breaks is begun again, from its last step, "
+            "before the command ends with the error; 0 ends at once.", 600.0, least=0),
+)  # fmt: skip
+
 STATES = Setting("", "texts", "The states of a variable, in order.", least=2)
 BOUNDS = Setting("", "bounds", "The bounds of a variable that stays a number.")
 COUNT = Setting("", "whole", "How many records have a class.", least=0)
@@ -56,6 +63,7 @@ class _OwnFile:
     pinned: Mapping[Party, bytes]
     relay: RelayAddress
     roster: Roster | None
+    waits: Patience
 
 
 def _own(file: TomlFile, role: str, **paths: str) -> dict[str, Any]:
@@ -64,7 +72,8 @@ def _own(file: TomlFile, role: str, **paths: str) -> dict[str, Any]:
     party, key = own_party(table)
     others = {name: table.path(name, default) for name, default in paths.items()}
     table.end()
-    return {"source": file, "party": party, "key": key, "relay": relay_of(file), **others}
+    own = {"source": file, "party": party, "key": key}
+    return {**own, "relay": relay_of(file), "waits": patience_of(file), **others}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +108,7 @@ class SiteFile(_ServingFile):
         """Read and check a site's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
         known = "site", "data", "variables", "policy", "dealer", "peers"
-        file.check((*known, "analyst", "analysts", "roster", "relay"))
+        file.check((*known, "analyst", "analysts", "roster", "relay", "patience"))
         own = _own(file, "site", folder="memory")
         pins = pins_of(file, "site", own["party"])
         variables = variables_of(file)
@@ -141,7 +150,9 @@ class DealerFile(_ServingFile):
     def read(cls, path: Path) -> DealerFile:
         """Read and check the dealer's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        file.check(("dealer", "sites", "analyst", "analysts", "policy", "roster", "relay"))
+        file.check(
+            ("dealer", "sites", "analyst", "analysts", "policy", "roster", "relay", "patience")
+        )
         own = _own(file, "dealer")
         pins = pins_of(file, "dealer", own["party"])
         return cls(
@@ -159,7 +170,8 @@ class StudyFile(_OwnFile):
 
     `states` declares the states of variables, `class_counts` the number of records of each class:
     naive Bayes needs them where the sites' data must not tell them. `numbers` declares the bounds
-    of variables that stay numbers.
+    of variables that stay numbers. `patience` is how long a run that breaks is begun again, in
+    seconds.
     """
 
     kind: ClassVar[str] = "study"
@@ -172,13 +184,15 @@ class StudyFile(_OwnFile):
     class_counts: Mapping[str, int]
     variables: tuple[str, ...]
     memory: int | None
+    patience: float
 
     @classmethod
     def read(cls, path: Path) -> StudyFile:
         """Read and check a study's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        known = "study", "analyst", "dealer", "sites", "learning", "validation", "relay"
-        file.check((*known, "states", "numbers", "class_counts", "network", "release", "roster"))
+        known = "study", "analyst", "dealer", "sites", "learning", "validation", "relay", "run"
+        declared = "states", "numbers", "class_counts", "network", "release", "roster", "patience"
+        file.check((*known, *declared))
         states, counts = file.table("states"), file.table("class_counts")
         numbers = file.table("numbers")
         if twice := [name for name in numbers.values if name in states.values]:
@@ -187,6 +201,9 @@ class StudyFile(_OwnFile):
         folder, values = study.path("folder", "study"), study.take_all(STUDY)
         chosen = study.take(SITES)
         study.end()
+        run = file.table("run")
+        values |= run.take_all(RUN)
+        run.end()
         own = _own(file, "analyst")
         pins = pins_of(file, "analyst", own["party"], chosen)
         return cls(
@@ -207,6 +224,11 @@ class StudyFile(_OwnFile):
     def tables(self) -> Path:
         """The file of the tables that were revealed."""
         return self.folder / "tables"
+
+    @property
+    def run(self) -> Path:
+        """The file of the winners that a run of an approved study has shown."""
+        return self.folder / "run"
 
 
 @dataclass(frozen=True)

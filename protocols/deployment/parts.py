@@ -13,6 +13,7 @@ from mpc.rounds import Party
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
 from protocols.settings import SITE_DATA, VARIABLE, Setting
+from protocols.transports.mailbox import Patience
 from protocols.transports.nvflare import NAME, RESERVED
 from protocols.transports.tls import Certificates
 
@@ -60,6 +61,17 @@ POLICY = (
             "otherwise approved studies alone.", Policy.free_tables, old="exact_tables"),
     Setting("most_failed_runs", "whole", "Maximum number of runs of an approved study that begin "
             "and release nothing.", Policy.most_failed_runs, least=1),
+)  # fmt: skip
+
+WAITS = Patience()
+PATIENCE = (
+    Setting("silent", "seconds", "For a message of a party that can be reached: it may be "
+            "computing.", WAITS.silent, above=0),
+    Setting("gone", "seconds", "For a party, or the relay, that cannot be reached: it may come "
+            "back.", WAITS.gone, above=0),
+    Setting("probe", "seconds", "Between two checks whether a party that is awaited can be "
+            "reached.", WAITS.probe, above=0),
+    Setting("hello", "seconds", "For the parties of a session that begins.", WAITS.hello, above=0),
 )  # fmt: skip
 
 
@@ -221,6 +233,17 @@ def policy_of(file: TomlFile, variables: tuple[str, ...] | None) -> Policy:
     values = table.take_all(POLICY)
     table.end()
     return Policy(variables, **values)
+
+
+def patience_of(file: TomlFile) -> Patience:
+    """Return how long a party waits for others, from its table."""
+    table = file.table("patience")
+    patience = Patience(**table.take_all(PATIENCE))
+    table.end()
+    if patience.probe > patience.gone:
+        reason = f"must be at most gone, {patience.gone:g} seconds, got {patience.probe:g}"
+        raise table.error("probe" if "probe" in table else "gone", reason)
+    return patience
 
 
 def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource:

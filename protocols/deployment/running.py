@@ -53,6 +53,7 @@ from protocols.transports.serving import answer
 from protocols.transports.tls import Certificates
 
 Keep: TypeAlias = Callable[[Path, ClassifierSpec, Floats], None]
+BeginSession: TypeAlias = Callable[[], Session]
 
 LOCK = "run.lock"  # in the folder of a study that is run
 
@@ -207,15 +208,29 @@ def _reason(error: Exception) -> str:
 def study_session(
     file: StudyFile, waiting: Waiting = unsaid, *, runs: bool = True
 ) -> Iterator[Session]:
-    """Connect as the analyst, and begin a session.
+    """Connect as the analyst, and begin a session; the parameters are those of `study_sessions`."""
+    with study_sessions(file, waiting, runs=runs) as begin, begin() as session:
+        yield session
+
+
+@contextmanager
+def study_sessions(
+    file: StudyFile, waiting: Waiting = unsaid, *, runs: bool = True
+) -> Iterator[BeginSession]:
+    """Connect as the analyst.
 
     Parameters
     ----------
     file : StudyFile
     waiting : callable, optional
-        Is called with the late parties.
+        Is called with the late parties, in the first session.
     runs : bool, default=True
-        Whether the session runs the study, which one process at a time may do in its folder.
+        Whether the sessions run the study, which one process at a time may do in its folder.
+
+    Yields
+    ------
+    begin : callable
+        Begins a session with all parties of the study. The sessions share what was revealed.
 
     Raises
     ------
@@ -223,9 +238,15 @@ def study_session(
         If another process runs the study.
     """
     with _locked(file) if runs else nullcontext(), _connected(file) as (mailbox, role):
-        transport = NetworkTransport(mailbox, (*file.sites, file.dealer), waiting)
-        with Session(role, transport, CONVERSATIONS) as session:
-            yield session
+        report = [waiting]
+
+        def begin() -> Session:
+            role.joined = None
+            late = report.pop() if report else unsaid
+            transport = NetworkTransport(mailbox, (*file.sites, file.dealer), late)
+            return Session(role, transport, CONVERSATIONS)
+
+        yield begin
 
 
 @contextmanager
@@ -342,7 +363,7 @@ def _mailbox(
     is_analyst = isinstance(file, StudyFile)
     name = process_of(file.party, SystemRandomness()) if is_analyst else file.party
     with connect(name, address, file.pinned, certificates=certificates) as link:
-        yield Mailbox(link, identity_of(file, keys), note=note)
+        yield Mailbox(link, identity_of(file, keys), file.waits, note=note)
 
 
 def _certificates(file: PartyFile | RelayFile) -> Certificates | None:

@@ -48,6 +48,13 @@ _PRACTICE = """\
 _REVOKED = """\
 # revoked = "revoked.txt"        # serial numbers of certificates that the relay refuses, one a line
 """
+_PATIENCE = """
+# [patience]                     # how long this party waits for others, in seconds or as "10 min"
+# silent = 600                   # for a party that can be reached: it may be computing
+# gone = 10                      # for a party, or the relay, that cannot be reached
+# probe = 2                      # between two checks whether it can be
+# hello = 60                     # for the parties of a session that begins
+"""
 
 _SITE = """\
 folder = "memory"                # what this site promised and revealed: back it up, never edit it
@@ -116,6 +123,11 @@ _STUDY = """\
 folder = "study"                 # what the analyst keeps of the study
 variables = [{variables}]    # in K2's order, causes before effects
 {sites}# memory = "1GiB"                # of one query at a party; as the sites allow if not given
+"""
+
+_RUN = """
+# [run]
+# patience = "10 min"            # how long a run that breaks begins again, from its last step
 """
 
 _LEARNING = """
@@ -280,6 +292,7 @@ class _Writer:
                 self._peers("peers", others),
             )
             + self._relay("client")
+            + _PATIENCE
         )
 
     def _dealer(self) -> str:
@@ -291,6 +304,7 @@ class _Writer:
                 self._peers("sites", self.names.sites),
             )
             + self._relay("client")
+            + _PATIENCE
         )
 
     def _study(self, name: Party, variables: Mapping[Party, Sequence[str]]) -> str:
@@ -308,7 +322,9 @@ class _Writer:
                 self._peers("sites", self.names.sites),
             )
             + _LEARNING
+            + _RUN
             + self._relay("client")
+            + _PATIENCE
         )
 
     def _keys(self, file: str, *tables: str) -> str:

@@ -315,7 +315,7 @@ class ChoiceLookups:
         return largest
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def choice_lookups(study: Study, choices: Choices) -> ChoiceLookups:
     """Return what choices look up; the parties of one process compute it once.
 

@@ -54,6 +54,9 @@ from protocols.variables import Family, Rows
 
 T = TypeVar("T")
 
+LEAST_WEIGHT = 10**12  # picoseconds of work: choices of less are one query,
+MOST_PARTS = 8  # and choices of more are divided into about so many
+
 COMPARED = "which scores are compared, over which records"
 
 
@@ -186,7 +189,9 @@ def _cut(items: Iterator[T], lengths: NDArray[np.uint32]) -> Iterator[tuple[T, .
 def portions(study: Study, choices: Choices) -> list[Choices]:
     """Divide sets of candidates into queries that fit the memory of a study.
 
-    All parties divide equal choices equally.
+    A query also has no more than an eighth of the predicted time of all, unless that is short or a
+    set takes longer: a session that breaks loses one query. All parties divide equal choices
+    equally.
 
     Parameters
     ----------
@@ -200,14 +205,20 @@ def portions(study: Study, choices: Choices) -> list[Choices]:
     """
     if not choices.sets:
         return []
-    needed = choice_lookups(study, choices)
-    if needed.fits:
-        return [choices]
-    if len(choices.sets) == 1:
+    most = max(LEAST_WEIGHT, choice_lookups(study, choices).planned.picoseconds // MOST_PARTS)
+    return list(_portions(study, choices, most))
+
+
+def _portions(study: Study, choices: Choices, most: int) -> Iterator[Choices]:
+    """Halve sets until each part fits and takes no longer than `most`."""
+    needed, half = choice_lookups(study, choices), len(choices.sets) // 2
+    if not half:
         needed.check_fits()
-    half = len(choices.sets) // 2
-    halves = choices.sets[:half], choices.sets[half:]
-    return [piece for sets in halves for piece in portions(study, replace(choices, sets=sets))]
+    if not half or (needed.fits and needed.planned.picoseconds <= most):
+        yield choices
+        return
+    for sets in (choices.sets[:half], choices.sets[half:]):
+        yield from _portions(study, replace(choices, sets=sets), most)
 
 
 def score_error(study: Study, choices: Choices) -> float:

@@ -1,10 +1,21 @@
 """Release: reveal the tables that a study ends with, by the rule that its sites have approved.
 
-The figure is that of `protocols.queries.release_plan`.
+The figure is that of `protocols.queries.release_plan`. Before a site sends its share:
+
+    site -> its disk    its share, with its noise and its zero share
+    site -> sites       Counted: this site has kept its share
+    site -> its disk    the release is used up, and charged to all budgets
+
+An answer that was lost is given again (`again`): each site sends the share that it has kept, byte
+for byte. No site sends its share before all have kept theirs. A release that broke before that has
+revealed nothing, and is computed again. Tables that are shuffled leave on the way: such a release
+is used up when it begins, and is not given again.
 
 Security: honest-but-curious, that of `mpc.masked_tables` and `mpc.lookups`; noise is added to
-shares before any of them is sent. laplace: the noise of the sites that do not work with the analyst
-is a whole copy; gaussian: that of each site is.
+shares before any of them is sent. laplace: the noise of the sites that do not work with the
+analyst is a whole copy; gaussian: that of each site is. When an answer is given again, no noise is
+drawn and nothing is computed: a site that has changed its columns meanwhile does not receive other
+counts under the same noise.
 Leakage: the tables by the rule, to the analyst; which tables, to all parties. The sites learn no
 table. If a sum differs from the number of records, the run ends, and no party learns which.
 Cost: as the tables; cut takes a lookup for each cell.
@@ -22,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.commitments import Holder
-from mpc.errors import ImpossibleTablesError
+from mpc.errors import ImpossibleTablesError, ProtocolError, UnknownFaultyPartyError
 from mpc.extras import load
 from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
 from mpc.lookups import deal_lookups
@@ -30,7 +41,7 @@ from mpc.masked_tables import deal_tables, share_tables
 from mpc.masked_tables.basis import tables_of
 from mpc.randomness import Randomness, label
 from mpc.ring import Elements
-from mpc.rounds import Expect, Party, Program, exchange
+from mpc.rounds import Expect, Party, Program, exchange, send
 from mpc.sharing import open_sum, send_share, zero_share
 from mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
 from protocols import wire
@@ -57,8 +68,10 @@ from protocols.queries.ways import MOST_GROUPS
 from protocols.release import FamilyTables, Rule, RuleKind
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
+from protocols.site.run_record import GIVEN, RunRecord
 from protocols.variables import Family, Rows
 
+AGAIN = "released tables that the analyst has not received are given to it again, byte for byte"
 FAILED = "a check of released tables failed, and the run ended"
 
 
@@ -67,6 +80,20 @@ class TableSums(Labelled):
     """A site's shares of the sums of tables."""
 
     kind: ClassVar[str] = "table sums"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Labelled):
+    """The sender has kept its share of the release; without elements."""
+
+    kind: ClassVar[str] = "counted"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptShare(Labelled):
+    """The share that a site has kept, with the label of the release that it is of."""
+
+    kind: ClassVar[str] = "kept share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +120,8 @@ class Release(Query[list[NDArray[np.int64]]]):
         epsilon, delta and dishonest of the rule.
     number : int
         The number of the query, above all earlier ones in the study: masks are used once.
+    again : bool, default=False
+        Whether the sites give an answer again that was lost. The dealer is not asked.
     """
 
     kind: ClassVar[str] = "release"
@@ -105,9 +134,10 @@ class Release(Query[list[NDArray[np.int64]]]):
     fewest: int
     noise: NDArray[np.float64]
     number: int
+    again: bool = False
 
     @classmethod
-    def of(cls, joined: Joined, tables: FamilyTables) -> Release:
+    def of(cls, joined: Joined, tables: FamilyTables, *, again: bool = False) -> Release:
         """Return the next query of a study.
 
         Parameters
@@ -116,13 +146,15 @@ class Release(Query[list[NDArray[np.int64]]]):
             The study, and the number of its queries so far.
         tables : FamilyTables
             What is asked.
+        again : bool, default=False
+            Whether an answer was lost, and all sites have kept their shares of it.
         """
         joined.asked += 1
         members = [family.members for family in tables.families]
         places = numbered(members)
         rule = tables.rule
         return cls(
-            parties=joined.study.parties,
+            parties=joined.study.sites if again else joined.study.parties,
             study=joined.study.id,
             variables=tuple(places),
             members=numbers(places[name] for name in chain.from_iterable(members)),
@@ -132,6 +164,7 @@ class Release(Query[list[NDArray[np.int64]]]):
             fewest=rule.fewest,
             noise=np.array([rule.epsilon, rule.delta, rule.dishonest]),
             number=joined.asked,
+            again=again,
         )
 
     @property
@@ -185,7 +218,8 @@ def _check(party: Party, policy: Policy, joined: Joined | None, query: Release) 
     """Return the plan of a query, or refuse the query: sizes are checked before it is planned."""
     joined = joined_study(party, joined, query)
     policy.check_records(party, query.rows, joined.study.records)
-    check_parties(party, query, joined.study.parties)
+    asked = joined.study.sites if query.again else joined.study.parties
+    check_parties(party, query, asked)
     with refusing(party):
         check_variables(joined.study, query.variables)
         check_most("tables", len(query.families), MOST_GROUPS)
@@ -210,6 +244,14 @@ def _sizes(plan: ReleasePlan) -> Iterator[tuple[int, int]]:
 def _consider_at_site(site: SiteRole, query: Release) -> None:
     plan = _check(site.party, site.policy, site.joined, query)
     check_at_site(site, query)
+    if query.again and (record := _record(site)) is not None and record.state == GIVEN:
+        return  # it is charged
+    if query.again and (site.run is None or record is None):
+        raise QueryRefusedError(site.party, "it has kept no share of released tables")
+    _check_budgets(site, plan)
+
+
+def _check_budgets(site: SiteRole, plan: ReleasePlan) -> None:
     site.policy.check_released(site.party, site.memory.released, *_size(plan, site.analyst))
     if plan.noise is None:
         return
@@ -225,6 +267,13 @@ def _consider_at_site(site: SiteRole, query: Release) -> None:
 
 def _consider_at_dealer(dealer: DealerRole, query: Release) -> None:
     _check(dealer.party, dealer.policy, dealer.joined, query)
+
+
+def _record(site: SiteRole) -> RunRecord | None:
+    """Return what a site remembers of the run of an approved study; None outside of one."""
+    if site.run is None or site.joined is None:
+        return None
+    return site.memory.run_of(site.run.approved.contract.digest, site.joined.study.id)
 
 
 def _revealed(plan: ReleasePlan, analyst: Party) -> list[RevealedTable]:
@@ -250,31 +299,79 @@ def _site(site: SiteRole, query: Release) -> Program[None]:
     assert site.joined is not None and site.holder is not None  # considered
     plan = release_plan(site.joined, query)
     remember_records(site, query.rows)
-    revealed = _revealed(plan, site.analyst)
-    site.memory.release(*_size(plan, site.analyst))
-    if plan.noise is not None:
-        site.memory.charge(plan.noise.cost)
-    site.ledger.open(revealed)
+    if query.again:
+        yield from _given_again(site, plan)
+        return
+    if is_shuffled := any(plan.counted.shuffled):  # these tables leave on the way
+        _give(site, plan)
+    try:
+        share = yield from release_share(site.holder, plan, site.randomness)
+    except ImpossibleTablesError:
+        site.ledger.note(FAILED, site.party, ())
+        raise
+    if is_shuffled:
+        yield from send_share(share, site.analyst)
+        if site.party in plan.counted.shuffles.parties:
+            yield from count_shuffled(site.holder, plan.counted.shuffles, site.analyst)
+        return
+    if site.run is not None:
+        site.memory.keep_share(site.run.approved.contract.digest, plan.label, share)
+    yield from _all_have_counted(site.party, plan)
+    _give(site, plan)
+    yield from send_share(share, site.analyst)
+
+
+def _give(site: SiteRole, plan: ReleasePlan) -> None:
+    """Note a release in memory and ledger, before its first byte is sent.
+
+    Raises
+    ------
+    ProtocolError
+        If another session has spent the budget since the site agreed.
+    """
+    try:
+        _check_budgets(site, plan)
+    except QueryRefusedError as refusal:  # it is too late to refuse
+        raise ProtocolError(site.party, refusal.reason) from None
+    contract = None if site.run is None else site.run.approved.contract.digest
+    cost = None if plan.noise is None else plan.noise.cost
+    site.memory.give(*_size(plan, site.analyst), cost, contract)
+    site.ledger.open(_revealed(plan, site.analyst))
     site.note_budget()
     for table in plan.counted.shuffles.dropping:
         others = tuple(sorted(set(table.chain) - {site.party}))
         site.ledger.note(COMPLETE, site.party, others)
-    try:
-        yield from release(site.holder, plan, site.analyst, site.randomness)
-    except ImpossibleTablesError:
-        site.ledger.note(FAILED, site.party, ())
-        raise
 
 
-def release(
-    site: Holder, plan: ReleasePlan, analyst: Party, randomness: Randomness
-) -> Program[None]:
-    """Release tables: a site's side.
+def _all_have_counted(party: Party, plan: ReleasePlan) -> Program[None]:
+    """Wait until all sites have kept their shares."""
+    ring, name = plan.ring, label("counted", plan.label)
+    peers = [peer for peer in plan.study.sites if peer != party]
+    ours = Counted(np.zeros(0, ring.dtype), name)
+    expect = dict.fromkeys(peers, Expect(Counted, LABEL_BYTES + 1))
+    received = yield from exchange(dict.fromkeys(peers, ours), expect)
+    for peer, message in received.items():
+        labelled_elements(message, peer, ring, (0,), name)
+
+
+def _given_again(site: SiteRole, plan: ReleasePlan) -> Program[None]:
+    """Send the share that was kept; note the release if it has not been noted."""
+    record = _record(site)
+    assert record is not None  # considered
+    if record.state == GIVEN:
+        site.ledger.note(AGAIN, site.party, (site.analyst,))
+    else:
+        _give(site, plan)
+    yield from send({site.analyst: KeptShare(record.share, record.label)})
+
+
+def release_share(site: Holder, plan: ReleasePlan, randomness: Randomness) -> Program[Elements]:
+    """Return a site's share of released tables, with its noise, hidden under a zero share.
 
     Parameters
     ----------
-    site, plan, analyst : Holder, ReleasePlan, Party
-        The site's columns and keys, the plan, and the party that learns the tables.
+    site, plan : Holder, ReleasePlan
+        The site's columns and keys, and the plan.
     randomness : Randomness
         Where noise is drawn from.
 
@@ -296,9 +393,7 @@ def release(
     peers = {peer: key for peer, key in site.peer_keys.items() if peer in plan.study.sites}
     name = label("released", plan.label)
     zeros = zero_share(site.party, peers, plan.ring, name, products.cells)
-    yield from send_share(plan.ring.reduce(values + zeros), analyst)
-    if site.party in plan.counted.shuffles.parties:
-        yield from count_shuffled(site, plan.counted.shuffles, analyst)
+    return plan.ring.reduce(values + zeros)
 
 
 def _shares(site: Holder, plan: ReleasePlan) -> Program[Elements]:
@@ -354,7 +449,10 @@ def _analyst(analyst: AnalystRole, query: Release) -> Program[list[NDArray[np.in
         raise ValueError("the study must be committed before tables are released")
     plan = release_plan(analyst.joined, query)
     products, sites = plan.counted.products, plan.study.sites
-    cells = yield from open_sum(sites, plan.ring, products.cells)
+    if query.again:
+        cells = yield from _open_kept(plan)
+    else:
+        cells = yield from open_sum(sites, plan.ring, products.cells)
     multiplied = iter(tables_of(products, plan.read(cells)))
     shuffled = iter((yield from open_shuffled(plan.counted.shuffles)))
     tables = [next(shuffled if way else multiplied) for way in plan.counted.shuffled]
@@ -363,6 +461,20 @@ def _analyst(analyst: AnalystRole, query: Release) -> Program[list[NDArray[np.in
     families = [family for group in plan.groups for family in group.families]
     released = dict(zip(families, tables, strict=True))
     return [released[family] for family in plan.tables.families]
+
+
+def _open_kept(plan: ReleasePlan) -> Program[Elements]:
+    """Add up the shares that the sites have kept: they must be of one release."""
+    sites, count = plan.study.sites, plan.counted.products.cells
+    expect = dict.fromkeys(sites, Expect(KeptShare, max(count, 1) + LABEL_BYTES))
+    kept = yield from exchange({}, expect)
+    name = kept[sites[0]].label
+    if any(message.label != name for message in kept.values()):
+        raise UnknownFaultyPartyError(sites, "the shares that they kept are of two releases")
+    total = np.zeros(count, plan.ring.dtype)
+    for site, message in kept.items():
+        total = total + labelled_elements(message, site, plan.ring, (count,), name)
+    return plan.ring.reduce(total)
 
 
 RELEASE = (

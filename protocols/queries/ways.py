@@ -27,6 +27,8 @@ from protocols.study import Study
 from protocols.variables import Family
 
 MOST_FAMILIES, MOST_GROUPS = 100_000, 20_000  # in one query
+LEAST_WEIGHT = 10**11  # picoseconds of work: a query of less is not divided,
+MOST_PARTS = 16  # and one of more into so many: a session that breaks loses one of them
 
 
 class Group(NamedTuple):
@@ -233,6 +235,9 @@ def _too_little(costs: Costs, size: TableSize, family: Family) -> str:
 def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
     """Divide families into queries that fit the memory; families of one prefix stay together.
 
+    A query also has no more than a sixteenth of the predicted time of all, unless that is short or
+    families of one prefix take longer.
+
     Raises
     ------
     ValueError
@@ -240,13 +245,15 @@ def batches(costs: Costs, families: Sequence[Family]) -> Iterator[list[Family]]:
     """
     batch: dict[tuple[tuple[str, ...], bool], Group] = {}
     total = Load()
-    pieces = (piece for group in grouped(families) for piece in _pieces(costs, group))
+    pieces = [piece for group in grouped(families) for piece in _pieces(costs, group)]
+    most = max(LEAST_WEIGHT, sum(load.weight for _, load in pieces) // MOST_PARTS)
     for piece, load in pieces:
-        key = piece.prefix, bool(piece.lasts)
-        if batch and (key in batch or not total.plus(load).fits(costs)):
+        key, larger = (piece.prefix, bool(piece.lasts)), total.plus(load)
+        if batch and (key in batch or larger.weight > most or not larger.fits(costs)):
             yield [family for group in batch.values() for family in group.families]
             batch, total = {}, Load()
-        batch[key], total = piece, total.plus(load)
+            larger = load
+        batch[key], total = piece, larger
     if batch:
         yield [family for group in batch.values() for family in group.families]
 

@@ -31,6 +31,7 @@ from protocols.site.data import SiteData
 from protocols.site.file_format import OLDEST, NewerFormatError, check_format
 from protocols.site.meet_counts import MeetCounts
 from protocols.site.record_sets import distinct, refined, set_digest
+from protocols.site.run_record import GIVEN, RunRecord, Shown
 from protocols.site.whole_file import WholeFile
 
 FORMAT = 1
@@ -69,6 +70,7 @@ class SiteMemory:
         self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
         self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
         self._older_sum = -1  # the last number in a memory that did not distinguish analysts
+        self._steps: dict[str, RunRecord] = {}  # contract -> its last run, step by step
         self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
         self.spent = Cost()  # of all releases with noise so far
         self.scored = 0  # records whose scores were sent
@@ -202,16 +204,87 @@ class SiteMemory:
         """Return how many runs of a contract, by its digest, have begun and have released."""
         return self._runs.get(contract.hex(), (0, 0))
 
-    def begin_run(self, contract: bytes) -> None:
-        """Remember that a run begins, before anything of the data is answered."""
+    def begin_run(self, contract: bytes, study: bytes = b"") -> None:
+        """Remember that a run begins, before anything of the data is answered.
+
+        Parameters
+        ----------
+        contract : bytes
+            The digest of the contract.
+        study : bytes, default=b""
+            The id of the study, of a run that can be resumed.
+        """
         begun, used = self.runs(contract)
         self._runs[contract.hex()] = begun + 1, used
+        self._steps.pop(contract.hex(), None)
+        if study:
+            self._steps[contract.hex()] = RunRecord(study)
         self._keep(True)
 
     def use_run(self, contract: bytes) -> None:
         """Remember that a run is used up, before its tables are released."""
         begun, used = self.runs(contract)
         self._runs[contract.hex()] = begun, used + 1
+        self._keep(True)
+
+    def run_of(self, contract: bytes, study: bytes) -> RunRecord | None:
+        """Return what is remembered of a contract's last run, if it is of this study.
+
+        A run whose columns or seed are forgotten cannot be resumed.
+        """
+        record = self._steps.get(contract.hex())
+        known = study.hex() in self._committed and study.hex() in self._seeds
+        return record if record is not None and record.study == study and known else None
+
+    def begin_step(self, contract: bytes, place: int) -> None:
+        """Remember that a step of a run begins; one that has begun before counts as a failed run.
+
+        What was kept of a release that begins again is forgotten: it has not left the site.
+        """
+        record = self._steps[contract.hex()]
+        if place < record.begun:
+            begun, used = self.runs(contract)
+            self._runs[contract.hex()] = begun + 1, used
+        record.begin(place)
+        self._keep(True)
+
+    def end_step(self, contract: bytes, shown: Shown) -> None:
+        """Remember the winners of a step."""
+        self._steps[contract.hex()].shown.append(shown)
+        self._keep(True)
+
+    def forget_run(self, contract: bytes) -> None:
+        """Forget a run whose winners were not the same twice: it cannot be resumed."""
+        self._steps.pop(contract.hex(), None)
+        self._keep(True)
+
+    def keep_share(self, contract: bytes, name: bytes, share: NDArray[np.unsignedinteger]) -> None:
+        """Keep this site's share of a release, before any site sends its own."""
+        self._steps[contract.hex()].keep_share(name, share)
+        self._keep(True)
+
+    def give(
+        self, tables: int, cells: int, cost: Cost | None, contract: bytes | None = None
+    ) -> None:
+        """Remember a release before its first byte is sent, all at once.
+
+        Parameters
+        ----------
+        tables, cells : int
+            As of `release`.
+        cost : Cost or None
+            The cost of its noise.
+        contract : bytes, optional
+            The run that it uses up, if it is one of an approved study.
+        """
+        self.released = self.released.plus(tables, cells)
+        if cost is not None:
+            self.spent = self.spent.plus(cost)
+        if contract is not None:
+            begun, used = self.runs(contract)
+            self._runs[contract.hex()] = begun, used + 1
+            if contract.hex() in self._steps:
+                self._steps[contract.hex()].state = GIVEN
         self._keep(True)
 
     # ---- sums and scores ---------------------------------------------------------------------
@@ -389,6 +462,7 @@ class SiteMemory:
             "runs": self._runs,
             "sums": [self._older_sum, self.spent.eps, self.spent.delta, self.scored],
             "numbers": self._sums,
+            "steps": {contract: record.as_json() for contract, record in self._steps.items()},
             "zcdp": [self.spent.rho, self.spent.slack],
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
@@ -418,6 +492,8 @@ class SiteMemory:
         self.meets.load(notes)
         runs = notes.get("runs", {}).items()  # an older memory has no runs
         self._runs = {contract: (int(begun), int(used)) for contract, (begun, used) in runs}
+        steps = notes.get("steps", {}).items()  # an older memory has none
+        self._steps = {contract: RunRecord.of_json(record) for contract, record in steps}
         self._sets = list(map(str, notes["sets"]))
         last, eps, delta, scored = notes.get("sums", [-1, 0.0, 0.0, 0])
         self._older_sum, self.scored = int(last), int(scored)

@@ -22,23 +22,34 @@ def run_in_one_process(monkeypatch, folder):
     """Have the analyst's session run all parties from their files, each with its log."""
 
     @contextmanager
-    def session(file, **_):
+    def sessions(file, **_):
         role = AnalystRole(file.party, public_keys=file.pinned)
+        programs = {}
         with ExitStack() as held:
             roles = {"dealer": dealer_role(DealerFile.read(folder / "dealer" / "dealer.toml"))}
             for site in SITES:
                 found = SiteFile.read(folder / site / "site.toml")
                 roles[site] = held.enter_context(site_role(found, steps_of_contract))
-            programs = {
-                party: serve(found, file.party, CONVERSATIONS, considered(teller(party)))
-                for party, found in roles.items()
-            }
-            transport = LocalTransport(file.party, programs)
-            with Session(role, transport, CONVERSATIONS) as found:
-                yield found
 
-    for module in ("vertibayes.cli.study", "vertibayes.cli.check", "vertibayes.study"):
-        monkeypatch.setattr(f"{module}.study_session", session)
+            def begin():
+                for program in programs.values():
+                    program.close()
+                for party, own in roles.items():
+                    mine = own.for_session(file.party, own.analyst_key if party in SITES else b"")
+                    note = considered(teller(party))
+                    programs[party] = serve(mine, file.party, CONVERSATIONS, note)
+                return Session(role, LocalTransport(file.party, dict(programs)), CONVERSATIONS)
+
+            yield begin
+
+    @contextmanager
+    def session(file, **_):
+        with sessions(file) as begin, begin() as found:
+            yield found
+
+    monkeypatch.setattr("vertibayes.cli.check.study_session", session)
+    for module in ("vertibayes.cli.study", "vertibayes.study"):
+        monkeypatch.setattr(f"{module}.study_sessions", sessions)
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", list(root.handlers))  # as they were, after the test
 

@@ -1,6 +1,7 @@
 """A study from its files to its released model, with the approvals of all sites, in one process."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_an_analyst_who_begins_one_study_and_runs_another_is_refused(
     approve(capsys, folder)
     study = folder / "analyst" / "study.toml"
     begin = Begin.of(contracts.contract_of(StudyFile.read(study)))
-    monkeypatch.setattr("vertibayes.cli.study.Begin.of", lambda *_: begin)
+    monkeypatch.setattr("protocols.queries.Begin.of", lambda *_, study: replace(begin, study=study))
     change(study, old, new)
     code, _, error = learn_study(capsys, folder, tmp_path / "out", "--quiet")
     assert code == 2 and reason in error, error

@@ -161,6 +161,7 @@ def learn_with(
         outcome = Outcome(
             learned, counter, lambda: {"calls": counter.calls, "queries": counter.queries}
         )
+        run = run._replace(traffic=counter.traffic)  # of another session, if the first one broke
         return learned, conclude(outcome, run, task, commit_seconds, progress)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable
 
+from protocols.errors import TransportError
+from protocols.renewal import Notice, unnoticed
 from protocols.roles import Party
 from protocols.transports.network import Waiting, unsaid
 
@@ -23,3 +25,12 @@ def waiting(quiet: bool) -> Waiting:
 def _report_waiting(parties: Collection[Party], seconds: float) -> None:
     started = "is it running?" if len(parties) == 1 else "are they running?"
     sys.stderr.write(f"waiting for {', '.join(parties)} ({seconds:g} s; {started})\n")
+
+
+def broken(quiet: bool) -> Notice:
+    """Return what reports each session that broke, and when the next one begins."""
+    return unnoticed if quiet else _report_broken
+
+
+def _report_broken(error: TransportError, seconds: float) -> None:
+    sys.stderr.write(f"the session broke ({error}): another one begins in {seconds:.1f} s\n")

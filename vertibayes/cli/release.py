@@ -59,6 +59,7 @@ def release_with(
             write_release(evidence, counter, learned.network, ledger=run.ledger, study=run.study)
 
         outcome = Outcome(learned, counter, further, write)
+        run = run._replace(traffic=study.traffic)  # of another session, if the first one broke
         return learned, conclude(outcome, run, task, commit_seconds, progress)
 
 

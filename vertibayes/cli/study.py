@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -10,13 +11,13 @@ from typing import Any
 
 import typer
 
+from protocols.approved_study import ApprovedStudy, open_approved
 from protocols.contract import Contract, grouped_digest
 from protocols.deployment.files import SiteFile, StudyFile
 from protocols.deployment.log import start_log
-from protocols.deployment.running import study_session
-from protocols.opening import open_study
+from protocols.deployment.running import BeginSession, study_sessions
 from protocols.public_keys import encode_public
-from protocols.queries import Begin
+from protocols.renewal import Renewing
 from protocols.session import Session
 from protocols.site.data import SiteData
 from protocols.study import Study
@@ -26,7 +27,7 @@ from vertibayes.cli.calibrate_study import read_calibration, run_calibration_stu
 from vertibayes.cli.contracts import contract_of, has_contract
 from vertibayes.cli.learn import learn_with, ledger_kept, report_of
 from vertibayes.cli.naive_bayes_study import read_study, run_naive_bayes_study
-from vertibayes.cli.notices import waiting, warn
+from vertibayes.cli.notices import broken, waiting, warn
 from vertibayes.cli.options import check_arguments
 from vertibayes.cli.outcome import Task
 from vertibayes.cli.outputs import Run, check_folder
@@ -36,7 +37,9 @@ from vertibayes.cli.validations import Validations
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import checks
 from vertibayes.released import check_validations
-from vertibayes.study import counter_of
+from vertibayes.report.words import counted
+from vertibayes.run_file import RunFile
+from vertibayes.study import opener
 from vertibayes.table_file import TableFile
 
 
@@ -86,54 +89,61 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     task = Task(options_of(file), out, quiet, validations_of(file))
     if has_contract(file):
         contract = contract_of(file)
-        with study_session(file, waiting=waiting(quiet)) as session:
-            _learn_approved(file, contract, session, replace(task, rule=contract.rule))
+        with RunFile(file.run, contract.digest) as kept, _sessions(file, quiet) as begin:
+            _learn_approved(file, contract, begin, kept, replace(task, rule=contract.rule))
         return
-    with TableFile(file.tables) as kept, study_session(file, waiting=waiting(quiet)) as session:
-        warn(kept.recovered())
-        _learn(file, session, kept, task)
+    with TableFile(file.tables) as tables, _sessions(file, quiet) as begin:
+        warn(tables.recovered())
+        _learn(file, begin, tables, task)
 
 
-def _learn_approved(file: StudyFile, contract: Contract, session: Session, task: Task) -> None:
-    """Run a study that all sites have approved: choices, and one release."""
-    start, ledger = perf_counter(), session.role.ledger
-    with ledger_kept(ledger, task.out):
-        session.ask(Begin.of(contract))
-        study = open_study(
-            session,
-            file.sites,
-            file.dealer,
-            order=contract.variables,
-            variables=contract.variables,
-            memory=contract.memory,
-            choices=True,
-        )
-        fitting = replace(task, validations=_fitting(file, SecretChooser(study), task))
-        run = Run(
-            ledger,
-            session.transport.traffic,
-            shown(study.study),
-            file.party,
-            {**named(file, study.study), "contract": contract.digest.hex()},
-        )
-        learned, summary = release_with(study, run, fitting, perf_counter() - start)
+def _sessions(file: StudyFile, quiet: bool) -> AbstractContextManager[BeginSession]:
+    return study_sessions(file, waiting=waiting(quiet))
+
+
+def _learn_approved(
+    file: StudyFile, contract: Contract, begin: BeginSession, kept: RunFile, task: Task
+) -> None:
+    """Run a study that all sites have approved, or resume it: choices, and one release."""
+    start = perf_counter()
+
+    def open_(session: Session) -> ApprovedStudy:
+        return open_approved(session, contract, kept.study, kept.seen, kept.add)
+
+    if kept.seen and not task.quiet:
+        steps = counted(len(kept.seen), "step")
+        sys.stderr.write(f"resuming the run after {steps} that were answered before\n")
+    with Renewing(begin, open_, file.patience, broken(task.quiet)) as renewing:
+        study = renewing.first()
+        with ledger_kept(study.ledger, task.out):
+            fitting = replace(task, validations=_fitting(file, SecretChooser(study), task))
+            run = Run(
+                study.ledger,
+                study.traffic,
+                shown(study.study),
+                file.party,
+                {**named(file, study.study), "contract": contract.digest.hex()},
+            )
+            learned, summary = release_with(study, run, fitting, perf_counter() - start)
+        kept.finish()
     if not task.quiet:
         sys.stdout.write(report_of(learned, summary, task.options) + f"Written: {task.out}\n")
 
 
-def _learn(file: StudyFile, session: Session, kept: TableFile, task: Task) -> None:
+def _learn(file: StudyFile, begin: BeginSession, kept: TableFile, task: Task) -> None:
     start, before = perf_counter(), len(kept.tables)
-    ledger = session.role.ledger
-    with ledger_kept(ledger, task.out):
-        counter = counter_of(file, session, kept)
-        validations = _fitting(file, counter, task)
-        if before and not task.quiet:
-            were = "table that was" if before == 1 else "tables that were"
-            sys.stderr.write(f"resuming the study with {before} {were} revealed before\n")
-        traffic, study = session.transport.traffic, named(file, counter.study)
-        run = Run(ledger, traffic, shown(counter.study), file.party, study)
-        fitting = replace(task, validations=validations)
-        learned, summary = learn_with(counter, run, fitting, perf_counter() - start)
+    if before and not task.quiet:
+        were = "table that was" if before == 1 else "tables that were"
+        sys.stderr.write(f"resuming the study with {before} {were} revealed before\n")
+    with Renewing(begin, opener(file, kept), file.patience, broken(task.quiet)) as renewing:
+        study = renewing.first()
+        with ledger_kept(study.ledger, task.out):
+            counter = SecureCounter(study, kept)
+            validations = _fitting(file, counter, task)
+            identified = named(file, counter.study)
+            run = Run(study.ledger, study.traffic, shown(counter.study), file.party, identified)
+            fitting = replace(task, validations=validations)
+            learned, summary = learn_with(counter, run, fitting, perf_counter() - start)
     if not task.quiet:
         sys.stdout.write(report_of(learned, summary, task.options) + f"Written: {task.out}\n")
 

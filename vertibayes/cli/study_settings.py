@@ -26,6 +26,12 @@ def learner_of(file: StudyFile) -> str:
     if learner != "bayesian_network" and "validation" in file.source.values:
         reason = f"{learner} does not use it: remove the table; [learning] has test"
         raise file.source.error(("validation",), reason)
+    if learner != "bayesian_network" and "run" in file.source.values:
+        reason = (
+            f"{learner} is not begun again by itself, because each attempt can cost privacy "
+            "budget: remove the table"
+        )
+        raise file.source.error(("run",), reason)
     return learner
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from protocols.federation import Federation
 from protocols.opening import OpenStudy, Revealed, StudyOptions, open_study
+from protocols.session import Traffic
 from protocols.variables import Family, Rows, Variable
 from vertibayes.counting.counter import Table, check_families
 from vertibayes.forecast import Forecast, forecast
@@ -134,6 +135,11 @@ class SecureCounter:
         """
         check_families(self.variables, families, missing)
         return forecast(self.study, families, missing=missing)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has travelled, as far as it can be seen from here."""
+        return self._open_study.traffic
 
     @property
     def opened(self) -> Iterator[tuple[Rows, Table]]:

@@ -1,0 +1,440 @@
+"""A run of an approved study breaks, and continues from its last step; nothing is given twice."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mpc.errors import UnknownFaultyPartyError
+from mpc.randomness import KeyPair
+from protocols.approval import Approved
+from protocols.approved_study import open_approved
+from protocols.choices import Choices
+from protocols.errors import PeerGoneError, QueryRefusedError, TransportError
+from protocols.federation import ANALYST, DEALER
+from protocols.parties import serve
+from protocols.policy import Policy
+from protocols.queries import CONVERSATIONS, Release
+from protocols.release import FamilyTables, Rule
+from protocols.renewal import Renewing, waits
+from protocols.roles import DealerRole
+from protocols.session import Session
+from protocols.site.memory import SiteMemory
+from protocols.site.run_record import GIVEN, KEPT, OPEN, RunRecord, Shown
+from protocols.transports.local import LocalTransport
+from protocols.variables import Family
+from tests.protocols.small import memories, packets, seeded
+from tests.protocols.test_approved_studies import DATA, ORDER, RULE, candidates, contract_of
+from tests.randomness import SeededRandomness
+
+STUDY = bytes(16)
+SOURCE = SeededRandomness()
+KEYS = {party: KeyPair.generate(SOURCE) for party in (*DATA, DEALER)}  # those of `seeded`
+
+
+def steps_by(rule):
+    """Choose in three steps, then release by a rule."""
+
+    def steps(study):
+        names = tuple(study.variables)
+        won = ()
+        for at, child in enumerate(names[1:]):
+            won += yield Choices((candidates(child, *names[: at + 1]),))
+        parents = [(), *((names[w - 1],) if w else () for w in won)]
+        yield FamilyTables(tuple(map(Family, names, parents)), False, rule)
+
+    return steps
+
+
+class World:
+    """Sites that remember, whose sessions break where a test says."""
+
+    def __init__(self, rule=RULE, policy=None, runs=1):
+        policy = policy or Policy()
+        self.federation = seeded(DATA, policy=policy, memories=memories(*DATA))
+        self.roles, self.steps = self.federation.roles, steps_by(rule)
+        self.contract = replace(contract_of(self.federation), rule=rule, runs=runs)
+        self.approve(self.contract)
+        self.sessions, self.seen, self.kept = 0, [], []
+        self.noticed, self.programs = [], {}
+
+    def approve(self, *contracts):
+        approved = {c.digest: Approved(c, "A. Owner", "2026-01-31", self.steps) for c in contracts}
+        for role in self.roles.values():
+            role.approvals = approved.get
+
+    def begin(self):
+        """Begin a session, as after all connections broke."""
+        self.sessions += 1
+        for program in self.programs.values():
+            program.close()
+        source = SeededRandomness(b"session %d" % self.sessions)
+        role = self.federation.session.role
+        roles = {n: r.for_session(ANALYST, role.keys.public) for n, r in self.roles.items()}
+        for own in roles.values():
+            own.randomness = source
+        public = {site: role.public_keys[site] for site in DATA}
+        roles[DEALER] = DealerRole(DEALER, KEYS[DEALER], public)
+        self.programs = {n: serve(r, ANALYST, CONVERSATIONS) for n, r in roles.items()}
+        transport = LocalTransport(ANALYST, self.programs, source)
+        return Session(role, transport, CONVERSATIONS)
+
+    def renewing(self, patience=600.0):
+        opened = partial(open_approved, contract=self.contract, study=STUDY)
+        return Renewing(
+            self.begin,
+            lambda session: opened(session, seen=self.kept, keep=self.kept.append),
+            patience,
+            lambda error, seconds: self.noticed.append((str(error), seconds)),
+            wait=lambda _: None,
+            randomness=SeededRandomness(),
+        )
+
+    def run(self, patience=600.0):
+        """Run the study to its end, as an honest analyst; return families and tables."""
+        study = self.renewing(patience).first()
+        learner, won = self.steps(study.study), None
+        while True:
+            step = learner.send(won)
+            if isinstance(step, FamilyTables):
+                return step.families, study.release(step)
+            won = study.choose(step)
+
+    def breaking(self, monkeypatch, *places):
+        """Break the sessions before the messages at these places, counted from each break."""
+        left = list(places)
+        count = 0
+
+        def change(sent, packet):
+            nonlocal count
+            count += 1
+            if left and count > left[0]:
+                left.pop(0)
+                count = 0
+                raise PeerGoneError("b", "cannot be reached")
+            return packet
+
+        return packets(monkeypatch, change)
+
+    def runs(self, site="a"):
+        return self.roles[site].memory.runs(self.contract.digest)
+
+    def record(self, site="a"):
+        return self.roles[site].memory.run_of(self.contract.digest, STUDY)
+
+
+def messages_of(world, monkeypatch):
+    """Run a study without a break; return its result and its messages."""
+    with packets(monkeypatch) as seen:
+        result = world.run()
+    return result, [sent.message.kind for sent, _ in seen]
+
+
+def same(result, other):
+    return result[0] == other[0] and all(map(np.array_equal, result[1], other[1]))
+
+
+@pytest.fixture(scope="module")
+def unbroken():
+    with pytest.MonkeyPatch.context() as patch:
+        return messages_of(World(), patch)
+
+
+def spread(kinds, every):
+    """Return places over a run: of each kind its first message, and each so many messages."""
+    firsts = {kinds.index(kind) for kind in kinds}
+    return sorted(firsts | set(range(0, len(kinds), every)) | {len(kinds) - 1})
+
+
+def assert_resumed(world, result, unbroken):
+    assert same(result, unbroken[0])
+    for site, role in world.roles.items():
+        begun, used = world.runs(site)
+        assert used == 1 and begun <= 2, "one step at most was begun twice"
+        tables = role.memory.released
+        assert tables.tables == len(ORDER), "released, and charged, once"
+    assert len(world.kept) == 3
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_run_that_breaks_anywhere_continues_and_releases_once(part, unbroken, monkeypatch):
+    for place in spread(unbroken[1], 40)[part::4]:
+        world = World()
+        with world.breaking(monkeypatch, place):
+            result = world.run()
+        assert_resumed(world, result, unbroken)
+        assert world.sessions == 2 and len(world.noticed) == 1
+
+
+@pytest.mark.laws
+def test_a_run_that_breaks_before_any_message_continues(unbroken, monkeypatch):
+    for place in range(len(unbroken[1])):
+        world = World()
+        with world.breaking(monkeypatch, place):
+            result = world.run()
+        assert_resumed(world, result, unbroken)
+
+
+def test_an_analyst_that_is_killed_resumes_from_its_record_and_that_of_the_sites(
+    unbroken, monkeypatch
+):
+    """Without patience the first break ends the analyst; another one begins with its file."""
+    for place in spread(unbroken[1], 60):
+        world = World()
+        with world.breaking(monkeypatch, place), pytest.raises(TransportError):
+            world.run(patience=0)
+        assert_resumed(world, world.run(), unbroken)
+
+
+def test_a_resumed_run_asks_no_step_again_that_all_have_seen(unbroken, monkeypatch):
+    world = World()
+    answered = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
+    with world.breaking(monkeypatch, answered[6]) as seen:  # three parties: the third step begins
+        world.run()
+    chosen = [sent for sent, _ in seen if sent.message.kind == "choose" and sent.receiver == "a"]
+    assert len(chosen) == 4, "the third step alone is asked twice"
+    assert world.runs() == (1, 1), "it had not begun at the sites"
+
+
+def test_a_step_that_begins_twice_counts_as_a_failed_run_and_its_bits_count_twice(
+    unbroken, monkeypatch
+):
+    plain, world = World(), World()
+    plain.run()
+    at = unbroken[1].index("choose") + 30
+    assert unbroken[1][at] not in ("choose", "answer", "go")
+    with world.breaking(monkeypatch, at):
+        world.run()
+    assert world.runs() == (2, 1)
+    assert world.roles["a"].memory.chosen > plain.roles["a"].memory.chosen
+
+
+def test_steps_that_begin_too_often_are_refused(unbroken, monkeypatch):
+    world = World(policy=Policy(most_failed_runs=1))
+    at = unbroken[1].index("choose") + 30
+    with (
+        world.breaking(monkeypatch, at),
+        pytest.raises(QueryRefusedError, match="increase most_failed_runs"),
+    ):
+        world.run()
+
+
+def test_a_query_that_breaks_each_time_is_given_up(unbroken, monkeypatch):
+    world = World()
+    at = unbroken[1].index("choose") + 30
+    with world.breaking(monkeypatch, *[at] * 9), pytest.raises(TransportError) as caught:
+        world.run()
+    assert "b: cannot be reached; begun again for" in str(caught.value)
+    assert world.sessions == 4
+
+
+# ---- what ends a run -----------------------------------------------------------------------------
+
+
+def broken_in(world, unbroken, monkeypatch, kind, further=30):
+    """Have a run break behind the first message of a kind; no other try."""
+    at = unbroken[1].index(kind) + further
+    with world.breaking(monkeypatch, at), pytest.raises(TransportError):
+        world.run(patience=0)
+    return world
+
+
+def test_a_withdrawn_approval_stops_a_resumed_run(unbroken, monkeypatch):
+    world = broken_in(World(), unbroken, monkeypatch, "choose")
+    world.approve()
+    with pytest.raises(QueryRefusedError, match="is not approved here"):
+        world.run()
+
+
+def test_changed_data_refuse_a_resumed_run(unbroken, monkeypatch):
+    world = broken_in(World(), unbroken, monkeypatch, "choose")
+    data = world.roles["a"].data
+    world.roles["a"].data = replace(data, codes={**data.codes, "x": data.codes["x"][::-1].copy()})
+    with pytest.raises(QueryRefusedError, match="has changed since it was committed"):
+        world.run()
+
+
+def test_a_site_that_forgot_the_run_is_named(unbroken, monkeypatch):
+    places = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
+    world = World()
+    with world.breaking(monkeypatch, places[6]), pytest.raises(TransportError):
+        world.run(patience=0)
+    world.roles["b"].memory.forget_run(world.contract.digest)
+    with pytest.raises(QueryRefusedError, match="b refuses: it remembers 0 of 2 steps"):
+        world.run()
+
+
+def test_records_that_differ_are_refused(unbroken, monkeypatch):
+    places = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
+    world = World()
+    with world.breaking(monkeypatch, places[6]), pytest.raises(TransportError):
+        world.run(patience=0)
+    shown = world.record("b").shown
+    shown[0] = Shown((1 - min(shown[0].won[0], 1),), shown[0].decided)
+    with pytest.raises(UnknownFaultyPartyError, match="do not remember the same winners"):
+        world.run()
+
+
+def test_an_analyst_cannot_continue_with_winners_of_its_own(unbroken, monkeypatch):
+    """It says that a step was won by another candidate: the sites go on from their own record."""
+    places = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
+    world = World()
+    with world.breaking(monkeypatch, places[6]), pytest.raises(TransportError):
+        world.run(patience=0)
+    study = world.renewing().first()
+    learner = world.steps(study.study)
+    learner.send(None)
+    for shown in world.kept:
+        step = learner.send(tuple(1 - min(w, 1) for w in shown.won))
+    released = step if isinstance(step, FamilyTables) else learner.send((0,))
+    with pytest.raises(QueryRefusedError, match="is not the next step"):
+        study.session.ask(Release.of(study.joined, released))
+
+
+def test_a_step_that_shows_other_winners_the_second_time_ends_the_run(unbroken, monkeypatch):
+    """Site b has not seen the winners of the step; whoever lies in the second execution is seen."""
+    world = World()
+    at = [i for i, kind in enumerate(unbroken[1]) if kind == "choose"]
+    with world.breaking(monkeypatch, at[3]), pytest.raises(TransportError):
+        world.run(patience=0)  # the first step was shown to all
+    world.record("b").shown.clear()
+    shown = world.record("a").shown
+    lie = Shown((1 - min(shown[0].won[0], 1),), shown[0].decided)
+    shown[0] = lie
+    world.kept[:] = [lie]
+    with pytest.raises(UnknownFaultyPartyError, match="has other winners: one of them lies"):
+        world.run()
+    assert world.record("a") is None, "the run cannot be resumed"
+
+
+# ---- the release ---------------------------------------------------------------------------------
+
+RULES = [Rule("cut", fewest=5), Rule("laplace", epsilon=0.8), Rule("exact")]
+
+
+def places_of_release(world, monkeypatch):
+    kinds = messages_of(world, monkeypatch)[1]
+    return kinds, kinds.index("release")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
+def test_an_answer_that_was_lost_is_given_again_byte_for_byte(rule, monkeypatch):
+    kinds, _ = places_of_release(World(rule), monkeypatch)
+    world, shares = World(rule), {}
+    last = len(kinds) - 1
+    assert kinds[last] == "share"
+    with world.breaking(monkeypatch, last) as seen, pytest.raises(TransportError):
+        world.run(patience=0)
+    for sent, _ in seen:
+        if sent.message.kind == "share" and sent.receiver == ANALYST:
+            shares[sent.sender] = sent.message.values
+    assert shares, "one site has sent its share"
+    assert world.runs() == (1, 1) and world.record().state == GIVEN
+    spent = world.roles["a"].memory.spent
+    with packets(monkeypatch) as seen:
+        world.run()
+    again = {s.sender: s.message.values for s, _ in seen if s.message.kind == "kept share"}
+    assert set(again) == set(DATA)
+    assert all(np.array_equal(again[site], share) for site, share in shares.items())
+    assert world.runs() == (1, 1) and world.roles["a"].memory.spent == spent
+    assert world.roles["a"].memory.released.tables == len(ORDER)
+    assert not [s for s, _ in seen if s.message.kind == "release" and s.receiver == DEALER]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.kind)
+def test_a_release_that_breaks_before_all_have_counted_is_computed_again(rule, monkeypatch):
+    kinds, at = places_of_release(World(rule), monkeypatch)
+    world = World(rule)
+    counted = kinds.index("counted")
+    with world.breaking(monkeypatch, counted) as seen, pytest.raises(TransportError):
+        world.run(patience=0)
+    assert "share" not in [s.message.kind for s, _ in seen[at:] if s.receiver == ANALYST]
+    assert world.runs("b") == (1, 0) and world.roles["b"].memory.spent.eps == 0
+    world.run()
+    assert world.runs() == (2, 1) and world.roles["a"].memory.spent.eps in (0.0, 0.8)
+
+
+def test_a_run_that_has_released_computes_nothing_again(monkeypatch):
+    """The same study, asked to release again: no other tables, no new noise, and no other run."""
+    world = World(Rule("laplace", epsilon=0.8))
+    first = world.run()
+    assert same(first, world.run()), "the same noise"
+    study = world.renewing().first()
+    learner, won = world.steps(study.study), None
+    while isinstance(step := learner.send(won), Choices):
+        won = study.choose(step)
+    with pytest.raises(QueryRefusedError, match="its tables were released"):
+        study.session.ask(Release.of(study.joined, step))
+    other = replace(step, rule=Rule("exact"))
+    with pytest.raises(QueryRefusedError, match="is not the next step"):
+        study.session.ask(Release.of(study.joined, other, again=True))
+    assert world.runs() == (1, 1)
+
+
+def test_a_site_that_kept_no_share_refuses_to_give_it_again(unbroken, monkeypatch):
+    world = World()
+    at = unbroken[1].index("release")
+    with world.breaking(monkeypatch, at), pytest.raises(TransportError):
+        world.run(patience=0)
+    study = world.renewing().first()
+    learner, won = world.steps(study.study), None
+    while isinstance(step := learner.send(won), Choices):
+        won = study.choose(step)
+    with pytest.raises(QueryRefusedError, match="has kept no share"):
+        study.session.ask(Release.of(study.joined, step, again=True))
+
+
+# ---- records and waits ---------------------------------------------------------------------------
+
+
+def test_a_memory_keeps_the_record_of_a_run(tmp_path):
+    path, digest, other = tmp_path / "memory", bytes(32), bytes(31) + b"1"
+    memory = SiteMemory(path)
+    memory.commit(STUDY, {})
+    memory.seed(STUDY)
+    memory.begin_run(digest, STUDY)
+    memory.begin_step(digest, 0)
+    memory.end_step(digest, Shown((1, 0), (True, False)))
+    memory.begin_step(digest, 1)
+    memory.keep_share(digest, b"label", np.arange(3, dtype=np.uint16))
+    memory.close()
+    memory = SiteMemory(path)
+    record = memory.run_of(digest, STUDY)
+    assert record.shown == [Shown((1, 0), (True, False))] and record.begun == 2
+    assert record.state == KEPT and record.share.tolist() == [0, 1, 2]
+    assert record.share.dtype == np.uint16 and record.label == b"label"
+    assert memory.run_of(digest, b"another study") is None and memory.run_of(other, STUDY) is None
+    memory.begin_step(digest, 1)
+    assert memory.runs(digest) == (2, 0) and memory.run_of(digest, STUDY).state == OPEN
+    memory.close()
+
+
+@pytest.mark.parametrize("wrong", [{"state": 7}, {"begun": 0}, {"share": ["<f8", ""]}])
+def test_a_damaged_record_is_refused(wrong):
+    record = RunRecord(STUDY, 1, [Shown((1,), (True,))])
+    assert RunRecord.of_json(record.as_json()).shown == record.shown
+    with pytest.raises((ValueError, KeyError)):
+        RunRecord.of_json({**record.as_json(), **wrong})
+
+
+def test_waits_double_up_to_half_a_minute_and_vary():
+    several = waits(SeededRandomness())
+    seconds = [next(several) for _ in range(8)]
+    longest = [1, 2, 4, 8, 16, 30, 30, 30]
+    assert all(most / 2 <= s <= most for s, most in zip(seconds, longest, strict=True))
+    assert seconds != longest
+
+
+def test_patience_ends_with_the_last_cause_and_the_time():
+    now, errors = [0.0], iter("abcdefghijklmnopqrstuvwxyz")
+
+    def begin():
+        raise PeerGoneError(next(errors), "cannot be reached")
+
+    renewing = Renewing(
+        begin, None, 60.0, wait=lambda s: now.__setitem__(0, now[0] + s), clock=lambda: now[0]
+    )
+    with pytest.raises(TransportError, match=r"^[d-h]: cannot be reached; begun again for \d+ s"):
+        renewing.renew(PeerGoneError("z", "is gone"))
+    assert 20 < now[0] <= 60

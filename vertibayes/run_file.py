@@ -1,0 +1,115 @@
+"""What a run of an approved study has shown, in a file of the analyst: a killed run is resumed.
+
+    first line    {"format": 1, "contract": digest, "study": id}
+    each step     {"won": [...], "decided": [...]}
+    last line     {"over": true}, when the results are written
+
+A line is on disk before a learner sees its winners. A crash can cut the last line short: it is
+dropped, and the sites tell it again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from protocols.opening import new_study
+from protocols.site.run_record import Shown
+from protocols.site.whole_file import lock, naming
+
+FORMAT = 1
+
+
+class RunFile:
+    """The last run of a contract, on disk.
+
+    Parameters
+    ----------
+    path : Path
+        Created, with its folder, if it does not exist. The file of a run that is over, or of
+        another contract, is replaced by that of a new run.
+    contract : bytes
+        The digest of the contract.
+
+    Attributes
+    ----------
+    study : bytes
+        The id of the run's study.
+    seen : list of Shown
+        What its steps have shown.
+
+    Raises
+    ------
+    ValueError
+        If the file is not such a file, or another process uses it.
+    """
+
+    def __init__(self, path: Path, contract: bytes) -> None:
+        self.path = path
+        self.seen: list[Shown] = []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+        try:
+            lock(self._file.fileno(), path)
+            self.study = self._load(contract)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def add(self, shown: Shown) -> None:
+        """Write what a step has shown; it is on disk when this returns."""
+        self._write({"won": list(shown.won), "decided": list(shown.decided)})
+        self.seen.append(shown)
+
+    def finish(self) -> None:
+        """Note that the results of the run are written: the next run is another one."""
+        self._write({"over": True})
+
+    def close(self) -> None:
+        """Let another process use the file."""
+        self._file.close()
+
+    def __enter__(self) -> RunFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _load(self, contract: bytes) -> bytes:
+        """Read the run, or begin another; return the id of its study."""
+        content = self._file.read()
+        whole = content[: content.rfind(b"\n") + 1]
+        try:
+            lines = [json.loads(line) for line in whole.splitlines()]
+            head: dict[str, Any] = lines[0] if lines else {"format": FORMAT}
+            steps = lines[1:]
+            if head["format"] != FORMAT:
+                raise ValueError(f"format {head['format']}, expected {FORMAT}")
+            is_same = head.get("contract") == contract.hex()
+            if is_same and not (steps and "over" in steps[-1]):
+                self.seen = [_shown(step) for step in steps]
+                self._file.truncate(len(whole))
+                return bytes.fromhex(head["study"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self.path} is not a file of a run: {error}") from None
+        return self._begin(contract)
+
+    def _begin(self, contract: bytes) -> bytes:
+        self._file.seek(0)
+        self._file.truncate()
+        study = new_study()
+        self._write({"format": FORMAT, "contract": contract.hex(), "study": study.hex()})
+        return study
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.seek(0, os.SEEK_END)
+        with naming(self.path):
+            self._file.write(json.dumps(line).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+def _shown(step: dict[str, Any]) -> Shown:
+    return Shown(tuple(map(int, step["won"])), tuple(map(bool, step["decided"])))
