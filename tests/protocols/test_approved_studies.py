@@ -7,7 +7,7 @@ import pytest
 from mpc.commitments import BLOCK_ROWS
 from protocols.approval import Approved
 from protocols.choices import Choices, Score
-from protocols.contract import Contract
+from protocols.contract import Contract, grouped_digest
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER
 from protocols.policy import FREE, Policy
@@ -134,7 +134,7 @@ def test_an_approved_study_runs_to_its_release(world):
 
 def test_the_ledger_names_the_approver_and_the_date(world):
     opened(world)
-    digest = contract_of(world).digest.hex()
+    digest = grouped_digest(contract_of(world).digest)
     (fact,) = [f for f in world.roles["b"].ledger.facts if digest in f.what]
     assert "approved by A. Owner on 2026-01-31" in fact.what
     assert "run 1 " in fact.what and fact.to == (ANALYST,)
@@ -314,7 +314,7 @@ def test_an_approval_that_is_damaged_is_refused(world):
         raise ValueError("line 1 of /secret/path")
 
     world.roles["a"].approvals = damaged
-    assert "damaged here" in (reason := refuses(world, Begin.of(contract_of(world))))
+    assert "cannot be used here" in (reason := refuses(world, Begin.of(contract_of(world))))
     assert "path" not in reason
 
 

@@ -162,8 +162,9 @@ def test_choices_work_over_a_network():
         winners = session.ask(Choose.of(session.role.joined, asked))
         session.ask(Describe(parties.sites))
         assert winners == oracle(DATA, study, asked)
-        assert {parties.roles[site].joined.won for site in DATA} == {winners}
-        decided = {parties.roles[site].joined.decided for site in DATA}
+        running = [parties.roles[site].shared.running[study.id] for site in DATA]
+        assert {of_site.session.joined.won for of_site in running} == {winners}
+        decided = {of_site.session.joined.decided for of_site in running}
         assert decided == {session.role.joined.decided} == {leads(DATA, study, asked)}
 
 

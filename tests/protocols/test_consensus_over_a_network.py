@@ -33,7 +33,11 @@ class Sites(Parties):
         data = {name: site_data(part) for name, part in HELD.items()}
         super().__init__(data, network, QUICK._replace(hello=1.0))
         self.signing = {p: SigningKey.of(self.known[p].keys).public for p in HELD}
-        self.role = AnalystRole(public_keys=self.mailbox.identity.peers, signing_keys=self.signing)
+        self.role = AnalystRole(
+            public_keys=self.mailbox.identity.peers,
+            signing_keys=self.signing,
+            keys=self.mailbox.identity.keys,
+        )
         for site in HELD:
             self.prepare(site)
 
