@@ -133,15 +133,15 @@ def read_without_own_noise(monkeypatch, dishonest, sites=5):
 
     The other sites tell the analyst their noise.
     """
-    honest = release_query.release
+    honest = release_query.release_share
 
-    def release(site, plan, analyst, randomness):
+    def release_share(site, plan, randomness):
         if site.party != "a":
             plan = replace(plan)
             plan.__dict__["noise"] = Known(plan.tables, sites)
-        return honest(site, plan, analyst, randomness)
+        return honest(site, plan, randomness)
 
-    monkeypatch.setattr(release_query, "release", release)
+    monkeypatch.setattr(release_query, "release_share", release_share)
     people = victim(120, ("no", "yes", "maybe"))
     place = Variable("place", tuple(f"person {k}" for k in range(120)))
     others = {f"c{k}": columns(("no", "yes"), **{f"c{k}": np.arange(120) % 2}) for k in range(3)}

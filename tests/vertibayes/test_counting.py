@@ -164,7 +164,7 @@ def test_a_small_budget_asks_in_groups_and_finds_the_same(alarm_data):
     families = [Family(a, (b, c)) for a, b, c in zip(names, names[1:], names[2:], strict=False)]
     with federate(split_columns(data, 3), memory_budget=1_500_000) as federation:
         assert all(role.column_memory < 200_000 for role in federation.roles.values())  # in a file
-        counter = SecureCounter.of(federation, memory=250_000)
+        counter = SecureCounter.of(federation, memory=200_000)
         got = counter.tables(families)
     assert 1 < counter.queries <= len(families) and counter.calls == 1
     for table, wanted in zip(got, PlainCounter(data).tables(families), strict=True):
