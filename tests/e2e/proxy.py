@@ -33,7 +33,11 @@ class Proxy:
                     self._carry(key.fileobj)
 
     def _connect(self, near):
-        far = socket.create_connection(self.target)
+        try:
+            far = socket.create_connection(self.target)
+        except OSError:  # the relay is away
+            near.close()
+            return
         for one, other in ((near, far), (far, near)):
             self.other[one] = other
             if self.record is not None:
