@@ -66,8 +66,10 @@ def expected_of(folder: Path) -> dict[str, dict[str, str]]:
     for name, study in STUDIES.items():
         data = folder / f"expected-{name}"
         files = write_columns(data, study["variables"])
-        words = [word for file in files for word in ("--data", file)]
-        command("learn", *words, "--id-column", "id", "--ordering", ",".join(study["variables"]),
+        words = [word for file in files for word in ("--data", f"{file.stem}={file}")]
+        order = data / "order.json"
+        order.write_text(json.dumps(study["variables"]))
+        command("learn", *words, "--id-column", "id", "--ordering", order,
                 *rules.get(name, []), "--out", data / "out")  # fmt: skip
         expected[name] = digests(data / "out")
     return expected
