@@ -35,10 +35,10 @@ from soak_faults import Fault, Faults, small_disk
 from soak_parties import (
     ANALYSTS,
     COLUMNS,
-    FAKETIME,
     SITES,
     Party,
     command,
+    make_clock,
     write_columns,
     write_parties,
 )
@@ -50,7 +50,7 @@ NINE = [name for names in COLUMNS.values() for name in names]
 MOST_RUNS = 60
 STUDIES = {
     "cut": {"analyst": ANALYSTS[0], "variables": NINE,
-            "release": '[release]\nrule = "cut"\nfewest = 10\nruns = 1_000_000'},
+            "release": '[release]\nrule = "cut"\nfewest = 10\nruns = 1_000'},
     "limited": {"analyst": ANALYSTS[0], "variables": ["age", "ill", "rural", "drug"],
                 "release": f'[release]\nrule = "exact"\nruns = {MOST_RUNS}'},
     "free": {"analyst": ANALYSTS[1], "variables": NINE, "release": ""},
@@ -75,23 +75,26 @@ def expected_of(folder: Path) -> dict[str, dict[str, str]]:
     return expected
 
 
-def start_all(folder: Path, address: str) -> tuple[dict[str, Party], dict[str, Proxy]]:
+def start_all(folder: Path, address: str, parties: dict, proxies: dict) -> None:
     """Start relay, dealer and sites, and approve the studies."""
+    steps = make_clock(folder)
+    if not steps:
+        print("the clocks do not step: there is no C compiler")
     kinds = {"relay": "relay", "dealer": "dealer", **dict.fromkeys(SITES, "site")}
-    parties, proxies = {}, {}
     for name, kind in kinds.items():
         path = folder / name / f"{kind}.toml"
         if name != "relay":
             proxies[name] = Proxy(address)
             path.write_text(path.read_text().replace(address, proxies[name].address))
         words = [sys.executable, "-P", "-m", "vertibayes", kind, str(path)]
-        parties[name] = Party(name, words, folder / name, folder / f"{name}.clock")
+        parties[name] = Party(
+            name, words, folder / name, folder / f"{name}.clock" if steps else None
+        )
         parties[name].wait_for("listening" if name == "relay" else "connected")
     for name, study in STUDIES.items():
         file = folder / study["analyst"] / f"{name}.toml"
         for site in SITES if study["release"] else ():
             command("approve", file, "--site", folder / site / "site.toml", "--yes")
-    return parties, proxies
 
 
 def start_analysts(folder: Path, until: float) -> dict[str, Party]:
@@ -110,10 +113,23 @@ def soak(folder: Path, minutes: float, every: float, seed: int) -> bool:
     write_parties(folder, address, STUDIES)
     expected = expected_of(folder)
     disks = {site: folder / site for site in SITES if small_disk(folder / site)}
-    parties, proxies = start_all(folder, address)
-    analysts = start_analysts(folder, until := time() + 60 * minutes)
-    faults = Faults({**parties, **analysts}, disks, proxies, seed)
     try:
+        return _soak(folder, address, expected, disks, minutes, every, seed)
+    finally:
+        for disk in disks.values():
+            subprocess.run(["umount", "-l", disk], check=False)
+
+
+def _soak(
+    folder: Path, address: str, expected: dict, disks: dict, minutes: float, every: float, seed: int
+) -> bool:
+    parties: dict[str, Party] = {}
+    proxies: dict[str, Proxy] = {}
+    analysts: dict[str, Party] = {}
+    try:
+        start_all(folder, address, parties, proxies)
+        analysts |= start_analysts(folder, until := time() + 60 * minutes)
+        faults = Faults({**parties, **analysts}, disks, proxies, seed)
         trouble(faults, {**parties, **analysts}, until, every)
         for party in analysts.values():
             party.process.wait(240)
@@ -123,8 +139,6 @@ def soak(folder: Path, minutes: float, every: float, seed: int) -> bool:
         for proxy in proxies.values():
             proxy.close()
     used = {site: runs_of(folder / site, folder) for site in SITES}
-    for disk in disks.values():
-        subprocess.run(["umount", "-l", disk], check=False)
     return report(folder, expected, faults.done, used, {**parties, **analysts})
 
 
@@ -233,8 +247,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="is kept; a temporary one otherwise")
     given = parser.parse_args()
-    if not FAKETIME.exists():
-        print("the clocks do not step: faketime is not installed (Debian's package faketime)")
     with tempfile.TemporaryDirectory() as temporary:
         folder = (given.folder or Path(temporary)) / "soak"
         is_well = soak(folder, given.minutes, given.faults_every, given.seed)

@@ -12,7 +12,7 @@ from time import sleep, time
 import numpy as np
 from soak_parties import Party
 
-CLOCK_STEPS = ("+3600", "-3600", "+0", "+90", "-90")
+CLOCK_STEPS = (3600, -3600, 86400, 90, -90)
 
 
 @dataclass
@@ -49,7 +49,8 @@ class Faults:
     def __post_init__(self) -> None:
         self.draw = np.random.default_rng(self.seed)
         kinds = [self.kill, self.kill, self.stop, self.stop, self.loss, self.loss, self.silence]
-        self.kinds = [*kinds, self.clock, *([self.full_disk] if self.disks else [])]
+        steps = any(party.clock for party in self.parties.values())
+        self.kinds = [*kinds, *([self.clock] * steps), *([self.full_disk] * bool(self.disks))]
 
     def strike(self) -> Fault:
         """Carry out the next fault."""
@@ -100,9 +101,9 @@ class Faults:
         """Step a party's clock."""
         party = self._one_of(name for name, party in self.parties.items() if party.clock)
         fault = Fault("clock", party, time())
-        self.parties[party].clock.write_text(f"{CLOCK_STEPS[int(self.draw.integers(5))]}\n")
+        self.parties[party].clock.write_text(f"{self.draw.choice(CLOCK_STEPS)}\n")
         sleep(3.0)
-        self.parties[party].clock.write_text("+0\n")
+        self.parties[party].clock.write_text("0\n")
         return fault
 
     def full_disk(self) -> Fault:

@@ -23,7 +23,14 @@ COLUMNS = {
     "registry": ("rural", "income", "work"),
 }
 RECORDS = 2_000
-FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+CLOCK = "soak_clock.so"
+
+
+def make_clock(folder: Path) -> bool:
+    """Compile the library that steps clocks, if there is a compiler."""
+    source = Path(__file__).with_name("soak_clock.c")
+    words = ["cc", "-shared", "-fPIC", "-o", str(folder / CLOCK), str(source), "-ldl"]
+    return shutil.which("cc") is not None and subprocess.run(words, check=True).returncode == 0
 
 
 def draw_records(seed: int = 7) -> dict[str, np.ndarray]:
@@ -166,11 +173,9 @@ class Party:
     def start(self) -> None:
         """Start the process."""
         env = environment()
-        if self.clock is not None and FAKETIME.exists():
-            self.clock.write_text("+0\n")
-            env |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(self.clock),
-                    "FAKETIME_CACHE_DURATION": "1", "DONT_FAKE_MONOTONIC": "1",
-                    "FAKETIME_DONT_RESET": "1"}  # fmt: skip
+        if self.clock is not None:
+            self.clock.write_text("0\n")
+            env |= {"LD_PRELOAD": str(self.clock.parent / CLOCK), "SOAK_CLOCK": str(self.clock)}
         self.process = subprocess.Popen(
             self.words, cwd=self.folder, env=env, stdin=subprocess.DEVNULL,
             stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True,
