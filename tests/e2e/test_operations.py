@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ def blocks():
     """Return the page's commands; a pin gets the digest that its owner would type."""
     text = (ROOT / "docs" / "operations.md").read_text()
     found = "\n".join(re.findall(r"(?ms)^```\n(.*?)^```$", text))
+    found = found.replace("approve study.toml)", "approve study.toml --yes)")
     return re.sub(r"(roster pin \S+ (roster-\d\.json))\)", rf"\1 {DIGEST})", found)
 
 
@@ -37,11 +39,20 @@ def test_a_year_of_a_consortium_runs_as_it_is_written(tmp_path, monkeypatch):
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m vertibayes "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    done = subprocess.run(
-        ["sh", "-e", "-c", commands], cwd=tmp_path / "year", capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert "key changed: site clinic" in done.stdout and "left:        site registry" in done.stdout
+    said = tmp_path / "said"
+    with said.open("w") as file:
+        shell = subprocess.Popen(
+            ["sh", "-e", "-c", commands], cwd=tmp_path / "year", stdout=file,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            assert shell.wait(timeout=540) == 0, said.read_text()
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)  # the parties that the page has started
+    printed = said.read_text()
+    assert "key changed: site clinic" in printed and "left:        site registry" in printed
+    assert "site clinic runs" in printed and "Revealed 3 tables with 12 cells to ana" in printed
+    assert (tmp_path / "year" / "parties" / "ana" / "results" / "model.json").exists()
     parties = tmp_path / "year" / "parties"
     files = {
         party: SiteFile.read(parties / party / "site.toml") for party in ("clinic", "hospital")
