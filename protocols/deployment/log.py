@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable
 from typing import TypeAlias
@@ -58,7 +59,8 @@ class _Connection(logging.Handler):
         text = record.getMessage()
         if " ACTIVE " in text and " failed " in text and not self._waiting:
             self._waiting = True
-            self._tell(WAITING, reason=text.partition(" with exception ")[2])
+            error = text.partition(" with exception ")[2]  # "Class: Class: [Errno 111] reason"
+            self._tell(WAITING, reason=re.sub(r"^(\w+: )+(\[Errno \d+\] )?", "", error))
         elif text.startswith("Connection ") and " is created" in text and self._waiting:
             self._waiting = False
             self._tell(AGAIN)
