@@ -8,10 +8,10 @@ remembers. A session that asks for a study that another session runs is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from mpc.errors import ProtocolError
 from mpc.rounds import Expect, Party, Program, exchange
@@ -32,24 +32,32 @@ from protocols.session import (
 )
 
 P = TypeVar("P", bound=SiteRole | DealerRole)
-Considered: TypeAlias = Callable[[AnyQuery, Answer, str], None]  # with the detail of a refusal
-Finished: TypeAlias = Callable[[AnyQuery, float, int], None]
 
 
-def unnoted(query: AnyQuery, answer: Answer, detail: str) -> None:
-    """Note no answer."""
+class Watch:
+    """Is notified of the events of one session, for a log; this one ignores them."""
+
+    def begun(self) -> None:
+        """Note that the party has joined the session."""
+
+    def considered(self, query: AnyQuery, answer: Answer, detail: str) -> None:
+        """Note the answer to a query, and the detail of a refusal for the owner."""
+
+    def finished(self, query: AnyQuery, seconds: float, sent: int) -> None:
+        """Note that a query was run, its seconds, and the bytes that this party sent."""
+
+    def ended(self, error: Exception | None) -> None:
+        """Note that the session has ended, and the error that ended it, if one did."""
 
 
-def unmeasured(query: AnyQuery, seconds: float, sent: int) -> None:
-    """Note no end of a query."""
+UNWATCHED = Watch()
 
 
 def serve(
     role: P,
     analyst: Party,
     conversations: Conversations,
-    considered: Considered = unnoted,
-    finished: Finished = unmeasured,
+    watch: Watch = UNWATCHED,
     traffic: Traffic | None = None,
 ) -> Program[None]:
     """Answer an analyst's queries, one after the other, until the transport ends the program.
@@ -62,10 +70,8 @@ def serve(
         Whose queries are answered.
     conversations : Conversations
         The kinds of queries that are answered at all.
-    considered : callable, optional
-        Is called with each query, its answer, and the detail of a refusal, for a log.
-    finished : callable, optional
-        Is called with each query that was run, its seconds, and the bytes that this party sent.
+    watch : Watch, optional
+        Is notified of each query.
     traffic : Traffic, optional
         What this party sends in the session.
     """
@@ -76,7 +82,7 @@ def serve(
             query = (yield from exchange({}, expect, idle=True))[analyst]
             side = conversations.side_of(role, query)
             (answer, detail), begun = _consider(role, query, side), role.shared.queries
-            considered(query, answer, detail)
+            watch.considered(query, answer, detail)
             verdict = (yield from exchange({analyst: answer}, {analyst: Expect(Go)}))[analyst]
             if side is not None and answer.agreed and verdict.run:
                 if role.shared.queries != begun:
@@ -84,7 +90,7 @@ def serve(
                 role.shared.queries += 1
                 began, sent = perf_counter(), traffic.bytes
                 yield from _answered(role, query, side)
-                finished(query, perf_counter() - began, traffic.bytes - sent)
+                watch.finished(query, perf_counter() - began, traffic.bytes - sent)
 
 
 @contextmanager
@@ -97,7 +103,7 @@ def _noted(role: P, analyst: Party) -> Iterator[None]:
             role.leave()
         return
     shared, reason = role.ledger, ""
-    role.ledger = shared.begin(analyst, lambda: _study_of(role))
+    role.ledger = shared.begin(analyst, lambda: study_now(role))
     try:
         yield
     except SessionOverError:
@@ -112,12 +118,19 @@ def _noted(role: P, analyst: Party) -> Iterator[None]:
         role.ledger = shared
 
 
-def _study_of(site: SiteRole) -> tuple[str, str]:
-    """Return the study of a session so far, and its approval, for the ledger."""
-    if site.run is not None:
-        approved = site.run.approved
+def study_now(role: SiteRole | DealerRole) -> tuple[str, str]:
+    """Return the study of a session so far, and its approval: fields of a `Purpose`."""
+    if not isinstance(role, DealerRole) and role.run is not None:
+        approved = role.run.approved
         return approved.contract.digest.hex(), f"{approved.approver} on {approved.date}"
-    return "" if site.joined is None else site.joined.study.id.hex(), ""
+    return "" if role.joined is None else role.joined.study.id.hex(), ""
+
+
+def study_asked(query: AnyQuery) -> bytes:
+    """Return the study that a query asks to run: a contract's digest or an id; empty if none."""
+    if isinstance(query, Begin):
+        return query.contract
+    return query.study if isinstance(query, Commit) else b""
 
 
 def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> tuple[Answer, str]:
@@ -147,9 +160,9 @@ def _consider_again(role: P, query: AnyQuery, side: Side[P, AnyQuery]) -> None:
 
 def _claim(role: P, query: AnyQuery) -> None:
     """Refuse to run a study in two sessions at the same time."""
-    if not isinstance(query, Begin | Commit):
+    study = study_asked(query)
+    if not study:
         return
-    study = query.contract if isinstance(query, Begin) else query.study
     running = role.shared.claim(study, role)
     if running is not None:
         reason = (

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from mpc.rounds import Party
-from protocols.parties import Considered, Finished
+from protocols.contract import grouped_digest
+from protocols.parties import Watch, study_asked, study_now
+from protocols.roles import DealerRole, SiteRole
 from protocols.session import Answer, AnyQuery
 
 LOG = logging.getLogger("vertibayes")
@@ -25,6 +27,7 @@ Fact: TypeAlias = str | int | tuple[str, ...]
 Tell: TypeAlias = Callable[..., None]  # tell("event", name=value, ...)
 
 FORMAT = "%(asctime)s %(message)s"
+STUDY_BYTES = 8  # of a contract's digest, or of the id of a study
 CONNECTED = "connected"  # events of the connection to the relay
 WAITING, AGAIN = "waiting for the relay", "connected again"
 EXPIRES, NOT_VALID = "certificate expires soon", "certificate not valid"
@@ -96,23 +99,57 @@ def _shown(value: object) -> str:
     return text if text.replace("-", "").replace("_", "").isalnum() else json.dumps(text)
 
 
-def considered(tell: Tell) -> Considered:
-    """Return what logs which queries were agreed to and which were refused, and why."""
+class SessionLog(Watch):
+    """Logs the events of a session: each line names the session, its analyst and its study.
 
-    def note(query: AnyQuery, answer: Answer, detail: str) -> None:
+    Parameters
+    ----------
+    tell : callable
+        Logs an event.
+    role : SiteRole or DealerRole
+        The party's state in the session.
+    session : bytes
+        The name of the session; lines have its first eight hexadecimal digits.
+    reason_of : callable, optional
+        Returns what the log may have of an error.
+    """
+
+    def __init__(
+        self,
+        tell: Tell,
+        role: SiteRole | DealerRole,
+        session: bytes,
+        reason_of: Callable[[Exception], str] = str,
+    ) -> None:
+        self._tell, self._role, self._reason_of = tell, role, reason_of
+        self._facts: dict[str, Fact] = {"session": session.hex()[:8], "analyst": role.analyst}
+
+    def begun(self) -> None:
+        """Log that the session has begun."""
+        self._tell("session begun", **self._facts)
+
+    def considered(self, query: AnyQuery, answer: Answer, detail: str) -> None:
+        """Log whether a query was agreed to or refused, and why."""
+        facts = self._of(query)
         if answer.agreed:
-            tell("agreed", query=query.kind)
+            self._tell("agreed", **facts)
         else:
             more = {"detail": detail} if detail else {}
-            tell("refused", query=query.kind, reason=answer.reason, **more)
+            self._tell("refused", **facts, reason=answer.reason, **more)
 
-    return note
+    def finished(self, query: AnyQuery, seconds: float, sent: int) -> None:
+        """Log a query's seconds and bytes; and who has approved the study, where it begins."""
+        approval = study_now(self._role)[1] if study_asked(query) else ""
+        more = {"approved": approval} if approval else {}
+        self._tell("answered", **self._of(query), seconds=f"{seconds:.1f}", bytes=sent, **more)
 
+    def ended(self, error: Exception | None) -> None:
+        """Log how the session has ended."""
+        reason = {} if error is None else {"reason": self._reason_of(error)}
+        self._tell("session ended", **self._facts, **reason)
 
-def finished(tell: Tell) -> Finished:
-    """Return what logs how long each query took, and how many bytes this party sent for it."""
-
-    def note(query: AnyQuery, seconds: float, sent: int) -> None:
-        tell("answered", query=query.kind, seconds=f"{seconds:.1f}", bytes=sent)
-
-    return note
+    def _of(self, query: AnyQuery) -> dict[str, Fact]:
+        """Return the facts of a query; a session that has a study keeps it to its end."""
+        if study := study_asked(query) or bytes.fromhex(study_now(self._role)[0]):
+            self._facts["study"] = grouped_digest(study[:STUDY_BYTES])
+        return {"query": query.kind, **self._facts}

@@ -32,7 +32,7 @@ from protocols.deployment.files import (
     own_keys,
 )
 from protocols.deployment.known_keys import identity_of
-from protocols.deployment.log import Tell, considered, finished
+from protocols.deployment.log import SessionLog, Tell
 from protocols.errors import words
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -172,9 +172,8 @@ def run_dealer(file: DealerFile, tell: Tell) -> None:
 
 
 def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell) -> None:
-    def ended(error: Exception | None, analyst: Party) -> None:
-        reason = {} if error is None else {"reason": _reason(error)}
-        tell("session ended", analyst=analyst, **reason)
+    def watch(own: SiteRole | DealerRole, session: bytes) -> SessionLog:
+        return SessionLog(tell, own, session, _reason)
 
     def refused(error: Exception) -> None:
         is_late = isinstance(error, LatePacketsError)
@@ -182,15 +181,7 @@ def _serve(file: SiteFile | DealerFile, role: SiteRole | DealerRole, tell: Tell)
 
     with expiry_logged(file, tell), _mailbox(file, role.keys, refused) as mailbox:
         tell("connected", relay=file.relay.address)
-        answer(
-            mailbox,
-            role,
-            file.analysts,
-            CONVERSATIONS,
-            considered=considered(tell),
-            finished=finished(tell),
-            ended=ended,
-        )
+        answer(mailbox, role, file.analysts, CONVERSATIONS, watches=watch)
 
 
 def _reason(error: Exception) -> str:

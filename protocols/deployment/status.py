@@ -43,7 +43,8 @@ class Status:
     connected : bool
         Whether the relay gives receipts.
     sessions : dict of str to dict
-        The sessions that are open: by their number, the analyst and since when.
+        The sessions that are open: by their name, the analyst, since when, the study, how many
+        queries were run, and the latest.
     last : str
         The latest event.
     last_error : dict
@@ -60,7 +61,7 @@ class Status:
     started: str = ""
     updated: str = ""
     connected: bool = False
-    sessions: dict[str, dict[str, str]] = field(default_factory=dict)
+    sessions: dict[str, dict[str, str | int]] = field(default_factory=dict)
     last: str = ""
     last_error: dict[str, str] = field(default_factory=dict)
     events: Counter[str] = field(default_factory=Counter)
@@ -79,7 +80,9 @@ class Status:
         elif event == "session ended":
             self.sessions.pop(str(facts.get("session")), None)
         elif "session" in facts and (known := self.sessions.get(str(facts["session"]))):
-            known["last"] = f"{event} {facts.get('query', '')}".strip()
+            known["study"] = str(facts.get("study", known["study"]))
+            known["answered"] = int(known["answered"]) + (event == "answered")
+            known["last"], known["at"] = f"{event} {facts.get('query', '')}".strip(), at
         if event in ("session ended", "refused") and "reason" in facts:
             self.last_error = {"at": at, "event": event, "reason": str(facts["reason"])}
 
@@ -87,7 +90,10 @@ class Status:
         self.sessions[str(facts.get("session"))] = {
             "analyst": str(facts.get("analyst", "")),
             "since": at,
+            "study": "",
+            "answered": 0,
             "last": "",
+            "at": at,
         }
 
 

@@ -31,7 +31,7 @@ from typing import TypeAlias
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Party, Program
 from protocols.errors import PeerGoneError, SessionOverError
-from protocols.parties import Considered, Finished, serve, unmeasured, unnoted
+from protocols.parties import UNWATCHED, Watch, serve
 from protocols.roles import DealerRole, SiteRole
 from protocols.session import Conversations
 from protocols.transports.channel import Channel, Steps, drive
@@ -43,11 +43,12 @@ from protocols.transports.outbox import Asking, Outbox, Sending
 MOST_REFUSALS = 8  # sessions of one analyst that are being refused at the same time
 LAST_SECONDS = 1.0  # for the last words of all sessions, when the party is stopped
 
-Ended: TypeAlias = Callable[[Exception | None, Party], None]
+Watches: TypeAlias = Callable[[SiteRole | DealerRole, bytes], Watch]
 
 
-def unreported(error: Exception | None, analyst: Party) -> None:
-    """Do not report how a session of an analyst has ended."""
+def unwatched(role: SiteRole | DealerRole, session: bytes) -> Watch:  # noqa: ARG001
+    """Watch no session."""
+    return UNWATCHED
 
 
 def answer(
@@ -56,9 +57,7 @@ def answer(
     analysts: Mapping[Party, bytes],
     conversations: Conversations,
     *,
-    considered: Considered = unnoted,
-    finished: Finished = unmeasured,
-    ended: Ended = unreported,
+    watches: Watches = unwatched,
     sessions: int | None = None,
 ) -> None:
     """Serve the sessions of analysts side by side: the life of a site or dealer.
@@ -73,14 +72,12 @@ def answer(
         The parties whose sessions are served, and their public keys.
     conversations : Conversations
         The kinds of queries that are answered.
-    considered, finished : callable
-        As of `serve`.
-    ended : callable
-        Called with the error that ended each session, or with None, and with its analyst.
+    watches : callable, optional
+        (the party's state in a session, the name of the session) -> what is notified of it.
     sessions : int, optional
         The number of sessions to serve; without an end if None.
     """
-    serving = _Serving(mailbox, role, analysts, conversations, considered, finished, ended)
+    serving = _Serving(mailbox, role, analysts, conversations, watches)
     try:
         while sessions is None or serving.begun < sessions or serving.live:
             serving.turn(may_begin=sessions is None or serving.begun < sessions)
@@ -98,6 +95,7 @@ class _Served:
     address: Address
     steps: Steps[None]
     is_refused: bool
+    watch: Watch
     deadline: float = inf
     sending: Sending | None = None
     mail: deque[Mail] = field(default_factory=deque)  # that came during a delivery
@@ -125,15 +123,12 @@ class _Serving:
         role: SiteRole | DealerRole,
         analysts: Mapping[Party, bytes],
         conversations: Conversations,
-        considered: Considered,
-        finished: Finished,
-        ended: Ended,
+        watches: Watches,
     ) -> None:
         self.live: dict[bytes, _Served] = {}
         self.begun = 0
         self._mailbox, self._role, self._analysts = mailbox, role, analysts
-        self._conversations, self._ended = conversations, ended
-        self._considered, self._finished = considered, finished
+        self._conversations, self._watches = conversations, watches
         self._outbox = Outbox(mailbox.link)
         self._hellos: dict[Party, _Hello] = {}
 
@@ -194,16 +189,19 @@ class _Serving:
             mailbox.refuse(error)
             return
         refusal = unpinned(mailbox, channel.connection) or self._too_many(analyst)
+        session, watch = channel.connection.session, UNWATCHED
         if refusal is None:
             self.begun += 1
             role = self._role.for_session(analyst, self._analysts[analyst])
-            notes = self._considered, self._finished, channel.connection.traffic
-            program = serve(role, analyst, self._conversations, *notes)
-            steps = _joined(channel, program)
+            watch = self._watches(role, session)
+            traffic = channel.connection.traffic
+            steps = _joined(
+                channel, serve(role, analyst, self._conversations, watch, traffic), watch
+            )
         else:
             steps = _refused(channel, refusal)
-        served = _Served(channel, analyst, hello.sender, steps, refusal is not None)
-        self.live[channel.connection.session] = served
+        served = _Served(channel, analyst, hello.sender, steps, refusal is not None, watch)
+        self.live[session] = served
         self._run(served, partial(next, steps))
 
     def _too_many(self, analyst: Party) -> ProtocolError | None:
@@ -274,7 +272,7 @@ class _Serving:
     def _end(self, served: _Served, error: Exception | None) -> None:
         del self.live[served.channel.connection.session]
         if not served.is_refused:
-            self._ended(error, served.analyst)
+            served.watch.ended(error)
         elif isinstance(error, ProtocolError):
             self._mailbox.refuse(error)
 
@@ -301,8 +299,9 @@ class _Serving:
         del self.live[served.channel.connection.session]
 
 
-def _joined(channel: Channel, program: Program[None]) -> Steps[None]:
+def _joined(channel: Channel, program: Program[None], watch: Watch) -> Steps[None]:
     """Say hello to all, and run the party's program."""
+    watch.begun()
     try:
         yield from channel.greet(channel.connection.peers)
     except GeneratorExit:

@@ -16,6 +16,7 @@ from mpc.randomness import KeyPair
 from mpc.signing import SigningKey
 from protocols.errors import TransportError
 from protocols.federation import ANALYST, DEALER
+from protocols.parties import Watch
 from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS
 from protocols.roles import DealerRole, SiteRole
@@ -112,6 +113,13 @@ def stop_where_told(party, settings):
     Connection._pack = watched
 
 
+class Said(Watch):
+    """Prints how a session has ended."""
+
+    def ended(self, error):
+        say(f"ended {getattr(error, 'party', error)} {error}")
+
+
 def main(party, path):
     settings = json.loads(Path(path).read_text())
     certificates = certificates_of({"certificates": settings.get("certificates", {}).get(party)})
@@ -135,9 +143,8 @@ def main(party, path):
         mailbox = Mailbox(link, identity, patience, note=lambda e: say(f"refused {e}"))
         role = role_of(party, identity, settings)
         say("ready")
-        tell = lambda error, _: say(f"ended {getattr(error, 'party', error)} {error}")  # noqa: E731
         analysts = {name: identity.peers[name] for name in analysts_of(settings)}
-        answer(mailbox, role, analysts, CONVERSATIONS, ended=tell)
+        answer(mailbox, role, analysts, CONVERSATIONS, watches=lambda *_: Said())
 
 
 if __name__ == "__main__":

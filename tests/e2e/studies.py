@@ -6,7 +6,7 @@ import logging
 from contextlib import ExitStack, contextmanager
 
 from protocols.deployment.files import DealerFile, SiteFile
-from protocols.deployment.log import considered, teller
+from protocols.deployment.log import SessionLog, teller
 from protocols.deployment.running import dealer_role, site_role
 from protocols.parties import serve
 from protocols.queries import CONVERSATIONS
@@ -36,8 +36,8 @@ def run_in_one_process(monkeypatch, folder):
                     program.close()
                 for party, own in roles.items():
                     mine = own.for_session(file.party, own.analyst_key if party in SITES else b"")
-                    note = considered(teller(party))
-                    programs[party] = serve(mine, file.party, CONVERSATIONS, note)
+                    watch = SessionLog(teller(party), mine, bytes(16))
+                    programs[party] = serve(mine, file.party, CONVERSATIONS, watch)
                 return Session(role, LocalTransport(file.party, dict(programs)), CONVERSATIONS)
 
             yield begin

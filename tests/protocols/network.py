@@ -11,6 +11,7 @@ import numpy as np
 from mpc.randomness import KeyPair
 from protocols.errors import PeerGoneError
 from protocols.federation import ANALYST, DEALER
+from protocols.parties import Watch
 from protocols.policy import FREE
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
@@ -129,17 +130,27 @@ def identities(*parties, seed=b"keys"):
     return {party: Identity(party, keys[party], others(party)) for party in parties}
 
 
+class Ends(Watch):
+    """Puts how a session has ended into a queue."""
+
+    def __init__(self, errors):
+        self.errors = errors
+
+    def ended(self, error):
+        self.errors.put(error)
+
+
 class Parties:
     """Sites and a dealer, each a thread that answers sessions; the analyst is the caller."""
 
     def __init__(
         self, data, network=None, patience=QUICK, memories=None, pinned=None,
-        analysts=(ANALYST,), policy=FREE,
+        analysts=(ANALYST,), policy=FREE, watches=None,
     ):  # fmt: skip
         self.network = network or Network()
         self.sites = tuple(data)
         self.known = {**identities(*data, DEALER, *analysts), **(pinned or {})}
-        self.patience, self.policy = patience, policy
+        self.patience, self.policy, self.watches = patience, policy, watches
         self.analysts = {analyst: self.known[analyst].keys.public for analyst in analysts}
         self.ended = {party: queue.SimpleQueue() for party in (*data, DEALER)}
         self.mailboxes, self.roles, self.threads, self.died = {}, {}, {}, {}
@@ -172,8 +183,8 @@ class Parties:
 
     def _live(self, party, mailbox, role):
         try:
-            ended = lambda error, analyst: self.ended[party].put(error)  # noqa: E731
-            answer(mailbox, role, self.analysts, CONVERSATIONS, ended=ended)
+            watches = self.watches or (lambda *_: Ends(self.ended[party]))
+            answer(mailbox, role, self.analysts, CONVERSATIONS, watches=watches)
         except Killed:
             pass
         except BaseException as error:

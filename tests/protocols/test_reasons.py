@@ -8,7 +8,7 @@ import pytest
 
 from protocols.errors import QueryRefusedError
 from protocols.ledger import Purpose, RevealedTable
-from protocols.parties import _study_of, serve
+from protocols.parties import Watch, serve, study_now
 from protocols.policy import Policy
 from protocols.queries import CONVERSATIONS, Commit
 from protocols.queries.tables import ask_tables
@@ -115,9 +115,19 @@ def test_a_hidden_column_is_refused_as_one_that_does_not_exist(name):
 # ---- the ledger ----------------------------------------------------------------------------------
 
 
-def served(role, query, considered):
+class Considered(Watch):
+    """Keeps what a party's own log has of each answer."""
+
+    def __init__(self, noted):
+        self.noted = noted
+
+    def considered(self, *parts):
+        self.noted.append(parts)
+
+
+def served(role, query, noted):
     """Let a party consider a query, and end the session."""
-    program = serve(role, "analyst", CONVERSATIONS, considered)
+    program = serve(role, "analyst", CONVERSATIONS, Considered(noted))
     next(program)
     answer = program.send({"analyst": query}).outbox["analyst"]
     program.close()
@@ -130,7 +140,7 @@ def test_a_refusal_is_in_the_ledger_with_its_detail_and_the_analyst_gets_the_rea
     role = federation.roles["a"]
     role.ledger = ledger = LedgerFile(tmp_path / "ledger")
     query = Commit.of(study_of(data, b"other", records=39))
-    answer = served(role, query, lambda *parts: noted.append(parts))
+    answer = served(role, query, noted)
     ledger.close()
     assert (
         isinstance(answer, Answer)
@@ -146,7 +156,7 @@ def test_a_refusal_is_in_the_ledger_with_its_detail_and_the_analyst_gets_the_rea
 
 def test_an_entry_has_the_study_and_who_approved_it(tmp_path):
     site = SimpleNamespace(run=None, joined=None)
-    with_study = LedgerFile(tmp_path / "ledger").begin("analyst", lambda: _study_of(site))
+    with_study = LedgerFile(tmp_path / "ledger").begin("analyst", lambda: study_now(site))
     site.run = SimpleNamespace(
         approved=SimpleNamespace(contract=CONTRACT, approver="A. Owner", date="2026-11-01")
     )

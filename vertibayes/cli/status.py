@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from protocols.deployment.status import (
@@ -47,11 +48,16 @@ def _words(status: Status, code: int) -> str:
     lines.append(f"  release      {status.release}, version {status.protocol} of the protocols")
     lines.append(f"  started      {status.started}, process {status.process}")
     lines.append(f"  last event   {status.last or 'none'} at {status.updated}")
-    for session in status.sessions.values():
-        doing = f": {session['last']}" if session["last"] else ""
-        lines.append(f"  session      of {session['analyst']} since {session['since']}{doing}")
-    lines.append(f"  answered     {status.events['agreed']} queries")
+    for name, session in status.sessions.items():
+        lines.append(f"  session {name} of {session['analyst']} since {session['since']}")
+        lines.append(f"    study      {session['study'] or 'none yet'}")
+        lines.append(f"    queries    {session['answered']} answered{_latest(session)}")
+    lines.append(f"  answered     {status.events['answered']} queries")
     lines.append(f"  refused      {status.events['refused']} queries")
     if status.last_error:
         lines.append("  last error   {reason} ({at})".format(**status.last_error))
     return "\n".join(lines)
+
+
+def _latest(session: Mapping[str, str | int]) -> str:
+    return "; the latest event: {last}, at {at}".format(**session) if session["last"] else ""

@@ -38,7 +38,9 @@ def ended(tmp_path, monkeypatch):
 
     def ended(error):
         told = []
-        monkeypatch.setattr(running, "answer", lambda *_, ended, **__: ended(error, "ana"))
+        monkeypatch.setattr(
+            running, "answer", lambda _, role, *__, watches: watches(role, b"name").ended(error)
+        )
         running.run_site(
             file, lambda *args, **facts: told.append(log.line("north", *args, **facts))
         )
@@ -50,8 +52,8 @@ def ended(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (None, "north session ended analyst=ana"),
-        (ProtocolError("south", "lies"), 'north session ended analyst=ana reason="south lies"'),
+        (None, "north session ended session=6e616d65 analyst=analyst"),
+        (ProtocolError("south", "lies"), 'session=6e616d65 analyst=analyst reason="south lies"'),
         (OSError(errno.ENOSPC, "No space left", "m/memory"), "m/memory: No space left"),
         (raised(OSError("43.9")), "OSError at test_running.py:"),
         (raised(KeyError("patient-7")), "KeyError at test_running.py:"),

@@ -1,10 +1,14 @@
 """The status of a running party."""
 
 import json
+from time import monotonic, sleep
+from types import SimpleNamespace
 
 import pytest
 
-from protocols.deployment.log import AGAIN, CONNECTED, WAITING
+from protocols.approval import Approved
+from protocols.contract import grouped_digest
+from protocols.deployment.log import AGAIN, CONNECTED, WAITING, SessionLog, line
 from protocols.deployment.status import (
     HEALTHY,
     STOPPED,
@@ -17,8 +21,18 @@ from protocols.deployment.status import (
     read_status,
     status_path,
 )
+from protocols.federation import DEALER
+from protocols.opening import open_study
+from protocols.parties import Watch
+from protocols.queries import Begin
+from protocols.session import Answer
 from protocols.site.whole_file import InUseError
+from protocols.variables import Family
 from tests.e2e.command import run
+from tests.protocols.network import Parties
+from tests.protocols.small import data_of
+from tests.protocols.test_contract import CONTRACT
+from vertibayes.counting.secure import SecureCounter
 
 
 def a_status():
@@ -133,3 +147,60 @@ def test_the_command_says_whether_a_party_runs(tmp_path, capsys):
     assert code == STOPPED and printed.startswith("site clinic does not run")
     code, printed, _ = run(capsys, "status", file, "--prometheus")
     assert code == STOPPED and 'vertibayes_up{party="clinic",role="site"} 0' in printed
+
+
+# ---- with a serving loop -------------------------------------------------------------------------
+
+
+def test_the_status_of_a_site_that_serves_names_session_study_and_query(tmp_path, at_once, capsys):
+    """Before: no party logged that a session began, and the status never listed one."""
+    file, lines = tmp_path / "site.toml", []
+    sessions = lambda: list(read_status(status_path(file))[0].sessions.values())  # noqa: E731
+    log = lambda event, **facts: lines.append(line("a", event, **facts))  # noqa: E731
+    with kept_status(status_path(file), a_status(), log) as tell:
+        tell(CONNECTED)
+        watches = lambda role, name: (  # noqa: E731
+            SessionLog(tell, role, name) if role.party == "a" else Watch()
+        )
+        with Parties(data_of(a="xy", b="z"), watches=watches) as parties:
+            session = parties.session()
+            study = open_study(session, parties.sites, DEALER, block_rows=16)
+            SecureCounter(study).tables([Family("x", ("z",))])
+            until(lambda: [s["last"] for s in sessions()] == ["answered tables"])
+            code, printed, _ = run(capsys, "status", file)
+            session.close()
+            until(lambda: not sessions())
+            _, after, _ = run(capsys, "status", file)
+    number = grouped_digest(study.study.id[:8])
+    name = lines[1].partition("session=")[2][:8]
+    assert lines[1] == f"a session begun session={name} analyst=analyst"
+    assert f'a agreed query=commit session={name} analyst=analyst study="{number}"' in lines
+    assert code == HEALTHY and f"  session {name} of analyst since " in printed
+    assert f"    study      {number}\n    queries    4 answered; the latest event: " in printed
+    assert "answered tables, at " in printed and name not in after
+
+
+def test_the_log_says_who_has_approved_the_study_that_begins():
+    lines, contract = [], CONTRACT
+    role = SimpleNamespace(analyst="ann", run=None, joined=None)
+    watch = SessionLog(lambda *event, **facts: lines.append(line("a", *event, **facts)), role, b"1")
+    begin = Begin.of(contract)
+    watch.considered(begin, Answer(False, "it is not approved here"), "")
+    watch.considered(begin, Answer(True, ""), "")
+    role.run = SimpleNamespace(approved=Approved(contract, "A. Owner", "2026-11-01", ()))
+    watch.finished(begin, 0.0, 50)
+    watch.ended(None)
+    of = f'session=31 analyst=ann study="{grouped_digest(contract.digest[:8])}"'
+    assert lines == [
+        f'a refused query=begin {of} reason="it is not approved here"',
+        f"a agreed query=begin {of}",
+        f'a answered query=begin {of} seconds="0.0" bytes=50 approved="A. Owner on 2026-11-01"',
+        f"a session ended {of}",
+    ]
+
+
+def until(done):
+    end = monotonic() + 5
+    while not done():
+        assert monotonic() < end
+        sleep(0.01)
