@@ -48,18 +48,19 @@ def test_a_site_reads_what_left_to_whom_and_why_not_while_it_runs(site, capsys):
     code, text, error = run(capsys, "ledger", site)
     assert code == 0 and not error
     for part in (
-        f"\nStudy {GROUPED}\n  Analyst ann. Approved by A. Owner on 2026-11-01.\n",
-        "Revealed 15 tables with 135 cells to analyst: cut below 10.",
+        f"\nStudy {GROUPED}\n  Analyst ann. Approved by A. Owner on 2026-11-01.",
+        "RELEASED  to analyst: 15 tables with 135 cells: cut below 10.",
         "- v0, v1: 9 cells",
         "- and 5 more: --all lists them",
-        "Refused a query 'tables': it does not show <b>income</b>.",
+        "REFUSED   Query 'tables': it does not show <b>income</b>.",
         "- For the owner: detail for the owner",
-        "tables of approved studies: 15 so far, 985 left (most_released_tables = 1,000)",
-        "epsilon: 0.25 used, 0.75 left (most_epsilon = 1)",
-        "comparisons with south: 0 found different lists, 1 were not answered",
+        "tables of approved studies 15 985 most_released_tables = 1,000",
+        "epsilon of all releases with noise 0.25 0.75 most_epsilon = 1",
+        "different lists, 1 was not answered 1 99 most_failed_meets = 100",
+        f"{GROUPED[:19]} ann A. Owner on 2026-11-01",
     ):
-        assert part in text, part
-    assert text.index("Sessions of bob") < text.index("Study "), "the newest first"
+        assert part in text or part in " ".join(text.split()), part
+    assert text.index("Study ") < text.index("Sessions of bob"), "those without a study at the end"
     assert before == {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
     _, everything, _ = run(capsys, "ledger", site / "memory", "--all")
     assert all(f"- {', '.join(t.variables)}: 9 cells" in everything for t in TABLES)
@@ -88,6 +89,25 @@ def test_the_page_has_all_of_it_and_loads_nothing(site, capsys, tmp_path):
     assert not page.open and not {"script", "link", "img", "b"} & {tag for tag, _ in page.tags}
     assert "&lt;b&gt;income" in content and not re.search(r"(src|href)=", content)
     assert all(", ".join(table.variables) in content for table in TABLES)
+    assert "<strong>15</strong>tables released, with 135 cells" in content
+    assert "<strong>0.75</strong>epsilon left of 1" in content
+    assert not re.search(r"[0-9a-f]{17}", content), "no digest without groups"
+
+
+def test_sessions_that_ended_as_they_should_are_counted_and_not_listed(site, capsys):
+    with closing(LedgerFile(site / "memory" / "ledger.jsonl")) as ledger:
+        for reason in ("", "south is not reachable"):
+            session = ledger.begin("eve", lambda: ("", ""))
+            session.refuse("meet", "no")
+            session.refuse("meet", "no")
+            session.end(reason)
+        ledger.begin("eve", lambda: ("", "")).end()
+    _, text, _ = run(capsys, "ledger", site)
+    lines = text[text.index("Sessions of eve") :].splitlines()[1:]
+    assert lines[0] == "  3 sessions began."
+    ended = [line.partition("SESSION")[2].strip() for line in lines if "SESSION" in line][:2]
+    assert ended[0].startswith("The session ended: south is not reachable. 2 queries were refused;")
+    assert ended[1] == "The session ended. 2 queries were refused; each reason is listed once."
 
 
 def test_an_analyst_reads_the_ledger_of_a_run(tmp_path, capsys):
@@ -99,9 +119,9 @@ def test_an_analyst_reads_the_ledger_of_a_run(tmp_path, capsys):
     summary = {"written": "2026-11-02", "study": {"contract": STUDY, "id": "00"}}
     (tmp_path / "summary.json").write_text(json.dumps(summary))
     code, text, _ = run(capsys, "ledger", tmp_path)
-    assert code == 0 and f"Study {GROUPED}\n  Written 2026-11-02." in text
-    assert "Revealed 15 tables with 135 cells to analyst: cut below 10." in text
-    assert "Winners (about a, b), to analyst, each other." in text
+    assert code == 0 and f"Study {GROUPED}\n  Written 2026-11-02 UTC." in text
+    assert "RELEASED  to analyst: 15 tables with 135 cells: cut below 10." in text
+    assert "REVEALED  to analyst, each other: Winners (about a, b)." in text
 
 
 def test_a_ledger_that_is_being_written_is_read_to_its_last_whole_line(site):

@@ -11,24 +11,26 @@ from typing import Any
 from protocols.deployment.files import SiteFile
 from protocols.errors import printable
 from protocols.ledger import FORMAT, Fact, RevealedTable
-from protocols.policy import Policy
 from protocols.site.file_format import OLDEST, check_format
 from protocols.site.ledger_entries import Tables, read_ledger
 from protocols.site.memory import SiteMemory
 from protocols.variables import Rows
 from vertibayes.cli.outputs import write_text
-from vertibayes.report.ledger.page import html_of, text_of
+from vertibayes.report.ledger.budgets import budgets_of
+from vertibayes.report.ledger.page import html_of
 from vertibayes.report.ledger.statement import (
-    Line,
     Part,
     Statement,
-    budgets_of,
+    Total,
     digest_in_words,
-    fact_in_words,
+    fact_line,
+    in_utc,
     merged,
     parts_of,
     tables_line,
+    this_study,
 )
+from vertibayes.report.ledger.text import text_of
 from vertibayes.report.words import counted
 
 SITE, ANALYST = "ledger.jsonl", "ledger.json"
@@ -76,23 +78,25 @@ def read_statement(folder: Path) -> Statement:
 
 def _of_site(path: Path) -> Statement:
     content, memory = read_ledger(path), path.with_name("memory")
-    notes = [f"{counted(len(content.entries), 'line')}; times in UTC."]
+    notes = [f"File {path}: {len(content.entries):,} entries. Times are in UTC."]
     if content.cut:
         notes.append(
             f"The last {counted(content.cut, 'byte')} of the file are an entry that is being "
             "written, or that a crash cut short: what it notes has not been sent."
         )
-    policy = _policy(path, notes)
+    site = _site(path, notes)
+    policy, party = (None, "") if site is None else (site.policy, site.party)
     budgets = budgets_of(SiteMemory.read(memory), policy) if memory.exists() else []
-    return Statement(f"Ledger {path}", notes, budgets, parts_of(content.entries))
+    title = f"Ledger of {party or path.parent}: what left, to whom, and what was refused"
+    return Statement(title, notes, budgets, parts_of(content.entries, party))
 
 
-def _policy(path: Path, notes: list[str]) -> Policy | None:
-    """Return the policy of the site.toml beside the ledger, or above it."""
+def _site(path: Path, notes: list[str]) -> SiteFile | None:
+    """Return the site.toml beside the ledger, or above it."""
     for file in (path.with_name("site.toml"), path.parent.parent / "site.toml"):
         if file.exists():
             try:
-                return SiteFile.read(file).policy
+                return SiteFile.read(file)
             except (ValueError, OSError) as error:
                 notes.append(f"What is left is not known: {error}.")
                 return None
@@ -112,9 +116,11 @@ def _of_analyst(path: Path) -> Statement:
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path}: not a valid ledger ({error})") from None
     lines = [tables_line("", Tables(tables))] if tables else []
-    lines += [Line("", "revealed", fact_in_words(fact)) for fact in merged(facts)]
-    title, subtitle = _study(path.with_name("summary.json"))
-    return Statement(f"Ledger {path}", [], [], [Part(title, subtitle, lines)])
+    lines += [fact_line("", fact) for fact in merged(facts)]
+    digest, title, subtitle = _study(path.with_name("summary.json"))
+    total = Total(len(tables), sum(t.cells for t in tables), len(lines) - bool(tables))
+    part = Part(title, subtitle, this_study(lines, digest), total=total)
+    return Statement("Ledger of a run: what was revealed", [f"File {path}."], [], [part])
 
 
 def _table(entry: Mapping[str, Any]) -> RevealedTable:
@@ -123,12 +129,13 @@ def _table(entry: Mapping[str, Any]) -> RevealedTable:
     return RevealedTable(names, int(entry["cells"]), entry["to"], rows, rule)
 
 
-def _study(summary: Path) -> tuple[str, str]:
-    """Return what identifies the study of a run, and when it was written."""
+def _study(summary: Path) -> tuple[str, str, str]:
+    """Return the study of a run, its title, and when it was written."""
     try:
         content = json.loads(summary.read_bytes())
-        study, written = content.get("study", {}), f"Written {content['written']}."
+        study, written = content.get("study", {}), in_utc(content["written"])
     except (OSError, ValueError, KeyError, AttributeError):
-        return "A run without results", "It failed: the ledger has what was revealed before."
+        return "", "A run without results", "It failed: the ledger has what was revealed before."
     digest = study.get("contract", study.get("id", ""))
-    return (f"Study {digest_in_words(digest)}" if digest else "A run in one process"), written
+    title = f"Study {digest_in_words(digest)}" if digest else "A run in one process"
+    return digest, title, f"Written {written} UTC."

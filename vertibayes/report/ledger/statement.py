@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from protocols.contract import DIGEST_BYTES, grouped_digest
+from protocols.contract import grouped_digest
 from protocols.ledger import Fact, Purpose, RevealedTable
-from protocols.policy import Policy
 from protocols.roles import Party
 from protocols.site.ledger_entries import Entry, Refusal, SessionNote, Tables
-from protocols.site.memory import SiteMemory
 from protocols.variables import Rows
+from vertibayes.report.ledger.budgets import Budget
 from vertibayes.report.words import counted
+
+SHORT = 19  # of a study: four groups of four digits, as in the party's log
+MANY = 2  # refusals of a session, of which each reason is listed once
 
 
 class Line(NamedTuple):
@@ -23,25 +25,53 @@ class Line(NamedTuple):
     at : str
         When, in UTC; empty if the ledger does not say.
     kind : str
-        "released", "revealed", "refused" or "session".
+        "released", "revealed", "refused", "noted" (to nobody) or "session".
+    to : str
+        Who learned it; empty if nobody did.
     text : str
-        What happened, as a sentence.
+        What happened, as a sentence, or what left.
     items : tuple of str
         Each table, or the detail for the owner.
     """
 
     at: str
     kind: str
+    to: str
     text: str
     items: tuple[str, ...] = ()
 
 
+class Total(NamedTuple):
+    """What a part has in all: tables, their cells, other facts, and reasons of refusals."""
+
+    tables: int = 0
+    cells: int = 0
+    facts: int = 0
+    refused: int = 0
+
+
 class Part(NamedTuple):
-    """The entries of one study, the newest first."""
+    """The entries of one study, the newest first.
+
+    Parameters
+    ----------
+    title, subtitle : str
+    lines : list of Line
+    study, analyst, approved : str
+        The first digits of the study, whose it is, and who approved it; empty if there is none.
+    last : str
+        The time of the latest entry.
+    total : Total
+    """
 
     title: str
     subtitle: str
     lines: list[Line]
+    study: str = ""
+    analyst: str = ""
+    approved: str = ""
+    last: str = ""
+    total: Total = Total()
 
 
 class Statement(NamedTuple):
@@ -52,24 +82,44 @@ class Statement(NamedTuple):
     title : str
     notes : list of str
         About the file itself.
-    budgets : list of str
+    budgets : list of Budget
         What was used, and what is left.
     parts : list of Part
-        The study with the newest entry first.
+        The study with the newest entry first; those without a study at the end.
     """
 
     title: str
     notes: list[str]
-    budgets: list[str]
+    budgets: list[Budget]
     parts: list[Part]
 
 
-def parts_of(entries: Sequence[Entry]) -> list[Part]:
-    """Return the entries of a site's ledger by study."""
-    of: dict[Purpose, list[Line]] = {}
+def parts_of(entries: Sequence[Entry], party: Party = "") -> list[Part]:
+    """Return the entries of the ledger of a site, which is `party`, by study."""
+    of: dict[Purpose, list[Entry]] = {}
     for entry in reversed(entries):
-        of.setdefault(entry.purpose, []).append(_line(entry))
-    return [Part(*_titles(purpose), lines) for purpose, lines in of.items()]
+        of.setdefault(entry.purpose, []).append(entry)
+    parts = [_part(purpose, own, party) for purpose, own in of.items()]
+    return sorted(parts, key=lambda part: not part.study)
+
+
+def _part(purpose: Purpose, entries: Sequence[Entry], party: Party) -> Part:
+    analyst, study, approval = purpose
+    title, subtitle = _titles(purpose)
+    if sessions := sum(_is(entry, "begun") for entry in entries):
+        subtitle = f"{subtitle} {counted(sessions, 'session')} began.".strip()
+    lines = [_line(entry, party) for entry in entries if not _is_silent(entry)]
+    lines, short = this_study(lines, study), digest_in_words(study)[:SHORT]
+    last = in_utc(entries[0].at)
+    return Part(title, subtitle, lines, short, analyst, approval, last, _total(entries))
+
+
+def this_study(lines: list[Line], study: str) -> list[Line]:
+    """Return the lines of a study, which name the study without its digest."""
+    whole = f"the study {digest_in_words(study)}"
+    if not study:
+        return lines
+    return [line._replace(text=line.text.replace(whole, "this study")) for line in lines]
 
 
 def _titles(purpose: Purpose) -> tuple[str, str]:
@@ -79,43 +129,69 @@ def _titles(purpose: Purpose) -> tuple[str, str]:
     if approval:
         return f"Study {digest_in_words(study)}", f"Analyst {analyst}. Approved by {approval}."
     if study:
-        return f"Study of free queries {study[:16]}", f"Analyst {analyst}. Without an approval."
+        title = f"Study of free queries {digest_in_words(study)[:SHORT]}"
+        return title, f"Analyst {analyst}. Without an approval."
     return f"Sessions of {analyst}, before a study", ""
 
 
-def digest_in_words(study: str) -> str:
-    """Return the digest of a contract in groups of four digits, as its owner has compared it."""
-    is_digest = len(study) == 2 * DIGEST_BYTES
-    return grouped_digest(bytes.fromhex(study)) if is_digest else study
+def _total(entries: Iterable[Entry]) -> Total:
+    noted = [entry.noted for entry in entries]
+    tables = [table for tables in noted if isinstance(tables, Tables) for table in tables.tables]
+    facts = sum(isinstance(fact, Fact) and bool(fact.to) for fact in noted)
+    refused = sum(isinstance(refusal, Refusal) for refusal in noted)
+    return Total(len(tables), sum(table.cells for table in tables), facts, refused)
 
 
-def _line(entry: Entry) -> Line:
-    at = entry.at.replace("T", " ").removesuffix("+00:00")
+def in_utc(at: str) -> str:
+    """Return a time in ISO 8601 as it is read."""
+    return at.replace("T", " ").removesuffix("+00:00")
+
+
+def _is(entry: Entry, event: str) -> bool:
+    return isinstance(entry.noted, SessionNote) and entry.noted.event == event
+
+
+def _is_silent(entry: Entry) -> bool:
+    """Whether an entry says only that a session began, or ended as it should."""
     noted = entry.noted
+    is_plain = isinstance(noted, SessionNote) and not (noted.reason or noted.again)
+    return _is(entry, "begun") or (is_plain and getattr(noted, "refusals", 0) < MANY)
+
+
+def digest_in_words(study: str) -> str:
+    """Return a digest or an id in groups of four digits, as the owner has compared the digest."""
+    try:
+        return grouped_digest(bytes.fromhex(study))
+    except ValueError:  # of a ledger that was changed by hand
+        return study
+
+
+def _line(entry: Entry, party: Party) -> Line:
+    at, noted = in_utc(entry.at), entry.noted
     if isinstance(noted, Tables):
         return tables_line(at, noted)
     if isinstance(noted, Refusal):
         items = (f"For the owner: {noted.detail}",) if noted.detail else ()
-        return Line(at, "refused", f"Refused a query {noted.kind!r}: {noted.reason}.", items)
+        return Line(at, "refused", "", f"Query {noted.kind!r}: {noted.reason}.", items)
     if isinstance(noted, SessionNote):
-        return Line(at, "session", _session(noted))
-    return Line(at, "revealed", fact_in_words(noted))
+        return Line(at, "session", "", _session(noted))
+    return fact_line(at, noted, party)
 
 
 def tables_line(at: str, noted: Tables) -> Line:
     """Return the line of a query's tables."""
-    return Line(at, "released", _released(noted), tuple(map(_table, noted.tables)))
+    to = ", ".join(dict.fromkeys(table.to for table in noted.tables))
+    return Line(at, "released", to, _released(noted), tuple(map(_table, noted.tables)))
 
 
 def _released(noted: Tables) -> str:
     again = f"{counted(noted.again, 'table')} with {counted(noted.cells_again, 'cell')} again"
     if not noted.tables:
-        return f"Revealed {again}: the same counts as before."
+        return f"{again}: the same counts as before.".capitalize()
     cells = sum(table.cells for table in noted.tables)
-    to = ", ".join(dict.fromkeys(table.to for table in noted.tables))
     rules = ", ".join(dict.fromkeys(table.rule or "exact counts" for table in noted.tables))
-    text = f"Revealed {counted(len(noted.tables), 'table')} with {counted(cells, 'cell')} to {to}"
-    return f"{text}: {rules}." + (f" Also {again}: the same counts as before." * bool(noted.again))
+    text = f"{counted(len(noted.tables), 'table')} with {counted(cells, 'cell')}: {rules}."
+    return text + (f" Also {again}: the same counts as before." * bool(noted.again))
 
 
 def _table(table: RevealedTable) -> str:
@@ -131,16 +207,19 @@ def _session(note: SessionNote) -> str:
     if note.event == "begun":
         return "A session began."
     text = "The session ended" + (f": {note.reason}" if note.reason else "")
-    more = [counted(note.refusals, "refusal")] if note.refusals else []
-    if note.again:
-        more.append(f"{counted(note.again, 'table')} revealed again")
-    return f"{text.rstrip('.')}." + (f" In all {', '.join(more)}." if more else "")
+    more = f" {counted(note.again, 'table')} revealed again." if note.again else ""
+    if note.refusals >= MANY:
+        more += f" {note.refusals:,} queries were refused; each reason is listed once."
+    return f"{text.rstrip('.')}.{more}"
 
 
-def fact_in_words(fact: Fact) -> str:
-    """Return a fact as a sentence."""
+def fact_line(at: str, fact: Fact, party: Party = "") -> Line:
+    """Return the line of a fact; about whom it is, if that is not the party of the ledger."""
     text = fact.what[:1].upper() + fact.what[1:]
-    return f"{text} (about {fact.about}), to {', '.join(fact.to) or 'nobody else'}."
+    is_own = fact.about in (party, f"the records of {party}")
+    about = "" if is_own else f" (about {fact.about})"
+    kind, to = ("revealed", ", ".join(fact.to)) if fact.to else ("noted", "")
+    return Line(at, kind, to, f"{text}{about}.")
 
 
 def merged(facts: Iterable[Fact]) -> Iterator[Fact]:
@@ -155,47 +234,3 @@ def merged(facts: Iterable[Fact]) -> Iterator[Fact]:
             yield Fact(what, ", ".join(learned), (*others, "each other"))
         else:
             yield from (Fact(what, about, tuple(to)) for about, to in learned.items())
-
-
-def budgets_of(memory: SiteMemory, policy: Policy | None) -> list[str]:
-    """Return what a site has released, and what is left of it.
-
-    Parameters
-    ----------
-    memory : SiteMemory
-    policy : Policy, optional
-        The limits; None if the site's file could not be read.
-    """
-    spent, released = memory.spent, memory.released
-    most = {} if policy is None else vars(policy)
-    numbers = [
-        ("tables of approved studies", released.tables, "most_released_tables"),
-        ("cells of these tables", released.cells, "most_released_cells"),
-        ("bits of winners of choices", memory.chosen, "most_choice_bits"),
-        ("records with scores", memory.scored, "most_scores"),
-        ("record sets", memory.count_sets(), "most_row_sets"),
-    ]
-    lines = [_left(what, used, most.get(name), name) for what, used, name in numbers]
-    freely = memory.released_freely.tables
-    lines.append(f"exact tables of free queries: {freely:,}, without a limit")
-    if policy is not None:
-        left = spent.left(policy.most_epsilon, policy.most_delta)
-        eps, _ = spent.proved(policy.most_delta)
-        lines.insert(
-            0,
-            f"epsilon: {eps:.4g} used, {max(left, 0):.4g} left (most_epsilon = "
-            f"{policy.most_epsilon:g})",
-        )
-    for peer, count in memory.meets.known().items():
-        text = f"comparisons with {peer}: {count.different} found different lists, "
-        lines.append(
-            f"{text}{count.unanswered} were not answered"
-            + ("" if policy is None else f" (most_failed_meets = {policy.most_failed_meets})")
-        )
-    return lines
-
-
-def _left(what: str, used: int, most: int | None, name: str) -> str:
-    if most is None:
-        return f"{what}: {used:,} so far"
-    return f"{what}: {used:,} so far, {max(most - used, 0):,} left ({name} = {most:,})"

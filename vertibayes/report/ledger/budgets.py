@@ -1,0 +1,82 @@
+"""What a site has used of its limits, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from protocols.policy import Policy
+from protocols.site.memory import SiteMemory
+
+
+class Budget(NamedTuple):
+    """What was used of one limit.
+
+    Parameters
+    ----------
+    what : str
+    used : float
+    most : float or None
+        The limit; None if it is not known, or there is none.
+    limit : str
+        The name of the limit in the policy; empty if there is none.
+    """
+
+    what: str
+    used: float
+    most: float | None
+    limit: str
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """What was used, what is left, and the limit, as texts."""
+        if not self.limit:
+            return _number(self.used), "", "no limit"
+        if self.most is None:
+            return _number(self.used), "not known", self.limit
+        left = _number(max(self.most - self.used, 0)) if self.most else "not allowed"
+        return _number(self.used), left, f"{self.limit} = {_number(self.most)}"
+
+    @property
+    def share(self) -> float:
+        """The share of the limit that was used, at most 1."""
+        return min(self.used / self.most, 1.0) if self.most else 0.0
+
+
+def budgets_of(memory: SiteMemory, policy: Policy | None) -> list[Budget]:
+    """Return what a site has released, and what is left of it.
+
+    Parameters
+    ----------
+    memory : SiteMemory
+    policy : Policy, optional
+        The limits; None if the site's file could not be read.
+    """
+    released = memory.released
+    most = {} if policy is None else vars(policy)
+    numbers = [
+        ("tables of approved studies", released.tables, "most_released_tables"),
+        ("cells of these tables", released.cells, "most_released_cells"),
+        ("bits of winners of choices", memory.chosen, "most_choice_bits"),
+        ("records with scores", memory.scored, "most_scores"),
+        ("record sets", memory.count_sets(), "most_row_sets"),
+        *((f"failed comparisons with {peer}: {different} found different lists, {unanswered} "
+           f"{'was' if unanswered == 1 else 'were'} not answered",
+           different + unanswered, "most_failed_meets")
+          for peer, (different, unanswered) in memory.meets.known().items()),
+    ]  # fmt: skip
+    budgets = [Budget(what, used, most.get(name), name) for what, used, name in numbers]
+    freely = memory.released_freely.tables
+    budgets.append(Budget("exact tables of free queries", freely, None, ""))
+    return [*_epsilon(memory, policy), *budgets]
+
+
+def _epsilon(memory: SiteMemory, policy: Policy | None) -> Iterator[Budget]:
+    """Yield what the releases with noise cost together: proved for the delta of the policy."""
+    if policy is not None:
+        eps, _ = memory.spent.proved(policy.most_delta)
+        yield Budget("epsilon of all releases with noise", eps, policy.most_epsilon, "most_epsilon")
+
+
+def _number(number: float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:.4g}"
