@@ -151,7 +151,7 @@ FIGURES = (
 SLOW = r"the query takes about [\d,]+ s of work of all parties, .* most_minutes = 0.001"
 
 
-@pytest.mark.parametrize("ask", [tables, choices, release])
+@pytest.mark.parametrize("ask", [tables, release, pytest.param(choices, marks=pytest.mark.laws)])
 def test_a_site_and_the_dealer_refuse_a_query_that_takes_too_much(ask):
     """500 tables of eight columns: a message of 0.1 MB, and 5 GB at the parties together."""
     federation, study = opened([2] * 24, 40 if ask is tables else 2000, choices=True)

@@ -56,7 +56,7 @@ def test_a_site_reads_what_left_to_whom_and_why_not_while_it_runs(site, capsys):
         "- For the owner: detail for the owner",
         "tables of approved studies 15 985 most_released_tables = 1,000",
         "epsilon of all releases with noise 0.25 0.75 most_epsilon = 1",
-        "different lists, 1 was not answered 1 99 most_failed_meets = 100",
+        "failed meets with south (0 different, 1 unanswered) 1 99 most_failed_meets = 100",
         f"{GROUPED[:19]} ann A. Owner on 2026-11-01",
     ):
         assert part in text or part in " ".join(text.split()), part

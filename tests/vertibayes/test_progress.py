@@ -13,6 +13,7 @@ from protocols.opening import open_study
 from protocols.queries.costs import Costs
 from protocols.queries.ways import grouped, load_of
 from protocols.variables import Family, Rows
+from tests.e2e.command import run
 from tests.protocols.test_ways import drawn
 from vertibayes.cli.progress import Lines, Progress, duration, progress_shown
 from vertibayes.splitting import split_columns
@@ -98,6 +99,35 @@ def test_a_short_run_writes_nothing_to_a_pipe(capsys):
         progress("K2", 0, 3)
         progress.watch(1, 4)
     assert capsys.readouterr().err == ""
+
+
+def test_a_step_without_a_share_shows_how_long_it_has_lasted():
+    clock, shown = Clock(), []
+    progress = Progress(shown.append, clock)
+    progress("learning", 0, 2)
+    clock.seconds = 70
+    progress.tick()
+    assert shown[1:] == ["learning: step 1 of at most 2, since 1 min"]
+
+
+def test_a_long_run_of_naive_bayes_logs_its_step_and_a_short_run_nothing(
+    capsys, tmp_path, monkeypatch
+):
+    """Before: `vertibayes nb` showed nothing until its end."""
+    rows = [f"{i % 2},{i % 3},{'y' if i % 5 else 'n'}" for i in range(40)]
+    (tmp_path / "r.csv").write_text("\n".join(["a,b,c", *rows]))
+    asked = "nb", "--data", tmp_path / "r.csv", "--target", "c", "--parties", "2"
+    asked = *asked, "--noise", "none", "--holdout", "0.3"
+    columns, records = ("--method", "vdpnb"), ("--method", "hdpnb", "--via", "masked")
+    code, _, error = run(capsys, *asked, *columns, "--out", tmp_path / "short")
+    assert code == 0 and "step" not in error
+    monkeypatch.setattr("vertibayes.cli.progress.TICK_SECONDS", 0.01)
+    for seconds in ("QUIET_SECONDS", "LINE_SECONDS"):
+        monkeypatch.setattr(f"vertibayes.cli.progress.{seconds}", 0.0)
+    for method in (columns, records):
+        code, _, error = run(capsys, *asked, *method, "--out", tmp_path / method[1])
+        assert code == 0 and "learning: step 1 of at most 2, since 1 s\n" in error
+        assert "prediction: step 2 of at most 2\n" in error
 
 
 def test_a_study_notifies_its_watchers_of_each_query_by_its_weight():

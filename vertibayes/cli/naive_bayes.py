@@ -35,6 +35,7 @@ from vertibayes.cli.outputs import (
     write_rows,
     write_text,
 )
+from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.tested import about_lost, classes_of, divided_records
 from vertibayes.report.drawing import draw
 from vertibayes.validation.auc import auc
@@ -60,7 +61,8 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     start = perf_counter()
     learn = learn_vertical if request.method == "vdpnb" else learn_horizontal
     try:
-        learned = learn(request, schema, training, tested, source.seed)
+        with progress_shown(quiet, ticks=True) as progress:
+            learned = learn(request, schema, training, tested, source.seed, progress)
     except SpentError as error:
         keep_ledger(error.ledger, out)
         raise

@@ -20,6 +20,7 @@ from protocols.variables import Variable
 from vertibayes.cli.naive_bayes_learned import Learned
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.counting.secure import SecureCounter
+from vertibayes.learning import Progress
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.vertical import (
     model_of,
@@ -41,7 +42,12 @@ class Columns(NamedTuple):
 
 
 def learn_vertical(
-    request: Request, schema: Schema, training: LocalData, tested: LocalData | None, seed: int
+    request: Request,
+    schema: Schema,
+    training: LocalData,
+    tested: LocalData | None,
+    seed: int,
+    progress: Progress,
 ) -> Learned:
     """Deal the columns to sites, learn by VDPNB, and predict the tested records over the sites.
 
@@ -66,10 +72,13 @@ def learn_vertical(
     split = Split(schema, columns.holders, known, request.alpha)
     if tested is not None and request.via == "product":
         check_products(split)
+    steps = 1 if tested is None else 2
+    progress("learning", 0, steps)
     learned = (
         _revealed(columns, split) if request.noise == "none" else _noisy(request, columns, split)
     )
     if tested is not None:
+        progress("prediction", 1, steps)
         _test(learned, columns, split, tested, request)
     return learned
 

@@ -27,6 +27,7 @@ from protocols.site.statistics import LocalData, apart
 from protocols.variables import Rows, Variable
 from vertibayes.cli.naive_bayes_learned import Learned, SpentError
 from vertibayes.cli.naive_bayes_request import Request
+from vertibayes.learning import Progress
 from vertibayes.naive_bayes.releases import (
     learn_gossip,
     learn_people,
@@ -141,7 +142,12 @@ def _missing(schema: Schema) -> Schema:
 
 
 def learn_horizontal(
-    request: Request, schema: Schema, training: LocalData, tested: LocalData | None, seed: int
+    request: Request,
+    schema: Schema,
+    training: LocalData,
+    tested: LocalData | None,
+    seed: int,
+    progress: Progress,
 ) -> Learned:
     """Deal the records to parties in this process, and ask these; predict the tested records.
 
@@ -160,6 +166,8 @@ def learn_horizontal(
     most = max(data.records for data in parties.values())
     holders = Holders(tuple(parties), most, missing=_has_missing(training))
     federation = RecordFederation(parties, policy=ALLOW_ALL)
+    steps = 1 if tested is None else 2
+    progress("learning", 0, steps)
     with federation.session() as session:
         try:
             learned = learn_records(request, session, schema, holders)
@@ -175,6 +183,7 @@ def learn_horizontal(
         learned.warnings += [shown_cells.sentence()] if shown_cells.cells else []
     learned.add(federation.traffic)
     if tested is not None:
+        progress("prediction", 1, steps)
         learned.predict(tested)
     return learned
 

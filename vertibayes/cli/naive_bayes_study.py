@@ -36,6 +36,7 @@ from vertibayes.cli.naive_bayes_learned import Learned
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import waiting, warn
+from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.tested import read_tested
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.vertical import (
@@ -204,7 +205,9 @@ def _records(study: NaiveBayesStudy) -> Learned:
         study.begin(session, absent)
         schema = _schema(study, session, absent)
         holders = Holders(file.sites, absent=absent, **membership)
-        learned = learn_records(request, session, schema, holders)
+        with progress_shown(study.quiet, ticks=True) as progress:
+            progress("learning", 0, 1)
+            learned = learn_records(request, session, schema, holders)
     if learned.promise is not None and not file.states:
         learned.promise = learned.promise.beside(FOUND_STATES)
     learned.add(session.transport.traffic)
@@ -290,9 +293,13 @@ def _columns(study: NaiveBayesStudy) -> Learned:
     ):
         study.begin(session)
         learn = _exact if study.request.noise == "none" else _noisy
-        learned, split = learn(study, session)
-        if study.predict:
-            _predict(study, session, learned, split)
+        with progress_shown(study.quiet, ticks=True) as progress:
+            steps = 2 if study.predict else 1
+            progress("learning", 0, steps)
+            learned, split = learn(study, session)
+            if study.predict:
+                progress("prediction", 1, steps)
+                _predict(study, session, learned, split)
     learned.add(session.transport.traffic)
     return learned
 

@@ -1,14 +1,16 @@
 """How far a run is: a line on a terminal that is updated, and lines of a log otherwise.
 
 A learner knows its steps at most, and each step the estimated work of its queries. The time that is
-left is that of the step, at the speed of the step so far: the next steps depend on its results.
+left is that of the step, at the speed of the step so far: the next steps depend on its results. A
+learner that asks one long query, as naive Bayes, shows the step and the time since it began.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from threading import Event, Thread
 from time import monotonic
 from typing import TypeAlias
 
@@ -17,6 +19,7 @@ Write: TypeAlias = Callable[[str], None]
 
 QUIET_SECONDS = 10.0  # a run that is shorter logs no line
 LINE_SECONDS, LINE_SHARE = 30.0, 0.1  # a line is logged after so much time, or so much progress
+TICK_SECONDS = 1.0
 SHORT_SECONDS = 5.0  # between two lines, at least
 
 
@@ -50,6 +53,10 @@ class Progress:
             seconds = (self._clock() - self._began) * (1 - share) / share
             left = f", about {duration(seconds)} left in this step"
         self._show(f"{self._steps}, {share:.0%} of this step{left}")
+
+    def tick(self) -> None:
+        """Show how long the current step has lasted, of which no share is known."""
+        self._show(f"{self._steps}, since {duration(self._clock() - self._began)}")
 
     @property
     def share(self) -> float:
@@ -100,7 +107,10 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def progress_shown(
-    quiet: bool, watchers: list[Callable[[int, int], None]] | None = None
+    quiet: bool,
+    watchers: list[Callable[[int, int], None]] | None = None,
+    *,
+    ticks: bool = False,
 ) -> Iterator[Progress]:
     """Show how far a run is: on standard error, unless quiet.
 
@@ -110,8 +120,10 @@ def progress_shown(
         Whether to show nothing.
     watchers : list of callable, optional
         Those of an `OpenStudy`: the progress watches the queries too, within the block.
+    ticks : bool, default=False
+        Whether to show every second how long the step has lasted, by a thread.
     """
-    with _shown(quiet) as progress:
+    with _shown(quiet) as progress, _ticking(progress) if ticks else nullcontext():
         if watchers is None:
             yield progress
             return
@@ -120,6 +132,23 @@ def progress_shown(
             yield progress
         finally:
             watchers.remove(progress.watch)
+
+
+@contextmanager
+def _ticking(progress: Progress) -> Iterator[None]:
+    over = Event()
+
+    def tick() -> None:
+        while not over.wait(TICK_SECONDS):
+            progress.tick()
+
+    thread = Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _log(line: str) -> None:

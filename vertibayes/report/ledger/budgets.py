@@ -60,8 +60,7 @@ def budgets_of(memory: SiteMemory, policy: Policy | None) -> list[Budget]:
         ("bits of winners of choices", memory.chosen, "most_choice_bits"),
         ("records with scores", memory.scored, "most_scores"),
         ("record sets", memory.count_sets(), "most_row_sets"),
-        *((f"failed comparisons with {peer}: {different} found different lists, {unanswered} "
-           f"{'was' if unanswered == 1 else 'were'} not answered",
+        *((f"failed meets with {peer} ({different} different, {unanswered} unanswered)",
            different + unanswered, "most_failed_meets")
           for peer, (different, unanswered) in memory.meets.known().items()),
     ]  # fmt: skip

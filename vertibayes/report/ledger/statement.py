@@ -58,7 +58,8 @@ class Part(NamedTuple):
     title, subtitle : str
     lines : list of Line
     study, analyst, approved : str
-        The first digits of the study, whose it is, and who approved it; empty if there is none.
+        The first digits of the study, whose it is, and who approved it; empty where the ledger
+        does not say.
     last : str
         The time of the latest entry.
     total : Total
