@@ -6,7 +6,7 @@ moments: a prime, a power, a number with a small factor, a number with a factor 
 small factors alone (Pollard's p - 1 method). They do not show that N has two factors, or that the
 one who drew it has forgotten them.
 
-Cost: 30 ms at 2048 bits, once per modulus and process.
+Cost: 55 ms at 2048 bits (0.2 s without gmpy2), once per modulus and process.
 
 References
 ----------
