@@ -139,13 +139,14 @@ def _check_runs(site: SiteRole, contract: Contract) -> None:
     begun, used = site.memory.runs(contract.digest)
     if used >= contract.runs:
         runs = "its one run is" if contract.runs == 1 else f"its {contract.runs} runs are"
-        raise QueryRefusedError(site.party, f"{runs} used up: the study has released its tables")
+        reason = f"{runs} used up: the study has released its tables"
+        raise QueryRefusedError(site.party, reason, f"the study {grouped_digest(contract.digest)}")
     if begun - used >= (most := site.policy.most_failed_runs):
         reason = (
             f"{most} runs of the study began and released nothing, which can be an attack: if you "
             "know why they failed, increase most_failed_runs in the policy"
         )
-        raise QueryRefusedError(site.party, reason)
+        raise QueryRefusedError(site.party, reason, f"the study {grouped_digest(contract.digest)}")
 
 
 def _site(site: SiteRole, query: Begin) -> Program[None]:
