@@ -152,12 +152,18 @@ _stopping: list[Thread] = []  # of all cells of this process
 def stop_cell(cell: Cell) -> None:
     """Stop a cell in a thread, and wait some time for it; another of its name may start."""
     nv = nvflare()
-    stopping = Thread(target=cell.stop, daemon=True)
+    stopping = Thread(target=_stop, args=(cell,), daemon=True)
     stopping.start()
     stopping.join(STOP_SECONDS)
     _stopping.append(stopping)
     nv.CoreCell.ALL_CELLS.pop(cell.get_fqcn(), None)
     nv.StatsPoolManager.pools.clear()
+
+
+def _stop(cell: Cell) -> None:
+    """Stop a cell, also one whose start a signal interrupted: CellNet passes over the latter."""
+    cell.stop()
+    cell.communicator.stop()
 
 
 def keeps_process() -> bool:
