@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -76,18 +77,30 @@ def last_release(folder: Path) -> Path:
 class Releases:
     """A study whose parties are each of the last release or of this one.
 
-    The files of all parties are as the last release writes them.
+    The files of all parties are as the last release writes them. The parties of this release keep
+    theirs in folders of their own, unless both are to use `one_memory`: the last release refuses a
+    memory of this one.
     """
 
-    def __init__(self, old: Path, folder: Path, *, free=True):
-        self.trees, self.folder = {OLD: old, NEW: ROOT}, folder
+    def __init__(self, old: Path, folder: Path, *, free=True, one_memory=False):
+        self.trees, self.folder, self.one_memory = {OLD: old, NEW: ROOT}, folder, one_memory
         self.running, self.releases = {}, {}
         how = "free" if free else "approved"
         self.python(OLD, PREPARE, folder, free_address(), how)
 
-    @property
-    def study(self):
-        return self.folder / "analyst" / "study.toml"
+    def study(self, release):
+        return self._file("analyst", "study", release)
+
+    def _file(self, party, kind, release):
+        """Return a party's file; that of this release names another folder to keep things in."""
+        path = self.folder / party / f"{kind}.toml"
+        if release == OLD or self.one_memory:
+            return path
+        other = path.with_name(f"{kind}.new.toml")
+        other.write_text(
+            re.sub(r'^folder = "(\w+)"', r'folder = "\1-new"', path.read_text(), flags=re.M)
+        )
+        return other
 
     def command(self, release, *words, timeout=300):
         """Run a command of a release; return its exit status and what it prints."""
@@ -116,16 +129,16 @@ class Releases:
                 self._start(party, release)
         for party, process in self.running.items():
             if not any("connected" in line or "listening" in line for line in process.seen):
-                process.wait_for("", "listening" if party == RELAY else "connected", 150)
+                process.wait_for("", "listening" if party == RELAY else "connected", 40)
 
     def _start(self, party, release):
         kind = party if party in (DEALER, RELAY) else "site"
-        path = self.folder / party / f"{kind}.toml"
+        path = self._file(party, kind, release)
         command = [sys.executable, "-m", "vertibayes", kind, str(path)]
         process = Process(party, command=command, folder=self.trees[release])
         self.running[party], self.releases[party] = process, release
         if party == RELAY:
-            process.wait_for("", "listening", 150)
+            process.wait_for("", "listening", 40)
 
     def stop(self, parties):
         """End the processes of parties."""
@@ -138,7 +151,9 @@ class Releases:
         The first time is when the analyst is connected and begins a session, the second when the
         session has begun or failed.
         """
-        return json.loads(self.python(release, COUNT, self.study, *map(json.dumps, families)))
+        return json.loads(
+            self.python(release, COUNT, self.study(release), *map(json.dumps, families))
+        )
 
     def seconds_until(self, party, part, begun):
         """Return how many seconds after a time a party has logged a text."""

@@ -91,10 +91,12 @@ def seen(process):
 def test_commands_show_one_error_that_names_both(releases, tmp_path, release):
     releases.start(**{RELAY: NEW})
     releases.start(**dict.fromkeys(PARTIES, NEW if release == OLD else OLD))
-    code, said = releases.vertibayes(release, "check", releases.study, "--meet")
+    code, said = releases.vertibayes(release, "check", releases.study(release), "--meet")
     wrong = [line for line in said.splitlines() if line.startswith("wrong")]
     assert code == 2 and len(wrong) == 1 and all(name in wrong[0] for name in NAMED), said
-    code, said = releases.vertibayes(release, "learn", releases.study, "--out", tmp_path / "out")
+    code, said = releases.vertibayes(
+        release, "learn", releases.study(release), "--out", tmp_path / "out"
+    )
     lines = said.splitlines()
     assert code == 2 and all(name in lines[-1] for name in NAMED), said
     assert "Traceback" not in said and "cannot be read" not in said
@@ -102,7 +104,7 @@ def test_commands_show_one_error_that_names_both(releases, tmp_path, release):
 
 def test_a_site_reads_the_folder_of_the_last_release_and_refuses_changed_records(old, tmp_path):
     """And what the last release does with a newer memory: it does not damage it."""
-    with Releases(old, tmp_path / "all") as releases:
+    with Releases(old, tmp_path / "all", one_memory=True) as releases:
         north = releases.folder / "north"
         releases.start(**dict.fromkeys((RELAY, *PARTIES), OLD))
         first = releases.count(OLD, QUESTION)[2]
