@@ -129,7 +129,7 @@ class Releases:
                 self._start(party, release)
         for party, process in self.running.items():
             if not any("connected" in line or "listening" in line for line in process.seen):
-                process.wait_for("", "listening" if party == RELAY else "connected", 40)
+                process.wait_for("", "listening" if party == RELAY else "connected", 150)
 
     def _start(self, party, release):
         kind = party if party in (DEALER, RELAY) else "site"
@@ -138,7 +138,7 @@ class Releases:
         process = Process(party, command=command, folder=self.trees[release])
         self.running[party], self.releases[party] = process, release
         if party == RELAY:
-            process.wait_for("", "listening", 40)
+            process.wait_for("", "listening", 150)
 
     def stop(self, parties):
         """End the processes of parties."""
