@@ -254,7 +254,7 @@ OF_MASKS = (
 
 POLICY, POLICIES = "protocols/policy.py", "tests/protocols/test_policy.py"
 CHECKS = "protocols/queries/study_checks.py"
-CHANGES, CHANGED = "protocols/site/changes.py", "tests/protocols/test_changes.py"
+CHANGES, CHANGED = "protocols/storage/changes.py", "tests/protocols/test_changes.py"
 
 OF_POLICIES = (
     skipped("tables over few records", POLICY, "chosen < self.fewest_records", POLICIES),
@@ -339,7 +339,7 @@ OF_POLICIES = (
 )
 
 RUN, APPROVED = "protocols/queries/approved_run.py", "tests/protocols/test_approved_studies.py"
-MEMORY, BEGIN = "protocols/site/memory.py", "protocols/queries/begin.py"
+MEMORY, BEGIN = "protocols/storage/memory.py", "protocols/queries/begin.py"
 CANONICAL, CONTRACTS = "return canonical_json(self.as_json())", "tests/protocols/test_contract.py"
 
 

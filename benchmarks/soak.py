@@ -160,7 +160,7 @@ def trouble(faults: Faults, parties: dict[str, Party], until: float, every: floa
 def runs_of(site: Path, folder: Path) -> dict[str, tuple[int, int]]:
     """Return, of each approved study, how many runs a site has begun and released."""
     from protocols.deployment.files import StudyFile
-    from protocols.site.memory import SiteMemory
+    from protocols.storage.memory import SiteMemory
     from vertibayes.cli.contracts import contract_of
 
     memory, runs = SiteMemory(site / "memory" / "memory"), {}

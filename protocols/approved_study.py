@@ -28,7 +28,7 @@ from protocols.queries.begin import Begun
 from protocols.queries.release_plan import check_rule
 from protocols.release import FamilyTables
 from protocols.session import Session
-from protocols.site.run_record import KEPT, Shown
+from protocols.storage.run_record import KEPT, Shown
 
 
 @dataclass

@@ -17,8 +17,8 @@ from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole, check_apart
 from protocols.session import Session, Traffic
 from protocols.site.data import SiteData
-from protocols.site.memory import SiteMemory
 from protocols.site.statistics import LocalData
+from protocols.storage.memory import SiteMemory
 from protocols.transports.local import LocalTransport
 from protocols.variables import Variable
 

@@ -24,11 +24,11 @@ from protocols.calibration.factors import Floats
 from protocols.calibration.nodes import Checkpoints
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy
-from protocols.site.changes import Snapshot
 from protocols.site.data import SiteData
-from protocols.site.memory import Digests, SiteMemory
 from protocols.site.statistics import LocalData
-from protocols.site.storage import BlockFile
+from protocols.storage.block_file import BlockFile
+from protocols.storage.changes import Snapshot
+from protocols.storage.memory import Digests, SiteMemory
 from protocols.study import Study
 from protocols.variables import Rows, Variable
 

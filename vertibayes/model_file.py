@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.whole_file import replacing
+from protocols.storage.whole_file import replacing
 from protocols.variables import Variable
 from vertibayes.bif import read_bif, write_bif
 from vertibayes.network import Network, Structure

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from protocols.opening import new_study
-from protocols.site.run_record import Shown
-from protocols.site.whole_file import lock, naming
+from protocols.storage.run_record import Shown
+from protocols.storage.whole_file import lock, naming
 
 FORMAT = 1
 

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.opening import Revealed
-from protocols.site.file_format import check_format
-from protocols.site.growing_file import GrowingFile
-from protocols.site.whole_file import lock
+from protocols.storage.file_format import check_format
+from protocols.storage.growing_file import GrowingFile
+from protocols.storage.whole_file import lock
 from protocols.study import Study
 from protocols.variables import Family, Rows
 

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 from protocols.approval import Approved, StepsOf
 from protocols.contract import MOST_BYTES, Contract
-from protocols.site.file_format import OLDEST, NewerFormatError, check_format
-from protocols.site.whole_file import check_own, write_whole
+from protocols.storage.file_format import OLDEST, NewerFormatError, check_format
+from protocols.storage.whole_file import check_own, write_whole
 
 Learner: TypeAlias = Callable[[Contract], StepsOf]  # the steps of a contract
 

@@ -28,7 +28,7 @@ from cryptography.x509.oid import NameOID
 from mpc.rounds import Party
 from protocols.deployment.keys import check_secret, write_secret
 from protocols.deployment.parts import host_name, party_names
-from protocols.site.whole_file import replacing
+from protocols.storage.whole_file import replacing
 from protocols.transports.mailbox import RELAY
 from protocols.transports.tls import PURPOSES, has_purpose
 

@@ -28,9 +28,9 @@ from protocols.deployment.tables import TomlFile
 from protocols.errors import words
 from protocols.public_keys import public_text
 from protocols.site.data import SiteData
-from protocols.site.ledger_entries import Tables, read_ledger
-from protocols.site.memory import SiteMemory
-from protocols.site.whole_file import InUseError
+from protocols.storage.ledger_entries import Tables, read_ledger
+from protocols.storage.memory import SiteMemory
+from protocols.storage.whole_file import InUseError
 from protocols.transports.tls import read_revoked
 
 How: TypeAlias = Literal["ok", "warning", "wrong"]

@@ -29,7 +29,7 @@ from protocols.deployment.parts import (
     variables_of,
 )
 from protocols.deployment.pins import pins_of
-from protocols.deployment.roster import Roster
+from protocols.deployment.roster.roster import Roster
 from protocols.deployment.tables import TomlFile
 from protocols.policy import Policy
 from protocols.settings import Setting

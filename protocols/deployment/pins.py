@@ -12,7 +12,7 @@ from typing import TypeAlias
 from mpc.rounds import Party
 from protocols.contract import DIGEST_BYTES, grouped_digest
 from protocols.deployment.parts import party_name
-from protocols.deployment.roster import Roster, RosterRole, read_roster
+from protocols.deployment.roster.roster import Roster, RosterRole, read_roster
 from protocols.deployment.tables import Table, TomlFile
 from protocols.public_keys import decode_public, decode_signing
 

@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 from protocols.deployment.tables import TomlFile
-from protocols.site.whole_file import replacing
+from protocols.storage.whole_file import replacing
 
 TEXT = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
 

@@ -31,16 +31,16 @@ from protocols.deployment.files import (
     StudyFile,
     own_keys,
 )
-from protocols.deployment.known_keys import identity_of
 from protocols.deployment.log import SessionLog, Tell
+from protocols.deployment.roster.identity import identity_of
 from protocols.errors import words
 from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Session
 from protocols.site.data import SiteData
-from protocols.site.ledger_file import LedgerFile
-from protocols.site.memory import SiteMemory
-from protocols.site.whole_file import InUseError, lock
+from protocols.storage.ledger_file import LedgerFile
+from protocols.storage.memory import SiteMemory
+from protocols.storage.whole_file import InUseError, lock
 from protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from protocols.transports.network import (
     NetworkTransport,

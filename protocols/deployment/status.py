@@ -20,7 +20,7 @@ from typing import Any
 
 from mpc.rounds import Party
 from protocols.deployment.log import AGAIN, CONNECTED, WAITING, Fact, Tell
-from protocols.site.whole_file import InUseError, lock, replacing
+from protocols.storage.whole_file import InUseError, lock, replacing
 from protocols.wire import VERSION
 
 FORMAT = 1  # of the file

@@ -38,7 +38,7 @@ from protocols.queries.release_query import Release
 from protocols.queries.study_run import StudyRun
 from protocols.roles import SiteRole
 from protocols.session import AnyQuery
-from protocols.site.run_record import GIVEN, OPEN, RunRecord, Shown
+from protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
 from protocols.study import CHOICE_INDICATORS
 
 OPENING = (Meet, Describe, Commit)

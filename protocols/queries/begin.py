@@ -9,7 +9,7 @@ release begins. Runs that begin and release nothing are limited too (`most_faile
 that lies could learn from each of them whether it failed.
 
 A run whose session broke is resumed if the id is that of the contract's last run. A site continues
-from its own record (`protocols.site.run_record`); the analyst sends no winners.
+from its own record (`protocols.storage.run_record`); the analyst sends no winners.
 
 Security: the analyst's name and key are in the contract, and the transport proves the key.
 Leakage: whether a contract is approved at a site, to an analyst who knows the contract's digest;
@@ -32,7 +32,7 @@ from protocols.queries.approved_run import ApprovedRun
 from protocols.queries.declared_run import DeclaredRun
 from protocols.roles import AnalystRole, SiteRole
 from protocols.session import Conversation, Query
-from protocols.site.run_record import GIVEN, OPEN, RunRecord, Shown
+from protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
 
 MOST_SHOWN = 4_000_000  # winners, and whether they are decided, of one run
 

@@ -50,7 +50,7 @@ from protocols.queries.comparing import compare
 from protocols.queries.costs import Costs
 from protocols.roles import MASKS, ZEROS, AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
-from protocols.site.storage import BlockFile
+from protocols.storage.block_file import BlockFile
 from protocols.study import Study
 from protocols.variables import Variable
 

@@ -68,7 +68,7 @@ from protocols.queries.ways import MOST_GROUPS
 from protocols.release import FamilyTables, Rule, RuleKind
 from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
-from protocols.site.run_record import GIVEN, RunRecord
+from protocols.storage.run_record import GIVEN, RunRecord
 from protocols.variables import Family, Rows
 
 AGAIN = "released tables that the analyst has not received are given to it again, byte for byte"

@@ -15,7 +15,7 @@ from protocols.errors import QueryRefusedError, refusing
 from protocols.policy import Policy
 from protocols.queries.costs import Planned
 from protocols.roles import Joined, SiteRole
-from protocols.site.memory import Digests
+from protocols.storage.memory import Digests
 from protocols.study import Study
 from protocols.variables import Rows
 

@@ -1,1 +1,1 @@
-"""Reading, encoding and keeping a site's data. Nothing in this package sends anything."""
+"""Reading and encoding a site's data. Nothing in this package sends anything."""

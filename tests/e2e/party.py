@@ -22,9 +22,9 @@ from protocols.queries import CONVERSATIONS
 from protocols.roles import DealerRole, SiteRole
 from protocols.seal import Identity
 from protocols.site.data import SiteData
-from protocols.site.ledger_file import LedgerFile
-from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
+from protocols.storage.ledger_file import LedgerFile
+from protocols.storage.memory import SiteMemory
 from protocols.transports.connection import Connection
 from protocols.transports.mailbox import Mailbox, Patience
 from protocols.transports.nvflare import connect, start_relay

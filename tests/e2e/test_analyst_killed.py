@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
 from protocols.federation import ANALYST, DEALER
-from protocols.site.ledger_entries import Tables, read_ledger
+from protocols.storage.ledger_entries import Tables, read_ledger
 from tests.e2e.analyst import learned
 from tests.e2e.processes import Processes
 from vertibayes.counting import PlainCounter

@@ -4,7 +4,7 @@ import pytest
 
 from protocols.deployment.files import SiteFile, StudyFile
 from protocols.queries import Sums
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from tests.e2e import test_calibrate_study, test_naive_bayes_study
 from tests.e2e.command import run
 from tests.e2e.test_calibrate_study import STUDY, SUMMED

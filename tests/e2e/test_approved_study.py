@@ -8,7 +8,7 @@ import pytest
 from protocols.deployment.files import SiteFile, StudyFile
 from protocols.errors import QueryRefusedError
 from protocols.queries import Begin
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Family
 from tests.e2e.command import run
 from tests.e2e.studies import learn_study, refused, run_in_one_process

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
-from protocols.deployment.roster import read_roster
+from protocols.deployment.roster.roster import read_roster
 
 ROOT = Path(__file__).parents[2]
 

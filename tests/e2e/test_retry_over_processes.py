@@ -110,7 +110,9 @@ def test_a_second_run_of_a_study_is_refused_by_name_and_the_first_goes_on(tmp_pa
     """In the same folder, and in a copy of it; the first run is paused meanwhile."""
     with parties(tmp_path / "all", free, "gone = 60") as all_:
         run = all_.learn("first")
-        all_.running["north"].wait_for("", f" answered query={'tables' if free else 'choose'}", timeout=150)
+        all_.running["north"].wait_for(
+            "", f" answered query={'tables' if free else 'choose'}", timeout=150
+        )
         run.process.send_signal(signal.SIGSTOP)
         status, said = status_of(all_.learn("second"))
         assert status == 2 and "in use by another process, which runs this study" in said[-1]

@@ -8,8 +8,8 @@ import pytest
 
 from protocols.deployment.files import SiteFile
 from protocols.deployment.keys import make_private, read_private
-from protocols.deployment.roster import read_roster, write_roster
-from protocols.deployment.roster_changes import enrolment_line, first_roster
+from protocols.deployment.roster.changes import enrolment_line, first_roster
+from protocols.deployment.roster.roster import read_roster, write_roster
 from protocols.deployment.templates import Names, init
 from protocols.public_keys import public_text
 from tests.e2e.command import run

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from protocols.deployment.files import SiteFile
-from protocols.deployment.roster_pin import rotate
+from protocols.deployment.roster.pinning import rotate
 from tests.e2e.processes import free_address
 from tests.e2e.test_up import up
 from tests.protocols.deployment.parties import change, pooled

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("nvflare", reason="NVFlare is not installed: pip install 'vertibayes[nvflare]'")
 
 from protocols.deployment.files import SiteFile
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from protocols.transports.cells import Outgoing, make_cell, stop_cell
 from tests.e2e.processes import Process, free_address
 from tests.protocols.deployment.parties import deployment

@@ -18,7 +18,7 @@ from mpc.scheduler import run_all
 from protocols.errors import QueryRefusedError
 from protocols.federation import federate
 from protocols.policy import Policy
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Rows
 from tests.randomness import SeededRandomness
 from tests.worlds import world

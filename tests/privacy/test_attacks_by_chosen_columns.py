@@ -22,7 +22,7 @@ from protocols.queries import release_query
 from protocols.queries.release_plan import ReleaseNoise
 from protocols.release import Rule
 from protocols.site.data import SiteData
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Variable
 from tests.privacy.test_attacks_on_approved_studies import begun, federation_of, released
 from vertibayes.choosing import follow

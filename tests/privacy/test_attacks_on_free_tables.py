@@ -17,8 +17,8 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import federate
 from protocols.policy import FREE
 from protocols.site.data import SiteData
-from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Rows, Variable
 from tests.randomness import SeededRandomness
 from vertibayes.counting.secure import SecureCounter

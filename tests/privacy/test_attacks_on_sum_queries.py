@@ -26,8 +26,8 @@ from protocols.queries.sums import SUMS
 from protocols.queries.terms import Terms
 from protocols.roles import SiteRole
 from protocols.schema import Schema
-from protocols.site.memory import SiteMemory
 from protocols.site.statistics import LocalData
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Variable
 from tests.protocols.small import count, data_of, plain, study_of
 from tests.randomness import SeededRandomness
@@ -228,7 +228,7 @@ def twice(monkeypatch):
     asked, site = query(world, "additive", Privacy(eps=1.0)), world.roles["p00"]
     first = answered(site, asked)
     later = site.memory.began + 2 * 3_600_000_000
-    monkeypatch.setattr("protocols.site.memory.time_ns", lambda: 1000 * later)
+    monkeypatch.setattr("protocols.storage.memory.time_ns", lambda: 1000 * later)
     site.memory = SiteMemory(randomness=SeededRandomness())
     return first, answered(site, asked)
 

@@ -31,8 +31,8 @@ from protocols.queries.terms import Terms
 from protocols.queries.updates import UPDATES, Delivered
 from protocols.roles import SiteRole
 from protocols.schema import Schema
-from protocols.site.memory import SiteMemory
 from protocols.site.statistics import LocalData, Numeric, parts
+from protocols.storage.memory import SiteMemory
 from tests.randomness import SeededRandomness
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, parties
 

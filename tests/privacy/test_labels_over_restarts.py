@@ -28,8 +28,8 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER, federate
 from protocols.opening import open_study
 from protocols.queries.costs import Cost, Costs
-from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
+from protocols.storage.memory import SiteMemory
 from protocols.transports.local import EnvelopedPackets
 from protocols.variables import Family
 from tests.protocols.small import data_of

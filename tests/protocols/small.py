@@ -13,7 +13,7 @@ from protocols.federation import DEALER, federate
 from protocols.queries import Commit, Meet
 from protocols.queries.tables import ask_tables
 from protocols.site.data import SiteData
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from protocols.study import Study
 from protocols.transports.local import EnvelopedPackets
 from protocols.variables import Family, Rows, Variable

@@ -16,7 +16,7 @@ from protocols.queries.choose import Choose, portions
 from protocols.queries.release_query import Release
 from protocols.queries.tables import ask_tables
 from protocols.release import FamilyTables, Rule
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from protocols.study import CHOICE_INDICATORS
 from protocols.variables import Family, Rows
 from tests.protocols.small import data_of, seeded, study_of

@@ -14,7 +14,7 @@ from protocols.errors import QueryRefusedError
 from protocols.queries import Describe
 from protocols.queries.describe import Description
 from protocols.session import Answer
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from tests.protocols.small import data_of, packets, sealed, seeded
 from vertibayes.cli.outputs import write_folder
 from vertibayes.table_file import TableFile

@@ -17,7 +17,7 @@ from protocols.errors import QueryRefusedError
 from protocols.policy import ALLOW_ALL, Policy
 from protocols.queries import Publish
 from protocols.queries.publish import RecordNoise
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from tests.protocols.test_publish import QUERY, SPLIT, sites
 from tests.protocols.test_sums import ask, query_of
 from tests.vertibayes.hdpnb_worlds import federation_of, parties

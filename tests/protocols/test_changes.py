@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from protocols.errors import QueryRefusedError
 from protocols.policy import Policy
-from protocols.site import changes as module
 from protocols.site.data import SiteData
-from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
+from protocols.storage import changes as module
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Variable
 from tests.protocols.small import committed, count, data_of, study_of
 from tests.randomness import SeededRandomness

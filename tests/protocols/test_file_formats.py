@@ -12,11 +12,11 @@ import pytest
 from protocols.deployment.approvals import read_approval
 from protocols.errors import DataError
 from protocols.ledger import Fact, RevealedTable
-from protocols.site.changes import Changes
-from protocols.site.file_format import NewerFormatError, check_format
-from protocols.site.ledger_file import LedgerFile
-from protocols.site.meet_counts import Count, read_forgiven
-from protocols.site.memory import SiteMemory
+from protocols.storage.changes import Changes
+from protocols.storage.file_format import NewerFormatError, check_format
+from protocols.storage.ledger_file import LedgerFile
+from protocols.storage.meet_counts import Count, read_forgiven
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Rows
 from tests.protocols.small import data_of, study_of
 from vertibayes.table_file import TableFile

@@ -14,9 +14,9 @@ import pytest
 from protocols.deployment.approvals import Approval, approvals_in, read_approval, write_approval
 from protocols.ledger import RevealedTable
 from protocols.opening import Revealed
-from protocols.site.growing_file import GrowingFile
-from protocols.site.ledger_file import LedgerFile
-from protocols.site.memory import SiteMemory
+from protocols.storage.growing_file import GrowingFile
+from protocols.storage.ledger_file import LedgerFile
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Rows
 from tests.protocols.small import committed, count, data_of, packets, study_of
 from tests.protocols.test_contract import CONTRACT

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from protocols.ledger import RevealedTable
-from protocols.site.ledger_file import LedgerFile
+from protocols.storage.ledger_file import LedgerFile
 from protocols.variables import Rows
 from tests.protocols.small import committed, count, data_of, packets
 

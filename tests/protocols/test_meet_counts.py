@@ -9,8 +9,8 @@ from protocols.errors import QueryRefusedError, RecordsDifferError
 from protocols.policy import Policy
 from protocols.queries.meet import MEET, Met
 from protocols.roles import SiteRole
-from protocols.site.meet_counts import Count, forgive
-from protocols.site.memory import SiteMemory
+from protocols.storage.meet_counts import Count, forgive
+from protocols.storage.memory import SiteMemory
 from tests.protocols.small import meet, memories, refusal, seeded
 from tests.protocols.test_meet import ANOTHER, query_of, with_ids
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from mpc.randomness import KEY_BYTES
 from protocols.budget import Cost
 from protocols.errors import ChangedDataError, DataError
-from protocols.site import memory as module
 from protocols.site.data import SiteData
-from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
+from protocols.storage import memory as module
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 

@@ -15,8 +15,8 @@ from protocols.policy import ALLOW_ALL
 from protocols.queries import Publish
 from protocols.queries.publish import PUBLISH, PublishedTables, RecordNoise
 from protocols.roles import SiteRole
-from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Rows
 from tests.protocols.small import packets, refusal, sealed
 from tests.vertibayes.test_vdpnb import sites_of, world

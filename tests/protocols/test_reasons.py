@@ -14,8 +14,8 @@ from protocols.queries import CONVERSATIONS, Commit
 from protocols.queries.tables import ask_tables
 from protocols.session import Answer
 from protocols.site.data import SiteData
-from protocols.site.ledger_entries import Refusal, SessionNote, read_ledger
-from protocols.site.ledger_file import MOST_REFUSALS, LedgerFile
+from protocols.storage.ledger_entries import Refusal, SessionNote, read_ledger
+from protocols.storage.ledger_file import MOST_REFUSALS, LedgerFile
 from protocols.variables import Family, Rows
 from tests.protocols.small import committed, data_of, memories, study_of
 from tests.protocols.test_contract import CONTRACT

@@ -14,8 +14,8 @@ from protocols.queries import Report
 from protocols.queries.report import PEOPLE, REPORT, Perturbed
 from protocols.roles import SiteRole
 from protocols.schema import Schema
-from protocols.site.memory import SiteMemory
 from protocols.site.statistics import LocalData, Numeric
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Variable
 from tests.vertibayes.hdpnb_worlds import SCHEMA, federation_of, join_all, parties, watch
 from vertibayes.naive_bayes.base import NaiveBayes

@@ -20,8 +20,8 @@ from protocols.release import FamilyTables, Rule
 from protocols.renewal import Renewing, waits
 from protocols.roles import DealerRole
 from protocols.session import Session
-from protocols.site.memory import SiteMemory
-from protocols.site.run_record import GIVEN, KEPT, OPEN, RunRecord, Shown
+from protocols.storage.memory import SiteMemory
+from protocols.storage.run_record import GIVEN, KEPT, OPEN, RunRecord, Shown
 from protocols.transports.local import LocalTransport
 from protocols.variables import Family
 from tests.protocols.small import memories, packets, seeded

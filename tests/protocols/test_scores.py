@@ -23,7 +23,7 @@ from protocols.queries.scores import SCORES, SchemeKey, SiteTables, variant_of
 from protocols.queries.scoring import Logarithms
 from protocols.roles import DealerRole, SiteRole
 from protocols.session import Go
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from tests.protocols.small import packets, refusal, sealed
 from tests.randomness import SeededRandomness
 from tests.vertibayes.test_vdpnb import counted, short, sites_of, together, world

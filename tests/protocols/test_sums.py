@@ -25,8 +25,8 @@ from protocols.queries.sums import SUMS
 from protocols.queries.terms import Terms
 from protocols.roles import SiteRole
 from protocols.schema import Declaration
-from protocols.site.memory import SiteMemory
 from protocols.site.statistics import LocalData, Moments, Numeric, measure
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Rows, Variable
 from tests.schemes import SMALL
 from tests.vertibayes.hdpnb_worlds import SCHEMA, WAYS, federation_of, parties, watch

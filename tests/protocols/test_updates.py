@@ -17,8 +17,8 @@ from protocols.queries.terms import Terms
 from protocols.queries.updates import UPDATES, Delivered, Step
 from protocols.roles import SiteRole
 from protocols.schema import Schema
-from protocols.site.memory import SiteMemory
 from protocols.site.statistics import LocalData, Numeric
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Variable
 from tests.vertibayes.hdpnb_worlds import SCHEMA, drop_after, federation_of, parties, watch
 

@@ -23,8 +23,8 @@ from protocols.federation import federate
 from protocols.policy import Policy
 from protocols.seal import UNKNOWN, Identity, Seal
 from protocols.site.data import SiteData
-from protocols.site.memory import SiteMemory
 from protocols.site.text import TextColumn
+from protocols.storage.memory import SiteMemory
 from protocols.transports.local import EnvelopedPackets
 from protocols.variables import Family, Rows, Variable
 from protocols.wire import Envelope, encode

@@ -10,8 +10,8 @@ import pytest
 
 from protocols.budget import Cost
 from protocols.ledger import Fact, Ledger, RevealedTable
-from protocols.site.ledger_file import LedgerFile
-from protocols.site.memory import SiteMemory
+from protocols.storage.ledger_file import LedgerFile
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Rows
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import deployment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocols.site.run_record import Shown
+from protocols.storage.run_record import Shown
 from vertibayes.run_file import RunFile
 
 DIGEST, SHOWN = bytes(32), Shown((1, 0), (True, False))

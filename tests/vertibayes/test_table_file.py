@@ -9,7 +9,7 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import federate
 from protocols.queries import Tables
 from protocols.site.data import SiteData
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Rows
 from tests.protocols.small import data_of, packets
 from tests.protocols.test_commit import masked_bodies

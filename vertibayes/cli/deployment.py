@@ -104,7 +104,7 @@ def _keygen(
     the line for the coordinator with --enrol site clinic (or dealer, or analyst).
     """
     from protocols.deployment.keys import make_private
-    from protocols.deployment.roster_changes import check_enrolled, enrolment_line
+    from protocols.deployment.roster.changes import check_enrolled, enrolment_line
     from protocols.public_keys import public_text
 
     if enrol is not None:

@@ -11,9 +11,9 @@ from typing import Any
 from protocols.deployment.files import SiteFile
 from protocols.errors import printable
 from protocols.ledger import FORMAT, Fact, RevealedTable
-from protocols.site.file_format import OLDEST, check_format
-from protocols.site.ledger_entries import Tables, read_ledger
-from protocols.site.memory import SiteMemory
+from protocols.storage.file_format import OLDEST, check_format
+from protocols.storage.ledger_entries import Tables, read_ledger
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Rows
 from vertibayes.cli.outputs import write_text
 from vertibayes.report.ledger.budgets import budgets_of

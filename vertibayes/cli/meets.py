@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from protocols.deployment.files import SiteFile
-from protocols.site.meet_counts import forgive, read_forgiven
-from protocols.site.memory import SiteMemory
+from protocols.storage.meet_counts import forgive, read_forgiven
+from protocols.storage.memory import SiteMemory
 
 
 def run_meets(site: Path, reset: str | None) -> None:

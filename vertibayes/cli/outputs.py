@@ -21,7 +21,7 @@ from protocols.roles import Party
 from protocols.schema import Schema
 from protocols.session import Traffic
 from protocols.site.data import SiteData
-from protocols.site.whole_file import naming, replacing, sync
+from protocols.storage.whole_file import naming, replacing, sync
 from protocols.variables import Variable
 from vertibayes import __version__
 from vertibayes.cli.validations import as_json

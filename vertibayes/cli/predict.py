@@ -10,7 +10,7 @@ import numpy as np
 
 from protocols.errors import DataError
 from protocols.site.text import TextColumn
-from protocols.site.whole_file import replacing
+from protocols.storage.whole_file import replacing
 from protocols.variables import Variable
 from vertibayes.cli.notices import warn
 from vertibayes.inference.prediction import Prediction, predicted

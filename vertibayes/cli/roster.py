@@ -8,9 +8,9 @@ from pathlib import Path
 from protocols.contract import grouped_digest
 from protocols.deployment.keys import read_private
 from protocols.deployment.pins import digest_of_text
-from protocols.deployment.roster import Roster, read_roster, write_roster
-from protocols.deployment.roster_changes import changes, first_roster, next_roster
-from protocols.deployment.roster_pin import pinning, rotate
+from protocols.deployment.roster.changes import changes, first_roster, next_roster
+from protocols.deployment.roster.pinning import pinning, rotate
+from protocols.deployment.roster.roster import Roster, read_roster, write_roster
 from protocols.public_keys import public_text
 from vertibayes.cli.confirming import confirm
 from vertibayes.report.words import counted

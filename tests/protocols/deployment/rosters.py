@@ -5,9 +5,9 @@ from __future__ import annotations
 from shutil import copy
 
 from protocols.deployment.keys import make_private, read_private
-from protocols.deployment.roster import read_roster, write_roster
-from protocols.deployment.roster_changes import enrolment_line, first_roster, next_roster
-from protocols.deployment.roster_pin import pinning
+from protocols.deployment.roster.changes import enrolment_line, first_roster, next_roster
+from protocols.deployment.roster.pinning import pinning
+from protocols.deployment.roster.roster import read_roster, write_roster
 from protocols.public_keys import public_text
 from tests.protocols.deployment.parties import SITES, deployment
 

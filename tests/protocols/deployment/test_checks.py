@@ -13,7 +13,7 @@ from protocols.deployment.keys import read_private
 from protocols.deployment.parts import party_name
 from protocols.deployment.templates import Names, init
 from protocols.public_keys import encode_public
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 from tests.protocols.deployment.parties import SITES, change, changed_key, deployment, pooled
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from mpc.randomness import KeyPair
 from mpc.signing import SigningKey
-from protocols.deployment.roster import Roster, read_roster, write_roster
-from protocols.deployment.roster_changes import (
+from protocols.deployment.roster.changes import (
     changes,
     check_follows,
     enrolment_line,
@@ -18,6 +17,7 @@ from protocols.deployment.roster_changes import (
     next_roster,
     rotation_line,
 )
+from protocols.deployment.roster.roster import Roster, read_roster, write_roster
 from protocols.public_keys import encode_public, public_text
 from tests.randomness import SeededRandomness
 

@@ -12,8 +12,8 @@ from mpc.errors import ProtocolError
 from protocols.deployment import log, running
 from protocols.deployment.files import SiteFile
 from protocols.ledger import RevealedTable
-from protocols.site.ledger_file import LedgerFile
-from protocols.site.memory import SiteMemory
+from protocols.storage.ledger_file import LedgerFile
+from protocols.storage.memory import SiteMemory
 from protocols.variables import Rows
 from tests.protocols.deployment.parties import change, deployment
 

@@ -26,7 +26,7 @@ from protocols.opening import open_study
 from protocols.parties import Watch
 from protocols.queries import Begin
 from protocols.session import Answer
-from protocols.site.whole_file import InUseError
+from protocols.storage.whole_file import InUseError
 from protocols.variables import Family
 from tests.e2e.command import run
 from tests.protocols.network import Parties

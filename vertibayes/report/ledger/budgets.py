@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from protocols.policy import Policy
-from protocols.site.memory import SiteMemory
+from protocols.storage.memory import SiteMemory
 
 
 class Budget(NamedTuple):

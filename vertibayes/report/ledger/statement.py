@@ -8,7 +8,7 @@ from typing import NamedTuple
 from protocols.contract import grouped_digest
 from protocols.ledger import Fact, Purpose, RevealedTable
 from protocols.roles import Party
-from protocols.site.ledger_entries import Entry, Refusal, SessionNote, Tables
+from protocols.storage.ledger_entries import Entry, Refusal, SessionNote, Tables
 from protocols.variables import Rows
 from vertibayes.report.ledger.budgets import Budget
 from vertibayes.report.words import counted

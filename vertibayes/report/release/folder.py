@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from protocols.ledger import Ledger
-from protocols.site.whole_file import replacing
+from protocols.storage.whole_file import replacing
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.network import Network
 from vertibayes.report.release import acro

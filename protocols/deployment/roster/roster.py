@@ -28,7 +28,7 @@ from mpc.signing import SigningKey, is_signed
 from protocols.contract import MOST_BYTES, MOST_NAME, canonical_json, taken
 from protocols.deployment.parts import party_name
 from protocols.public_keys import decode_public, decode_signing
-from protocols.site.whole_file import naming, replacing
+from protocols.storage.whole_file import naming, replacing
 
 FORMAT = 1
 SIGNED = "a roster, signed by its coordinator"

@@ -25,14 +25,14 @@ from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from mpc.rounds import Party
 from protocols.budget import Cost, Released
 from protocols.errors import ChangedDataError, DataError
-from protocols.site.changes import Changes, Snapshot
-from protocols.site.changes import Digests as Digests
 from protocols.site.data import SiteData
-from protocols.site.file_format import OLDEST, NewerFormatError, check_format
-from protocols.site.meet_counts import MeetCounts
-from protocols.site.record_sets import distinct, refined, set_digest
-from protocols.site.run_record import GIVEN, RunRecord, Shown
-from protocols.site.whole_file import WholeFile
+from protocols.storage.changes import Changes, Snapshot
+from protocols.storage.changes import Digests as Digests
+from protocols.storage.file_format import OLDEST, NewerFormatError, check_format
+from protocols.storage.meet_counts import MeetCounts
+from protocols.storage.record_sets import distinct, refined, set_digest
+from protocols.storage.run_record import GIVEN, RunRecord, Shown
+from protocols.storage.whole_file import WholeFile
 
 FORMAT = 1
 MOST_STUDIES = 1000  # that can be resumed

@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.site.changes import Digests
+from protocols.storage.changes import Digests
 
 
 def refined(

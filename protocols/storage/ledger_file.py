@@ -1,8 +1,8 @@
 """A site's ledger on disk: an entry is durable before the first byte of what it notes is sent.
 
-The file has one line of JSON for each fact, each query's tables, each refusal, and the begin and
-end of each session (`protocols.site.ledger_entries`). Lines are only added. A line that cannot be
-written is cut off. A last line that a crash cut short is dropped: what it notes was never sent.
+The file has one line of JSON for each fact, each query's tables, each refusal, and the start and
+end of each session (`ledger_entries`). Lines are only added. A line that cannot be written is cut
+off. A last line that a crash cut short is dropped: what it notes was never sent.
 
 A session that asks for the same again adds little: a fact and a refusal have one entry per session,
 and a table that the study has revealed before, with the same counts, is counted.
@@ -20,9 +20,9 @@ from pathlib import Path
 
 from mpc.rounds import Party
 from protocols.ledger import Fact, Ledger, Purpose, RevealedTable, StudyNow
-from protocols.site.file_format import OLDEST
-from protocols.site.growing_file import GrowingFile
-from protocols.site.ledger_entries import (
+from protocols.storage.file_format import OLDEST
+from protocols.storage.growing_file import GrowingFile
+from protocols.storage.ledger_entries import (
     FORMAT,
     HEAD,
     Entry,

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mpc.rounds import Party
 from protocols.ledger import Fact, Purpose, RevealedTable
-from protocols.site.file_format import OLDEST, NewerFormatError, check_format
+from protocols.storage.file_format import OLDEST, NewerFormatError, check_format
 from protocols.variables import Rows
 
 FORMAT = 1

@@ -4,13 +4,13 @@ import pytest
 
 from mpc.errors import MalformedMessageError
 from mpc.randomness import KeyPair
-from protocols.deployment.known_keys import RosterIdentity
-from protocols.deployment.roster_changes import (
+from protocols.deployment.roster.changes import (
     enrolment_line,
     first_roster,
     next_roster,
     rotation_line,
 )
+from protocols.deployment.roster.identity import RosterIdentity
 from protocols.public_keys import public_text
 from protocols.seal import HELLO, SESSION_BYTES, UNKNOWN, Identity
 from tests.randomness import SeededRandomness

@@ -10,7 +10,7 @@ from mpc.errors import MalformedMessageError
 from mpc.randomness import KeyPair
 from mpc.rounds import Party
 from protocols.deployment.files import PartyFile
-from protocols.deployment.roster import Retired, Roster
+from protocols.deployment.roster.roster import Retired, Roster
 from protocols.seal import Identity
 
 

@@ -15,8 +15,8 @@ from time import time_ns
 from typing import Any, NamedTuple
 
 from mpc.rounds import Party
-from protocols.site.file_format import OLDEST, check_format
-from protocols.site.whole_file import check_own, write_whole
+from protocols.storage.file_format import OLDEST, check_format
+from protocols.storage.whole_file import check_own, write_whole
 
 FORMAT = 1  # of the file of forgiven comparisons
 

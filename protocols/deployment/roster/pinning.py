@@ -16,8 +16,8 @@ from protocols.deployment.keys import make_private, read_private
 from protocols.deployment.parts import own_party
 from protocols.deployment.pins import pinned_roster, pins_of
 from protocols.deployment.rewriting import replace_file, with_texts
-from protocols.deployment.roster import Roster, RosterRole, read_roster
-from protocols.deployment.roster_changes import changes, check_follows, rotation_line
+from protocols.deployment.roster.changes import changes, check_follows, rotation_line
+from protocols.deployment.roster.roster import Roster, RosterRole, read_roster
 from protocols.deployment.tables import TomlFile
 
 TABLES: dict[str, RosterRole] = {"site": "site", "study": "analyst", "dealer": "dealer"}

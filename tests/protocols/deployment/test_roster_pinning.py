@@ -11,9 +11,9 @@ from protocols.deployment.approvals import Approval, write_approval
 from protocols.deployment.checks import Outside, check_files, read_any
 from protocols.deployment.files import DealerFile, SiteFile, StudyFile, own_keys
 from protocols.deployment.keys import make_private, read_private
-from protocols.deployment.roster import read_roster
-from protocols.deployment.roster_changes import enrolment_line
-from protocols.deployment.roster_pin import pinning, rotate
+from protocols.deployment.roster.changes import enrolment_line
+from protocols.deployment.roster.pinning import pinning, rotate
+from protocols.deployment.roster.roster import read_roster
 from protocols.deployment.running import dealer_role
 from protocols.public_keys import public_text
 from tests.protocols.deployment.parties import SITES, change

@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from protocols.site.whole_file import naming, sync
+from protocols.storage.whole_file import naming, sync
 
 
 class GrowingFile:

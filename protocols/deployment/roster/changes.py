@@ -24,7 +24,7 @@ from mpc.rounds import Party
 from mpc.signing import SigningKey, is_signed
 from protocols.contract import grouped_digest
 from protocols.deployment.parts import party_name
-from protocols.deployment.roster import ROLES, Member, Retired, Roster, RosterRole, Why
+from protocols.deployment.roster.roster import ROLES, Member, Retired, Roster, RosterRole, Why
 from protocols.public_keys import decode_public, public_text
 
 ROTATION = "a party's new key in a roster, signed with its old key"

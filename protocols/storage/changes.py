@@ -7,7 +7,7 @@ fewer than a number of records changed since any earlier study.
 
 Records are compared by their identifiers, column by column, because a table shows the columns that
 the analyst chooses. If most identifiers are new (new pseudonyms of the same people), the rows are
-compared as a whole, whoever they belong to. The memory of record sets (`protocols.site.memory`)
+compared as a whole, whoever they belong to. The memory of record sets (`protocols.storage.memory`)
 refuses a few added or removed identifiers.
 
 What this does not see: a change in new pseudonyms that exchanges values between people of one
@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 
 from protocols.errors import ChangedDataError
 from protocols.site.data import SiteData
-from protocols.site.file_format import OLDEST, NewerFormatError, check_format
-from protocols.site.whole_file import WholeFile
+from protocols.storage.file_format import OLDEST, NewerFormatError, check_format
+from protocols.storage.whole_file import WholeFile
 from protocols.variables import Variable
 
 FORMAT = 1

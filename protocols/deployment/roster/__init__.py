@@ -1,0 +1,1 @@
+"""Rosters: one signed file with the names, roles and public keys of a consortium."""
