@@ -32,24 +32,23 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.commitments import Holder
 from mpc.errors import ImpossibleTablesError, ProtocolError, UnknownFaultyPartyError
 from mpc.extras import load
 from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
 from mpc.lookups import deal_lookups
-from mpc.masked_tables import deal_tables, share_tables
+from mpc.masked_tables import deal_tables
 from mpc.masked_tables.basis import tables_of
-from mpc.randomness import Randomness, label
+from mpc.randomness import label
 from mpc.ring import Elements
 from mpc.rounds import Expect, Party, Program, exchange, send
-from mpc.sharing import open_sum, send_share, zero_share
+from mpc.sharing import open_sum, send_share
 from mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
 from protocols import wire
 from protocols.errors import QueryRefusedError, refusing
 from protocols.ledger import RevealedTable
 from protocols.policy import Policy
-from protocols.queries.held_counts import look_up_held
 from protocols.queries.release_plan import ReleasePlan
+from protocols.queries.release_shares import release_share
 from protocols.queries.study_checks import (
     check_at_site,
     check_most,
@@ -73,13 +72,6 @@ from protocols.variables import Family, Rows
 
 AGAIN = "released tables that the analyst has not received are given to it again, byte for byte"
 FAILED = "a check of released tables failed, and the run ended"
-
-
-@dataclass(frozen=True, slots=True)
-class TableSums(Labelled):
-    """A site's shares of the sums of tables."""
-
-    kind: ClassVar[str] = "table sums"
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,76 +355,6 @@ def _given_again(site: SiteRole, plan: ReleasePlan) -> Program[None]:
     else:
         _give(site, plan)
     yield from send({site.analyst: KeptShare(record.share, record.label)})
-
-
-def release_share(site: Holder, plan: ReleasePlan, randomness: Randomness) -> Program[Elements]:
-    """Return a site's share of released tables, with its noise, hidden under a zero share.
-
-    Parameters
-    ----------
-    site, plan : Holder, ReleasePlan
-        The site's columns and keys, and the plan.
-    randomness : Randomness
-        Where noise is drawn from.
-
-    Raises
-    ------
-    ImpossibleTablesError
-        If a table does not count all records.
-    """
-    site.begin("release", plan.number)
-    products = plan.counted.products
-    values = np.zeros(products.cells, plan.ring.dtype)
-    if site.party in products.parties:
-        shares = yield from _shares(site, plan)
-        yield from _check_sums(site, plan, shares)
-        values = (yield from _looked_up(site, plan, shares)) if plan.function else shares
-    if plan.noise is not None:
-        noise = plan.noise.of_a_site(randomness)(products.cells)
-        values = values + noise.astype(values.dtype)
-    peers = {peer: key for peer, key in site.peer_keys.items() if peer in plan.study.sites}
-    name = label("released", plan.label)
-    zeros = zero_share(site.party, peers, plan.ring, name, products.cells)
-    return plan.ring.reduce(values + zeros)
-
-
-def _shares(site: Holder, plan: ReleasePlan) -> Program[Elements]:
-    """Return this site's shares of all cells, counted part after part."""
-    shares = []
-    for number, part in enumerate(plan.parts):
-        of_part = np.zeros(part.cells, site.commitments.ring.dtype)
-        if site.party in part.parties:
-            of_part = yield from share_tables(site, part, number)
-        shares.append(of_part)
-    return np.concatenate(shares)
-
-
-def _check_sums(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[None]:
-    """Compare the sums of tables with the number of records; which sum differs is not said."""
-    if not plan.checked:
-        return
-    ring, name = site.commitments.ring, label("sums of tables", plan.label)
-    parties = plan.counted.products.parties
-    peers = {peer: site.peer_keys[peer] for peer in parties if peer != site.party}
-    sums = np.array([shares[cells].sum(dtype=ring.dtype) for cells in plan.checked], ring.dtype)
-    sums = ring.reduce(sums + zero_share(site.party, peers, ring, name, len(sums)))
-    expect = dict.fromkeys(peers, Expect(TableSums, len(sums) + LABEL_BYTES))
-    received = yield from exchange(dict.fromkeys(peers, TableSums(sums, name)), expect)
-    for peer, message in received.items():
-        sums = sums + labelled_elements(message, peer, ring, sums.shape, name)
-    if (ring.reduce(sums) != plan.study.records).any():
-        raise ImpossibleTablesError(plan.study.sites, plan.study.dealer)
-
-
-def _looked_up(site: Holder, plan: ReleasePlan, shares: Elements) -> Program[Elements]:
-    """Return this site's shares of the function of each cell."""
-    mine = {held: cells for held, cells in plan.by_holders.items() if site.party in held}
-    counts = {held: shares[cells] for held, cells in mine.items()}
-    values = np.zeros(len(shares), plan.ring.dtype)
-    looked_up = yield from look_up_held(site, plan.lookups, counts, plan.known)
-    for held, of_cells in looked_up.items():
-        values[mine[held]] = of_cells
-    return values
 
 
 def _dealer(dealer: DealerRole, query: Release) -> Program[None]:

@@ -17,7 +17,8 @@ from protocols.opening import OpenStudy
 from protocols.policy import FREE, Policy
 from protocols.queries import Commit, Describe
 from protocols.queries.release_plan import ReleaseNoise
-from protocols.queries.release_query import FAILED, Release, TableSums
+from protocols.queries.release_query import FAILED, Release
+from protocols.queries.release_shares import TableSums
 from protocols.release import FamilyTables, Rule
 from protocols.roles import Joined
 from protocols.site.data import SiteData
