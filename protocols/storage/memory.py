@@ -30,7 +30,7 @@ from protocols.storage.changes import Changes, Snapshot
 from protocols.storage.changes import Digests as Digests
 from protocols.storage.file_format import OLDEST, NewerFormatError, check_format
 from protocols.storage.meet_counts import MeetCounts
-from protocols.storage.record_sets import distinct, refined, set_digest
+from protocols.storage.record_sets import RecordSets
 from protocols.storage.run_record import GIVEN, RunRecord, Shown
 from protocols.storage.whole_file import WholeFile
 
@@ -74,9 +74,7 @@ class SiteMemory:
         self.began = time_ns() // 1000  # microseconds: sums of a memory that is lost are older
         self.spent = Cost()  # of all releases with noise so far
         self.scored = 0  # records whose scores were sent
-        self._sets: list[str] = []  # digests of the answered record sets
-        self._records: Digests = np.zeros(0, np.uint32)  # all records in these sets, ascending
-        self._atoms = np.zeros(0, np.uint32)  # of each record, the number of its atom
+        self._sets = RecordSets()  # that were answered for
         self._unsaved = False
         self.changes = Changes(None, b"")  # until the key is read
         self._has_values = False  # a file of changes was written
@@ -384,27 +382,18 @@ class SiteMemory:
 
     def knows(self, records: Digests) -> bool:
         """Whether the site has answered for a record set."""
-        return set_digest(distinct(records)) in self._sets
+        return records in self._sets
 
     def smallest_atom(self, records: Digests) -> int:
-        """Return the size of the smallest atom of a record set and the earlier sets.
-
-        Records that are in the same sets form an atom. Sums and differences of tables over several
-        sets are sums over atoms, and therefore reveal no fewer records than the smallest atom has.
-        """
-        _, atoms = refined(self._records, self._atoms, distinct(records))
-        return int(np.bincount(atoms).min()) if len(atoms) else 0
+        """Return the size of the smallest atom of a record set and the earlier sets."""
+        return self._sets.smallest_atom(records)
 
     def answer(self, data: SiteData, records: Digests) -> None:
         """Remember a set of the records of `data` before the site answers for it."""
-        chosen = distinct(records)
-        digest, frame = set_digest(chosen), self._frame | self._frame_of(data)
-        new = digest not in self._sets or frame != self._frame
+        frame = self._frame | self._frame_of(data)
+        is_new = self._sets.add(records) or frame != self._frame
         self._frame = frame
-        if digest not in self._sets:
-            self._records, self._atoms = refined(self._records, self._atoms, chosen)
-            self._sets.append(digest)
-        self._keep(new)
+        self._keep(is_new)
 
     # ---- changed values ----------------------------------------------------------------------
 
@@ -457,7 +446,7 @@ class SiteMemory:
             "committed": self._committed,
             "seeds": self._seeds,
             "frame": self._frame,
-            "sets": self._sets,
+            "sets": self._sets.digests,
             **self.meets.as_json(),
             "runs": self._runs,
             "sums": [self._older_sum, self.spent.eps, self.spent.delta, self.scored],
@@ -470,7 +459,7 @@ class SiteMemory:
         }
         buffer = io.BytesIO()
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
-        np.savez(buffer, notes=encoded, records=self._records, atoms=self._atoms)
+        np.savez(buffer, notes=encoded, records=self._sets.records, atoms=self._sets.atoms)
         file.write(buffer.getvalue())
 
     def _read(self, path: Path) -> None:
@@ -484,7 +473,7 @@ class SiteMemory:
     def _load(self, path: Path) -> None:
         with np.load(path, allow_pickle=False) as file:
             notes = json.loads(file["notes"].tobytes())
-            self._records, self._atoms = file["records"], file["atoms"]
+            records, atoms = file["records"], file["atoms"]
         check_format(path, notes.get("format", OLDEST), FORMAT)
         self._key = bytes.fromhex(notes["key"])
         self._committed = {study: _strings(known) for study, known in notes["committed"].items()}
@@ -494,7 +483,7 @@ class SiteMemory:
         self._runs = {contract: (int(begun), int(used)) for contract, (begun, used) in runs}
         steps = notes.get("steps", {}).items()  # an older memory has none
         self._steps = {contract: RunRecord.of_json(record) for contract, record in steps}
-        self._sets = list(map(str, notes["sets"]))
+        self._sets = RecordSets(list(map(str, notes["sets"])), records, atoms)
         last, eps, delta, scored = notes.get("sums", [-1, 0.0, 0.0, 0])
         self._older_sum, self.scored = int(last), int(scored)
         self._sums = {key: int(number) for key, number in notes.get("numbers", {}).items()}
@@ -505,10 +494,10 @@ class SiteMemory:
         self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
         self.chosen = int(notes.get("chosen", 0))
         self._has_values = bool(notes.get("values", False))
-        arrays = self._records, self._atoms
+        arrays = records, atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
             raise ValueError("its key or an array has a wrong size")
-        if len(self._records) != len(self._atoms):
+        if len(records) != len(atoms):
             raise ValueError("the numbers of records and of their atoms differ")
         numbers += [self.scored, self.chosen]
         if not all(spent >= 0 for spent in (*self.spent, *numbers)):  # a nan is not

@@ -1,13 +1,55 @@
-"""Sets of records, by digests, and the atoms into which several sets cut all their records."""
+"""Sets of records, by digests, and the atoms into which several sets cut all their records.
+
+Records that are in the same sets form an atom. Sums and differences of tables over several sets are
+sums over atoms, and therefore reveal no fewer records than the smallest atom has.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocols.storage.changes import Digests
+
+
+@dataclass
+class RecordSets:
+    """The record sets that a site has answered for.
+
+    Attributes
+    ----------
+    digests : list of str
+        The digest of each set.
+    records, atoms : ndarray of shape (n,)
+        All records in these sets, ascending, and the number of each record's atom.
+    """
+
+    digests: list[str] = field(default_factory=list)
+    records: Digests = field(default_factory=lambda: np.zeros(0, np.uint32))
+    atoms: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+
+    def __len__(self) -> int:
+        return len(self.digests)
+
+    def __contains__(self, records: Digests) -> bool:
+        return set_digest(distinct(records)) in self.digests
+
+    def smallest_atom(self, records: Digests) -> int:
+        """Return the size of the smallest atom of one more set and these sets."""
+        _, atoms = refined(self.records, self.atoms, distinct(records))
+        return int(np.bincount(atoms).min()) if len(atoms) else 0
+
+    def add(self, records: Digests) -> bool:
+        """Add a set; return whether it is new."""
+        chosen = distinct(records)
+        digest = set_digest(chosen)
+        if is_new := digest not in self.digests:
+            self.records, self.atoms = refined(self.records, self.atoms, chosen)
+            self.digests.append(digest)
+        return is_new
 
 
 def refined(
