@@ -26,7 +26,7 @@ from protocols.errors import TransportError
 from protocols.transports.tls import (
     Certificates,
     HandshakeError,
-    Shown,
+    PeerCertificate,
     hang_up,
     read_revoked,
     relay_context,
@@ -82,7 +82,7 @@ class Entered(NamedTuple):
     ----------
     connection : socket
         Over TLS if the relay has certificates.
-    shown : Shown or None
+    shown : PeerCertificate or None
         What the party's certificate says; None without certificates.
     address : str
         The party's host and port.
@@ -91,7 +91,7 @@ class Entered(NamedTuple):
     """
 
     connection: socket.socket
-    shown: Shown | None
+    shown: PeerCertificate | None
     address: str
     since: float
 
@@ -156,7 +156,7 @@ class Entrance:
         self._log("connected", entered.party, **facts)
         return entered
 
-    def _shake_hands(self, plain: socket.socket) -> tuple[socket.socket, Shown | None]:
+    def _shake_hands(self, plain: socket.socket) -> tuple[socket.socket, PeerCertificate | None]:
         if self.certificates is None:
             return plain, None
         plain.settimeout(HANDSHAKE_SECONDS)
@@ -185,7 +185,7 @@ class Entrance:
         """Log that a party's packet is refused; without certificates its name is a claim."""
         self._log("packet refused", party if self.certificates else "", reason=reason)
 
-    def _check(self, connection: ssl.SSLSocket, shown: Shown) -> None:
+    def _check(self, connection: ssl.SSLSocket, shown: PeerCertificate) -> None:
         """Refuse a revoked certificate; all, if the list cannot be read."""
         try:
             reason = "revoked" if shown.serial in self._serials() else ""
@@ -230,7 +230,7 @@ class Entrance:
                 _cut(one.connection)
 
 
-def _revoked(reason: str, shown: Shown) -> str:
+def _revoked(reason: str, shown: PeerCertificate) -> str:
     return f"{reason}: {shown.name}, certificate {shown.number}"
 
 

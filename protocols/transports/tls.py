@@ -84,7 +84,7 @@ class Certificates(NamedTuple):
     key: Path
 
 
-class Shown(NamedTuple):
+class PeerCertificate(NamedTuple):
     """What the other end's certificate says.
 
     Parameters
@@ -177,7 +177,9 @@ def secure_party(plain: socket.socket, certificates: Certificates) -> ssl.SSLSoc
     return connected
 
 
-def secure_relay(plain: socket.socket, context: ssl.SSLContext) -> tuple[ssl.SSLSocket, Shown]:
+def secure_relay(
+    plain: socket.socket, context: ssl.SSLContext
+) -> tuple[ssl.SSLSocket, PeerCertificate]:
     """Shake hands as the relay; return the connection, and what the party shows.
 
     Parameters
@@ -201,7 +203,7 @@ def secure_relay(plain: socket.socket, context: ssl.SSLContext) -> tuple[ssl.SSL
 
 def _shake_hands(
     plain: socket.socket, context: ssl.SSLContext, other: str, **how: Any
-) -> tuple[ssl.SSLSocket, Shown]:
+) -> tuple[ssl.SSLSocket, PeerCertificate]:
     connected = context.wrap_socket(plain, do_handshake_on_connect=False, **how)
     try:
         connected.do_handshake()
@@ -226,7 +228,7 @@ def hang_up(connected: ssl.SSLSocket) -> None:
     connected.close()
 
 
-def shown_by(connected: ssl.SSLSocket, kind: str) -> Shown:
+def shown_by(connected: ssl.SSLSocket, kind: str) -> PeerCertificate:
     """Return what the other end's certificate says; the handshake has verified it.
 
     Parameters
@@ -251,7 +253,7 @@ def shown_by(connected: ssl.SSLSocket, kind: str) -> Shown:
     if len(names) != 1:
         raise HandshakeError("wrong name")
     end = certificate.not_valid_after_utc
-    return Shown(str(names[0].value), certificate.serial_number, end)
+    return PeerCertificate(str(names[0].value), certificate.serial_number, end)
 
 
 def has_purpose(certificate: x509.Certificate, kind: str) -> bool:
