@@ -29,9 +29,9 @@ on_one_thread()
 import numpy as np
 
 from protocols.federation import federate
+from protocols.quantities import parse_size
 from protocols.session import Traffic
 from protocols.site.data import SiteData
-from protocols.sizes import parse_size
 from vertibayes.cli.inputs import Source, read_sites
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter

@@ -32,9 +32,6 @@ from protocols.storage.memory import Digests, SiteMemory
 from protocols.study import Study
 from protocols.variables import Rows, Variable
 
-MASKS = "masks of a site, shared with the dealer"
-ZEROS = "zero shares between two sites"
-
 Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
 
 

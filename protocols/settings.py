@@ -15,8 +15,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from protocols.durations import parse_seconds
-from protocols.sizes import parse_size
+from protocols.quantities import parse_seconds, parse_size
 
 Binning: TypeAlias = Literal["equal-frequency", "equal-width"]
 Kind: TypeAlias = Literal[

@@ -48,7 +48,7 @@ from protocols.key_agreement import Own, Peer, agree_session_key
 from protocols.policy import Policy
 from protocols.queries.comparing import compare
 from protocols.queries.costs import Costs
-from protocols.roles import MASKS, ZEROS, AnalystRole, DealerRole, Joined, SiteRole
+from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
 from protocols.session import Conversation, Query
 from protocols.storage.block_file import BlockFile
 from protocols.study import Study
@@ -56,6 +56,8 @@ from protocols.variables import Variable
 
 ID_BYTES = 16
 MOST_BLOCK_ROWS = 1 << 20
+MASKS = "masks of a site, shared with the dealer"
+ZEROS = "zero shares between two sites"
 JOININGS = "ids, parts of the common seed, or ephemeral keys"
 COLUMNS = "masked columns, or parts of the key that orders codes,"
 MOST_INDICATORS_OF_ALL = 255  # wider columns would take more bytes than all others

@@ -3,7 +3,7 @@
 import pytest
 
 from protocols.deployment.files import DealerFile, SiteFile, StudyFile
-from protocols.durations import parse_seconds
+from protocols.quantities import parse_seconds
 from protocols.transports.mailbox import Patience
 from tests.protocols.deployment.parties import change, deployment
 
