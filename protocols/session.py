@@ -160,7 +160,7 @@ def ask(role: AnalystRole, query: Query[R], conversation: Conversation[Query[R],
     Raises
     ------
     QueryRefusedError
-        If a party refuses; the others drop the query, and the session goes on.
+        If a party refuses; the others drop the query, and the session continues.
     """
     need = conversation.need(query) if conversation.need else None
     expect = dict.fromkeys(query.parties, Expect(Answer, REASON_BYTES))
@@ -246,7 +246,7 @@ class Session:
         Raises
         ------
         QueryRefusedError
-            If a party refuses; the session goes on.
+            If a party refuses; the session continues.
         ProtocolError
             If a party does not follow the protocol; the session is over.
         TransportError

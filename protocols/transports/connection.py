@@ -11,7 +11,7 @@ that cannot be delivered reveals, in seconds, a process or a network that is gon
 sends 32 MiB and expects nothing waits until they are read (asked, taken): no mailbox fills up.
 
 In a *star* session the parties speak with the analyst alone: the hellos between a party and the
-analyst name these two. The session goes on when a party goes, and that party stays gone.
+analyst name these two. The session continues when a party drops out, and that party stays absent.
 
 Security, leakage: as `protocols.seal`: who carries the packets sees their sizes and times. An abort
 shows a party's name and the reason of a named error; of any other error, its class alone.

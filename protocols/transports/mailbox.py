@@ -335,7 +335,7 @@ class Mailbox:
                 self.link.deliver({receiver: packet}, 0.0)
 
     def _turn_away(self, sender: Address, header: Header) -> None:
-        """Refuse a packet of no session that goes on here; answer it if it is a message.
+        """Refuse a packet of no session that is open here; answer it if it is a message.
 
         The sender need not wait for a party that was started again and knows none of its sessions,
         nor for one whose last word did not reach it.
@@ -359,7 +359,7 @@ class Mailbox:
     def _answer(self, sender: Address, header: Header, text: bytes) -> None:
         """Answer that a packet is of no session here, and do not wait for a receipt.
 
-        An answer may be lost: a sender that goes on is answered again after some seconds.
+        An answer may be lost: a sender that continues is answered again after some seconds.
         """
         answered = self._answered.get((sender, header.session), -AGAIN_SECONDS)
         if self._clock() - answered < AGAIN_SECONDS:

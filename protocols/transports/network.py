@@ -47,7 +47,7 @@ class NetworkTransport:
         Is called, at most once, with the parties that are not reached soon and the seconds left.
     star : bool, default=False
         Whether the parties speak with the analyst alone: each must have pinned the analyst's key
-        and no other, and the session goes on when a party goes.
+        and no other, and the session continues when a party drops out.
     most_absent : int, default=0
         In a star session, how many parties may be missing when it begins.
     patience : Patience, optional

@@ -21,8 +21,7 @@ from mpc.randomness import KeyPair, StreamKey
 from mpc.sharing import Share, zero_share
 from protocols.federation import DEALER
 from protocols.queries import Commit, commit
-from protocols.queries.commit import Joining
-from protocols.roles import MASKS, ZEROS
+from protocols.queries.commit import MASKS, ZEROS, Joining
 from tests.protocols.small import (
     committed,
     count,
