@@ -3,14 +3,17 @@
 A modulus N = pq hides its factors only if both are large primes. Whoever made N badly, or on
 purpose, could read ciphertexts, or let others read them. The checks refuse what anybody factors in
 moments: a prime, a power, a number with a small factor, a number with a factor p of which p - 1 has
-small factors alone (Pollard's p - 1 method). They do not show that N has two factors, or that the
-one who drew it has forgotten them.
+small factors alone (Pollard's p - 1 method), a number whose factors are close to each other or to a
+simple ratio (Fermat's method, with Lehman's multipliers). They do not show that N has two factors,
+or that the one who drew it has forgotten them. A factor p of which p + 1 has small factors alone is
+not searched for: Williams's method takes a second in Python.
 
 Cost: 55 ms at 2048 bits (0.2 s without gmpy2), once per modulus and process.
 
 References
 ----------
 J. M. Pollard: Theorems on factorization and primality testing (1974), section 4.
+R. S. Lehman: Factoring large integers (1974).
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from mpc.integers import powmod
 SEARCHED_FROM = 1024  # bits; shorter moduli are never in use, and their factors are small
 SMALL = 1 << 14  # factors below this are found
 SMOOTH = 5000  # so are factors p of which p - 1 divides the least common multiple up to this
+RATIO = 10  # and two factors of which one is close to u / v times the other, u and v up to this,
+NEAR = 4  # within so many steps of Fermat's method
 
 _PRODUCT = "it must be the product of two large random primes"
 
@@ -62,7 +67,17 @@ def _fault(modulus: int) -> str:
         return "is a power of an integer"
     if math.gcd(powmod(3, _smooth(), modulus) - 1, modulus) != 1:
         return "has a factor p of which p - 1 has small factors alone"
+    if any(_are_near(modulus, u * v) for u in range(1, RATIO) for v in range(u, RATIO)):
+        return "has two factors that are close to each other, or to a simple ratio"
     return ""
+
+
+def _are_near(modulus: int, multiplier: int) -> bool:
+    """Whether v p and u q are close for two factors p and q, where u v is the multiplier."""
+    product = 4 * multiplier * modulus
+    start = math.isqrt(product - 1) + 1
+    squares = (at * at - product for at in range(start, start + NEAR))
+    return any(math.isqrt(square) ** 2 == square for square in squares)
 
 
 @cache

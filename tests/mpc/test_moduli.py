@@ -1,6 +1,7 @@
 """Public moduli: what anybody factors in moments is refused, and a modulus of two primes is not."""
 
 import math
+from itertools import count
 
 import pytest
 
@@ -22,6 +23,12 @@ def smooth_prime(bits=1040):
     return next(p for n in factors[at + 1 :] if is_probable_prime(p := product * n + 1))
 
 
+def next_prime(value):
+    return next(p for p in count(value | 1, 2) if is_probable_prime(p))
+
+
+NEXT = next_prime(PRIME + 2)
+
 EASY = [
     pytest.param(2**2048 - 2, "is even or a prime", id="even"),
     pytest.param(LARGE, "is even or a prime", id="prime"),
@@ -29,6 +36,8 @@ EASY = [
     pytest.param((2**521 - 1) ** 5, "is a power of an integer", id="fifth power"),
     pytest.param(PRIME * LARGE * 16381, "has a factor below 16384", id="small factor"),
     pytest.param(smooth_prime() * PRIME, "of which p - 1 has small factors alone", id="smooth"),
+    pytest.param(PRIME * NEXT, "two factors that are close", id="close"),
+    pytest.param(PRIME * next_prime(3 * PRIME // 2), "to a simple ratio", id="ratio"),
 ]
 
 
@@ -51,6 +60,14 @@ def test_whoever_is_not_refused_a_smooth_modulus_reads_its_factors():
     power = pow(3, math.lcm(*range(1, 5000)), p * PRIME)
     assert math.gcd(power - 1, p * PRIME) == p
     assert math.isqrt(PRIME**2) == PRIME, "and a square root is immediate"
+
+
+def test_whoever_is_not_refused_close_factors_reads_them_in_one_step():
+    """The attack that Fermat's method anticipates; random primes of 1,024 bits are never close."""
+    modulus = PRIME * NEXT
+    middle = math.isqrt(modulus) + 1
+    half = math.isqrt(middle**2 - modulus)
+    assert middle - half == PRIME
 
 
 def test_roots_and_primes_are_those_of_a_plain_search():
