@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -68,12 +69,15 @@ class Shared:
         At a site: a keyed digest of each of its records.
     checkpoints : dict of bytes to Checkpoints
         At a site: its statistics in calibrations, by the public key of their analyst.
+    comparing : Counter of Party
+        At a site: how many sessions compare its list of people with that of each other site.
     """
 
     running: dict[bytes, Running] = field(default_factory=dict)
     queries: int = 0
     digests: Digests | None = field(default=None, repr=False)
     checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)
+    comparing: Counter[Party] = field(default_factory=Counter)
 
     def claim(self, study: bytes, session: SiteRole | DealerRole) -> Running | None:
         """Note that a session runs a study; return the other session that does, if there is one."""

@@ -16,7 +16,8 @@ identifiers. A *site*, even together with the analyst, can test one guess of ano
 list per run, and nothing that it receives lets it test further guesses afterwards. Each site counts
 the runs since the last equal lists, before a peer can learn the outcome (`most_failed_meets`): as
 unanswered when its own code leaves first, and as different when the peer's code is wrong. A run
-that ends before is no guess, nor is one in which the peer's code is right. Whoever cuts messages
+that ends before is no guess, nor is one in which the peer's code is right. While a run goes on, it
+may become a guess, so that other sessions count it as one. Whoever cuts messages
 can therefore raise the count only at the site that confirms first, and the owner of this site can
 forgive it (`vertibayes meets`).
 A site that lies makes the run end and is among the named sites. A site that knows the list can
@@ -136,14 +137,16 @@ def _check_failed(site: SiteRole, peer: Party) -> None:
         raise QueryRefusedError(site.party, reason, str(error)) from None
     if is_forgiven:
         site.ledger.note(f"the owner has forgiven all comparisons with {peer}", site.party, ())
-    if (count := site.memory.meets.of(peer)).total >= site.policy.most_failed_meets:
+    count, open_ = site.memory.meets.of(peer), site.shared.comparing[peer]
+    if count.total + open_ >= site.policy.most_failed_meets:
         reason = (
             f"too many comparisons with {peer} have failed: if they were not guesses, its owner "
             "can forgive them with `vertibayes meets`"
         )
         detail = (
             f"{count.different} comparisons with {peer} have found different lists, and {peer} did "
-            f"not answer {count.unanswered}: most_failed_meets = {site.policy.most_failed_meets}"
+            f"not answer {count.unanswered}; {open_} are not over yet: "
+            f"most_failed_meets = {site.policy.most_failed_meets}"
         )
         raise QueryRefusedError(site.party, reason, detail)
 
@@ -170,9 +173,11 @@ def _compared(
     if site.data.ids is None:
         return (yield from same_secret(*args))
     counted = Comparisons(site)
+    site.shared.comparing.update(secrets.keys())  # each may become a guess
     try:
         return (yield from same_secret(*args, counted.asked, counted.outcome))
     finally:
+        site.shared.comparing.subtract(secrets.keys())
         counted.close()
 
 

@@ -125,5 +125,7 @@ def read_forgiven(path: Path | None) -> dict[Party, int]:
 
 def forgive(path: Path, peer: Party) -> None:
     """Forgive all comparisons with a site so far: a running site reads it at its next `Meet`."""
-    content = {"format": FORMAT, "forgiven": {**read_forgiven(path), peer: time_ns()}}
+    known = read_forgiven(path)
+    number = max(time_ns(), known.get(peer, 0) + 1)  # also if the clock was set back since
+    content = {"format": FORMAT, "forgiven": {**known, peer: number}}
     write_whole(path, json.dumps(content, indent=1).encode() + b"\n")

@@ -9,7 +9,7 @@ from protocols.errors import QueryRefusedError, RecordsDifferError
 from protocols.policy import Policy
 from protocols.queries.meet import MEET, Met
 from protocols.roles import SiteRole
-from protocols.storage.meet_counts import Count, forgive
+from protocols.storage.meet_counts import Count, forgive, read_forgiven
 from protocols.storage.memory import SiteMemory
 from tests.protocols.small import meet, memories, refusal, seeded
 from tests.protocols.test_meet import ANOTHER, query_of, with_ids
@@ -87,6 +87,25 @@ def test_a_right_code_forgets_what_was_cut_before_whatever_follows():
     assert set(counts(kept).values()) == {Count()}
 
 
+def test_sessions_side_by_side_have_no_further_guesses():
+    """Before, each of eight sessions was considered when none had counted its comparison yet."""
+    kept = memories(*SITES)
+    role = federation_of(kept, most=3).roles["b"]
+    query, begun = query_of(federation_of(kept)), []
+    for _ in range(3):
+        session = role.for_session("analyst", role.analyst_key)
+        SIDE.consider(session, query)
+        begun.append(SIDE.program(session, query))
+        next(begun[-1])
+    last = role.for_session("analyst", role.analyst_key)
+    with pytest.raises(QueryRefusedError, match="too many comparisons with a have failed"):
+        SIDE.consider(last, query)
+    last.shared = type(last.shared)()
+    SIDE.consider(last, query)  # the control: a session that knows of no other
+    begun.pop().close()
+    SIDE.consider(role, query)  # a comparison that ends before a code leaves is no guess
+
+
 @pytest.mark.parametrize("guesser", SITES)
 def test_a_list_that_differs_counts_at_both_sites_as_different(guesser):
     kept = memories(*SITES)
@@ -134,6 +153,14 @@ def test_honest_sites_meet_after_a_hundred_cuts_once_the_owner_has_forgiven_them
     assert memory.meets.of("b") == Count(0, 1), "what was forgiven once is not forgiven again"
     memory.close()
     assert SiteMemory.read(tmp_path / "memory").meets.of("b") == Count(0, 1)
+
+
+def test_comparisons_are_forgiven_after_the_clock_was_set_back(tmp_path, monkeypatch):
+    path = tmp_path / "memory.forgiven"
+    for now in (2000, 1000):
+        monkeypatch.setattr("protocols.storage.meet_counts.time_ns", lambda now=now: now)
+        forgive(path, "b")
+    assert read_forgiven(path) == {"b": 2001}
 
 
 def test_forgiven_comparisons_that_others_may_write_are_not_used(tmp_path):
