@@ -300,19 +300,28 @@ class Checkpoints:
         What the calibration is about, as a digest.
     nodes : dict of int to Node
         By the number of rounds that are done.
+    begun : dict of bytes to int
+        Of each calibration of an approved study, the last round that a part had which began.
     """
 
     calibration: bytes = b""
     nodes: dict[int, Node] = field(default_factory=dict, repr=False)
+    begun: dict[bytes, int] = field(default_factory=dict)
 
     def get(self, calibration: bytes, rounds: int) -> Node | None:
         """Return a copy of the node after so many rounds, if it is known."""
         node = self.nodes.get(rounds) if calibration == self.calibration else None
         return copy(node)
 
-    def done(self, calibration: bytes) -> int:
-        """Return how many rounds of a calibration are done; 0 if none is known."""
-        return max(self.nodes, default=0) if calibration == self.calibration else 0
+    def begin(self, calibration: bytes, first: int, last: int) -> bool:
+        """Note that a part of some rounds begins; return whether its first has begun before.
+
+        A part that broke has shown sums to neighbours, and has left no node.
+        """
+        done = max(self.nodes, default=0) if calibration == self.calibration else 0
+        latest = max(done, self.begun.get(calibration, 0))
+        self.begun[calibration] = max(latest, last)
+        return first <= latest
 
     def keep(self, calibration: bytes, before: int, rounds: int, node: Node) -> None:
         """Keep a node after so many rounds, and the one before this part; forget all others."""

@@ -142,8 +142,8 @@ class DeclaredRun(StudyRun):
         """Note the run in the site's memory; the first query about records uses it up.
 
         A calibration has several sessions: its first round begins a run, and the query that
-        reveals its model uses it up. Rounds that are asked again begin a run, too, because answers
-        over different sites differ by the numbers of one site.
+        reveals its model uses it up. Rounds that are asked again begin a run, too, also if they
+        broke, because sums over different sites differ by the numbers of one site.
         """
         digest = self.contract.digest
         if isinstance(query, Meet | Describe):
@@ -159,9 +159,10 @@ class DeclaredRun(StudyRun):
             self.site.memory.use_run(digest)
 
     def _begins(self, query: Consensus) -> bool:
-        """Whether the site computes rounds from a start, or rounds that it has computed before."""
-        is_back = self.site.party in query.back
-        return is_back or query.first <= max(1, self.site.checkpoints.done(query.same))
+        """Note which rounds begin; return whether from a start, or rounds that began before."""
+        last = query.first + query.rounds - 1
+        is_again = self.site.checkpoints.begin(query.same, query.first, last)
+        return is_again or query.first == 1 or self.site.party in query.back
 
     def end(self, query: AnyQuery) -> None:
         """Advance behind a query that was answered."""

@@ -6,21 +6,24 @@ the numbers of this site. The owners have approved the losses of one run over al
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from mpc.randomness import KeyPair
 from protocols.approval import Approved
 from protocols.contract import Contract
-from protocols.errors import QueryRefusedError
+from protocols.errors import PeerGoneError, QueryRefusedError
 from protocols.federation import ANALYST, DEALER
 from protocols.policy import ALLOW_ALL
-from protocols.queries import Begin, Consensus
-from protocols.queries.declared_run import declare
-from tests.calibration_worlds import agree, federation_of, parties, ring
+from protocols.queries import Begin, Consensus, consensus
+from protocols.queries.declared_run import DeclaredRun, declare
+from tests.calibration_worlds import agree, federation_of, network_of, parties, ring
+from tests.protocols.small import packets
 from tests.randomness import SeededRandomness
 
 HELD, ROUNDS, FAILED = parties(5), 4, 3
 AGREED = agree(ring(5), HELD, shown=False)
+ALL_PAIRS = agree(network_of("complete", list(HELD), np.random.default_rng()), HELD, shown=False)
 USED = f"{FAILED} runs of the study began and released nothing"
 STRICT = replace(ALLOW_ALL, free_tables=False, most_failed_runs=FAILED)
 
@@ -28,6 +31,10 @@ STRICT = replace(ALLOW_ALL, free_tables=False, most_failed_runs=FAILED)
 @pytest.fixture
 def world():
     """Start sites whose owners have approved one calibration; return them and its contract."""
+    return world_of(AGREED)
+
+
+def world_of(agreed):
     federation = federation_of(HELD, STRICT)
     keys = federation.analyst.public_keys
     keys[DEALER] = KeyPair.generate(SeededRandomness(b"dealer")).public
@@ -39,7 +46,7 @@ def world():
         learner="calibration",
         options={},
         rule=None,
-        queries=(declare(Consensus.of(federation.analyst, AGREED, 1), ROUNDS),),
+        queries=(declare(Consensus.of(federation.analyst, agreed, 1), ROUNDS),),
     )
     approve(federation, contract)
     return federation, contract
@@ -51,14 +58,14 @@ def approve(federation, contract):
         role.approvals = approved.get
 
 
-def part(world, first, rounds=1, *, reveal=False, **options):
+def part(world, first, rounds=1, *, reveal=False, agreed=AGREED, **options):
     """Ask some rounds in a session of their own."""
     federation, contract = world
     absent = options.get("absent", ())
     with federation.session(absent) as session:
         session.ask(Begin.of(contract, absent))
         query = Consensus.of(
-            federation.analyst, AGREED, rounds, first=first, reveal=reveal, **options
+            federation.analyst, agreed, rounds, first=first, reveal=reveal, **options
         )
         return query.calibration, session.ask(query)
 
@@ -94,6 +101,66 @@ def test_sites_that_are_said_to_have_lost_their_statistics_count_a_run(world):
 
     answers, why = again(world, restart)
     assert answers < FAILED and USED in why
+
+
+def sums_of_broken_parts(monkeypatch):
+    """Have s0 keep the sums of its neighbourhood, and the analyst break each part before its end.
+
+    Return how many parts there were, why a site refused, the sums by who was absent, and the
+    statistics of each site.
+    """
+    world, sums = world_of(ALL_PAIRS), {}
+    sum_neighbours = consensus.sum_neighbours
+
+    def kept(site, there, vectors, length, name):
+        total, heard = yield from sum_neighbours(site, there, vectors, length, name)
+        if site.party == "s0":
+            sums[there.absent] = total, heard
+        return total, heard
+
+    def broken(sent, packet):
+        if sent.message.kind == consensus.Finished.kind and sent.sender == "s0":
+            raise PeerGoneError("s0", "cannot be reached")
+        return packet
+
+    calibration, _ = part(world, 1, agreed=ALL_PAIRS)
+    roles = world[0].roles.items()
+    truth = {site: role.checkpoints.nodes[1].model.reshape(-1) for site, role in roles}
+    monkeypatch.setattr(consensus, "sum_neighbours", kept)
+    with packets(monkeypatch, broken):
+        for number in range(3 * FAILED):
+            absent = (f"s{number % 5}",) if number % 5 else ()
+            try:
+                part(world, 2, 2, agreed=ALL_PAIRS, calibration=calibration, absent=absent)
+            except PeerGoneError:
+                continue
+            except QueryRefusedError as error:
+                return number, str(error), sums, truth
+    return 3 * FAILED, "no site refused", sums, truth
+
+
+def test_parts_that_a_site_and_the_analyst_break_count_a_run_each(monkeypatch):
+    """No site has finished a round, so that none knew that it had been asked before."""
+    answers, why, *_ = sums_of_broken_parts(monkeypatch)
+    assert answers <= FAILED and USED in why
+
+
+def test_broken_parts_that_do_not_count_show_the_statistics_of_every_site(monkeypatch):
+    """The control: the sites as they were, which counted the parts that they had finished."""
+
+    def counts_finished(run, query):
+        return query.first <= max(1, 0, *run.site.checkpoints.nodes)
+
+    monkeypatch.setattr(DeclaredRun, "_begins", counts_finished)
+    answers, _, sums, truth = sums_of_broken_parts(monkeypatch)
+    assert answers == 3 * FAILED
+    everybody, heard = sums[frozenset()]
+    assert len(heard) == 4
+    for site in heard:
+        fewer, left = sums[frozenset({site})]
+        shown = everybody * 5 - fewer * 4  # weights are 1/5, and 1/4 without one site
+        assert len(left) == 3
+        np.testing.assert_allclose(shown, truth[site], atol=1e-6)
 
 
 def test_parts_one_after_the_other_are_one_run(world):
