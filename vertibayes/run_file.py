@@ -5,7 +5,7 @@
     last line     {"over": true}, when the results are written
 
 A line is on disk before a learner sees its winners. A crash can cut the last line short: it is
-dropped, and the sites tell it again.
+dropped, and the sites show the winners again.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from protocols.opening import new_study
+from protocols.storage.file_format import NewerFormatError, check_format
+from protocols.storage.growing_file import GrowingFile
 from protocols.storage.run_record import Shown
-from protocols.storage.whole_file import lock, naming
+from protocols.storage.whole_file import lock
 
 FORMAT = 1
 
@@ -50,12 +52,18 @@ class RunFile:
         self.path = path
         self.seen: list[Shown] = []
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            lock(self._file.fileno(), path)
-            self.study = self._load(contract)
+            lock(descriptor, path)
+            self.study, whole = self._load(contract)
+            self._file = GrowingFile(descriptor, path, whole)
+            self._file.cut()
+            if not self.study:
+                self.study = new_study()
+                head = {"format": FORMAT, "contract": contract.hex(), "study": self.study.hex()}
+                self._write(head)
         except BaseException:
-            self._file.close()
+            os.close(descriptor)
             raise
 
     def add(self, shown: Shown) -> None:
@@ -77,38 +85,28 @@ class RunFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _load(self, contract: bytes) -> bytes:
-        """Read the run, or begin another; return the id of its study."""
-        content = self._file.read()
+    def _load(self, contract: bytes) -> tuple[bytes, int]:
+        """Read the run; return the id of its study and where its last whole line ends.
+
+        The id is empty, and the end is 0, if another run must begin.
+        """
+        content = self.path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         try:
-            lines = [json.loads(line) for line in whole.splitlines()]
-            head: dict[str, Any] = lines[0] if lines else {"format": FORMAT}
-            steps = lines[1:]
-            if head["format"] != FORMAT:
-                raise ValueError(f"format {head['format']}, expected {FORMAT}")
+            head, *steps = [json.loads(line) for line in whole.splitlines()] or [{"format": FORMAT}]
+            check_format(self.path, head["format"], FORMAT)
             is_same = head.get("contract") == contract.hex()
             if is_same and not (steps and "over" in steps[-1]):
                 self.seen = [_shown(step) for step in steps]
-                self._file.truncate(len(whole))
-                return bytes.fromhex(head["study"])
+                return bytes.fromhex(head["study"]), len(whole)
+        except NewerFormatError:
+            raise
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self.path} is not a file of a run: {error}") from None
-        return self._begin(contract)
-
-    def _begin(self, contract: bytes) -> bytes:
-        self._file.seek(0)
-        self._file.truncate()
-        study = new_study()
-        self._write({"format": FORMAT, "contract": contract.hex(), "study": study.hex()})
-        return study
+        return b"", 0
 
     def _write(self, line: dict[str, Any]) -> None:
-        self._file.seek(0, os.SEEK_END)
-        with naming(self.path):
-            self._file.write(json.dumps(line).encode() + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        self._file.append(json.dumps(line).encode() + b"\n")
 
 
 def _shown(step: dict[str, Any]) -> Shown:

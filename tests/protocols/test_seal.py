@@ -18,7 +18,7 @@ from mpc.errors import (
 )
 from mpc.randomness import KeyPair, label
 from protocols import seal as seals
-from protocols.roles import MASKS, ZEROS
+from protocols.queries.commit import MASKS, ZEROS
 from protocols.seal import DATA, HEADER, HELLO, OVERHEAD, UNKNOWN, Identity, Seal, read_header
 from protocols.wire import VERSION
 from tests.protocols.network import identities

@@ -1,7 +1,11 @@
 """The file of a run keeps what its steps have shown, over kills."""
 
+import errno
+import os
+
 import pytest
 
+from protocols.storage.file_format import NewerFormatError
 from protocols.storage.run_record import Shown
 from vertibayes.run_file import RunFile
 
@@ -46,7 +50,7 @@ def test_a_run_that_is_over_or_of_another_contract_is_followed_by_a_new_one(tmp_
 RUN = b'{"format": 1, "contract": "%s", "study": ""}' % DIGEST.hex().encode()
 
 
-@pytest.mark.parametrize("content", [b"tables\n", b"{}\n", b'{"format": 9}\n', RUN + b"\n{}\n"])
+@pytest.mark.parametrize("content", [b"tables\n", b"{}\n", b'{"format": "1"}\n', RUN + b"\n{}\n"])
 def test_another_file_is_refused_and_kept(tmp_path, content):
     path = tmp_path / "run"
     path.write_bytes(content)
@@ -54,6 +58,29 @@ def test_another_file_is_refused_and_kept(tmp_path, content):
     with pytest.raises(ValueError, match="run is not a file of a run"):
         RunFile(path, DIGEST)
     assert path.read_bytes() == before
+
+
+def test_a_file_of_a_newer_release_is_refused_and_kept(tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(b'{"format": 9}\n')
+    with pytest.raises(NewerFormatError, match="install the newer release again"):
+        RunFile(path, DIGEST)
+    assert path.read_bytes() == b'{"format": 9}\n'
+
+
+def test_a_failed_write_leaves_no_part_of_a_line(tmp_path, monkeypatch):
+    def full(descriptor, content, at):
+        write(descriptor, content[: len(content) // 2], at)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path, write = tmp_path / "run", os.pwrite
+    with RunFile(path, DIGEST) as file:
+        file.add(SHOWN)
+        before = path.read_bytes()
+        monkeypatch.setattr(os, "pwrite", full)
+        with pytest.raises(OSError, match="No space"):
+            file.add(SHOWN)
+        assert path.read_bytes() == before and file.seen == [SHOWN]
 
 
 def test_one_process_uses_the_file(tmp_path):
