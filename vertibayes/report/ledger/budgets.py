@@ -17,9 +17,9 @@ class Budget(NamedTuple):
     what : str
     used : float
     most : float or None
-        The limit; None if it is not known, or there is none.
+        The limit; None if it is not known or does not exist.
     limit : str
-        The name of the limit in the policy; empty if there is none.
+        The name of the limit in the policy; empty without a limit.
     """
 
     what: str
