@@ -114,7 +114,7 @@ class Process:
         for line in self.process.stdout:
             self.lines.put(line.strip())
 
-    def wait_for(self, start, part="", timeout=40.0):
+    def wait_for(self, start, part="", timeout=120.0):
         """Return the next line that starts so, and has a part."""
         end = time.monotonic() + timeout
         while True:

@@ -115,7 +115,7 @@ def test_a_second_run_of_a_study_is_refused_by_name_and_the_first_goes_on(tmp_pa
         )
         run.process.send_signal(signal.SIGSTOP)
         status, said = status_of(all_.learn("second"))
-        assert status == 2 and "in use by another process, which runs this study" in said[-1]
+        assert status == 2 and "is in use by another process" in said[-1]
         copy = all_.folder / "copy"
         shutil.copytree(all_.study.parent, copy)
         status, said = status_of(all_.learn("third", copy / "study.toml"))
