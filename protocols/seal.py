@@ -53,6 +53,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
 from mpc.randomness import KEY_BYTES, KeyPair, Randomness, SystemRandomness, label
 from mpc.rounds import Party
+from protocols.errors import PeerGoneError
 from protocols.key_agreement import Own, Peer, agree_session_key
 from protocols.wire import VERSION, name_digest
 
@@ -281,8 +282,10 @@ class Seal:
         MalformedMessageError
             If the packet is cut short, was changed, or is sealed with another key.
         UnexpectedMessageError
-            If it is of another session, from or to somebody else, earlier than the sender's hello,
-            or packets before it are missing.
+            If it is of another session, from or to somebody else, or earlier than the sender's
+            hello.
+        PeerGoneError
+            If packets before it are missing: who carries packets has lost some.
         ReplayedMessageError
             If the packet was opened before.
         """
@@ -298,8 +301,8 @@ class Seal:
         if header.counter < expected:
             raise ReplayedMessageError(sender, f"packet {header.counter}, delivered before")
         if header.counter > expected:
-            reason = f"packet {header.counter}, where packet {expected} is expected"
-            raise UnexpectedMessageError(sender, reason)
+            lost = f"packet {header.counter} has arrived, and packet {expected} has not"
+            raise PeerGoneError(sender, f"packets were lost on their way: {lost}")
         self._opened[sender] = expected + 1
         return text
 

@@ -55,8 +55,10 @@ class Abort(Control):
         """Return what a party says of its error: the class alone, unless it names a party."""
         if isinstance(error, ProtocolError):
             return cls(error.names[:REASON], error.reason[:REASON])
-        stopped = isinstance(error, KeyboardInterrupt | SystemExit)
-        return cls(party, "was stopped" if stopped else f"failed ({type(error).__name__})")
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            return cls(party, "was stopped")
+        known = isinstance(error, OSError) and error.strerror  # such as a full disk, without a path
+        return cls(party, f"failed ({known or type(error).__name__})"[:REASON])
 
     def error(self, sender: Party, known: Collection[Party]) -> PeerAbortedError:
         """Return the error of a receiver: it blames a party that it knows, or else the sender."""

@@ -70,7 +70,7 @@ ATTACKS = {
     "a replay": (lambda p, seen: [p, p], ReplayedMessageError),
     "an old packet": (lambda p, seen: [p, seen[1]], ReplayedMessageError),
     "an older hello": (lambda p, seen: [another_hello(seen[0]), p], MalformedMessageError),
-    "a packet lost": (lambda p, seen: None if len(seen) == 4 else p, UnexpectedMessageError),
+    "a packet lost": (lambda p, seen: None if len(seen) == 4 else p, PeerGoneError),
 }
 
 
