@@ -81,7 +81,7 @@ def test_packets_in_another_order_are_refused_and_the_right_one_still_opens():
     a, b = pair()
     first, second = a.seal("b", b"1"), a.seal("b", b"2")
     with pytest.raises(
-        PeerGoneError, match="a: packets were lost .* packet 1 has arrived, and packet 0"
+        PeerGoneError, match=r"a: packets were lost .* packet 1 has arrived, and packet 0"
     ):
         b.open("a", second)
     assert (b.open("a", first), b.open("a", second)) == (b"1", b"2")
