@@ -181,7 +181,11 @@ def _locked(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        lock(descriptor, path)
+        try:
+            lock(descriptor, path)
+        except InUseError as error:
+            reason = f"{error}: this party runs in this folder already; stop that process first"
+            raise InUseError(reason) from None
         yield
     finally:
         os.close(descriptor)

@@ -28,11 +28,11 @@ def check_ids(source: str, named: str, ids: TextColumn) -> None:
     counts = np.bincount(ids.places)
     if counts.max() > 1:
         twice = np.flatnonzero(ids.places == int(counts.argmax()))[:2] + 1
-        raise DataError(f"{source}: records {twice[0]} and {twice[1]} have one {named}")
+        raise DataError(f"{source}: records {twice[0]} and {twice[1]} have the same {named}")
     for place, text in enumerate(ids.texts):
         if not text.strip():
             record = int(np.argmax(ids.places == place)) + 1
-            raise DataError(f"{source}, record {record}: no {named}")
+            raise DataError(f"{source}, record {record}: {named} is empty")
 
 
 def order_of(ids: TextColumn) -> NDArray[np.integer]:

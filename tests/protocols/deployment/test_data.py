@@ -46,8 +46,8 @@ def test_numbers_in_bins_of_a_share_and_numbers_that_are_names(site):
     [
         ("id,age\na,1\n", "no column sex ([variables]); there are id, age"),
         ("ID,age,sex\na,1,f\n", "no column 'id' (id_column)"),
-        ("id,age,sex\na,1,f\na,2,m\n", "records 1 and 2 have one id_column 'id'"),
-        ("id,age,sex\na,1,f\n ,2,m\n", "record 2: no id_column 'id'"),
+        ("id,age,sex\na,1,f\na,2,m\n", "records 1 and 2 have the same id_column 'id'"),
+        ("id,age,sex\na,1,f\n ,2,m\n", "record 2: id_column 'id' is empty"),
         ("id,age,sex\na,x,f\nb,2,m\n", "record 1: 'x' is not one of its states"),
         ("id,age,sex\na,1\n", "line 2: 2 fields"),
         ("id,age,sex\na,1,f\nb,2,\x1b[2J\n", r"variable 'sex': '\x1b[2J' has control characters"),
