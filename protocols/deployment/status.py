@@ -212,7 +212,8 @@ def read_status(path: Path) -> tuple[Status, bool]:
         status = Status(**content)
         status.events = Counter(status.events)
     except FileNotFoundError:
-        raise ValueError(f"{path} does not exist: the party has not been started here") from None
+        reason = f"{path} does not exist: no site, dealer or relay has been started with this file"
+        raise ValueError(reason) from None
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is not a valid status: {error}; restart the party") from None
     return status, _runs(path)

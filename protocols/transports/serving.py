@@ -210,9 +210,9 @@ class _Serving:
         most = self._role.policy.most_sessions
         share = max(1, most // max(1, len(self._analysts)))
         if going.count(analyst) >= share:
-            taken = f"it serves {going.count(analyst)} sessions of {analyst}, at most {share}"
+            taken = f"{going.count(analyst)} of at most {share} sessions of {analyst} are open"
         elif len(going) >= most:
-            taken = f"it serves {len(going)} sessions, at most {most}"
+            taken = f"{len(going)} of at most {most} sessions are open"
         else:
             return None
         reason = f"is busy: {taken} (most_sessions in its policy); try again when one has ended"

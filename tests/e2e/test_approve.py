@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from protocols.contract import grouped_digest
 from protocols.deployment.approvals import path_of
 from protocols.deployment.files import SiteFile, StudyFile
 from tests.e2e.command import run
@@ -77,7 +78,7 @@ def test_a_blank_name_does_not_approve(capsys, folder):
 
 def test_without_a_terminal_nobody_is_asked(capsys, folder):
     code, _, error = approve(capsys, folder)
-    assert code == 2 and "the input is not a terminal: specify --yes to approve" in error
+    assert code == 2 and "the input is not a terminal: specify --digest DIGEST" in error
     assert not (folder / "north" / "memory" / "approved").exists()
 
 
@@ -209,3 +210,15 @@ def test_every_site_approves_the_same_digest(capsys, folder):
         assert approve(capsys, folder, "--yes", site=site)[0] == 0
     names = {p.name for s in SITES for p in (folder / s / "memory" / "approved").iterdir()}
     assert names == {f"{digest_of(folder).hex()}.json"}
+
+
+def test_a_script_approves_with_the_digest_that_was_read_out(capsys, folder):
+    """Another digest approves nothing."""
+    digest = grouped_digest(contract_of(StudyFile.read(folder / "analyst" / "study.toml")).digest)
+    other = digest.replace(digest[0], "0" if digest[0] != "0" else "1")
+    code, _, error = approve(capsys, folder, "--digest", other)
+    assert code == 2 and "--digest is not that of" in error and digest in error
+    assert not (folder / "north" / "memory" / "approved").exists()
+    code, _, error = approve(capsys, folder, "--digest", digest)
+    assert code == 0, error
+    assert len(list((folder / "north" / "memory" / "approved").glob("*.json"))) == 1

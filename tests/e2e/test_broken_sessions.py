@@ -13,7 +13,7 @@ from tests.protocols.small import packets
 from vertibayes import k2
 from vertibayes.study import connect_study
 
-LINE = r"the session broke \(south: cannot be reached\): another one begins in [01]\.\d s\n"
+LINE = r"there is no session \(south: cannot be reached\): the next try is in [01]\.\d s\n"
 
 
 @pytest.fixture(params=[True, False], ids=["tables", "approved"])

@@ -97,7 +97,7 @@ def test_a_run_goes_on_when_a_site_is_killed_and_started_again(tmp_path, free, a
         run = all_.learn()
         all_.running["north"].wait_for("", f" answered query={answered}", timeout=150)
         all_.running["north"].kill()
-        run.wait_for("the session broke (north", timeout=60)
+        run.wait_for("there is no session (north", timeout=60)
         all_.start("north")
         status, said = status_of(run)
         assert status == 0, said

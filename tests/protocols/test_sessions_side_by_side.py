@@ -314,7 +314,7 @@ def test_an_analyst_that_fills_its_share_is_refused_by_name_and_excludes_no_othe
     with start(policy=replace(FREE, most_sessions=4)) as parties:
         held = [counter_of(parties, f"alice~{i:016x}")[0] for i in range(2)]
         begun = time.monotonic()
-        busy = r"is busy: it serves 2 sessions of alice, at most 2 \(most_sessions in its policy\)"
+        busy = r"is busy: 2 of at most 2 sessions of alice are open \(most_sessions in its policy\)"
         with pytest.raises(PeerAbortedError, match=busy):
             counter_of(parties, f"alice~{9:016x}")
         assert time.monotonic() - begun < 2.0

@@ -19,14 +19,16 @@ from protocols.deployment.approvals import (
 from protocols.deployment.files import SiteFile, StudyFile, own_keys
 from protocols.errors import printable
 from protocols.public_keys import encode_public
-from vertibayes.cli.confirming import confirm
+from vertibayes.cli.confirming import agree
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.what_leaves import own_variables, what_leaves
 from vertibayes.contract import most_bits, steps_of_contract, widest
 from vertibayes.report.words import counted
 
 
-def run_approve(study: Path, site: Path, by: str | None, yes: bool) -> None:
+def run_approve(
+    study: Path, site: Path, by: str | None, yes: bool, digest: str | None = None
+) -> None:
     """Show what a study takes from a site, and approve it if its owner agrees.
 
     Parameters
@@ -37,12 +39,14 @@ def run_approve(study: Path, site: Path, by: str | None, yes: bool) -> None:
         Who approves; the name of the user of this machine if None.
     yes : bool
         Whether to approve without a question.
+    digest : str, optional
+        The digest that the analyst has read out; the command asks for its beginning if None.
 
     Raises
     ------
     ValueError
-        If a file cannot be used, the study does not fit the site, `by` is blank, or the
-        input is not a terminal.
+        If a file cannot be used, the study does not fit the site, `by` is blank, the digest is
+        another one, or the input is not a terminal.
     """
     if by is not None and not by.strip():
         raise ValueError(f"--by must name who approves, got {by!r}")
@@ -53,7 +57,7 @@ def run_approve(study: Path, site: Path, by: str | None, yes: bool) -> None:
         sys.stdout.write(f"\n{own.party} has approved this study before: nothing is changed\n")
         return
     if not yes:
-        confirm(contract.digest, "approve", "the analyst", "--yes to approve")
+        agree(contract.digest, digest, study, "approve", "the analyst")
     date = datetime.now(UTC).date().isoformat()
     path = write_approval(own.approved, Approval(contract, by or getuser(), date))
     sys.stdout.write(f"\nApproved: {path}\n")

@@ -3,8 +3,39 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+
+from protocols.contract import grouped_digest
+from protocols.deployment.pins import digest_of_text
 
 FIRST_GROUP = 4  # digits of the digest, which the person types
+
+
+def agree(digest: bytes, given: str | None, path: Path, what: str, reader: str) -> None:
+    """Compare the digest of a file with the one that is given, or ask for its beginning.
+
+    Parameters
+    ----------
+    digest : bytes
+    given : str or None
+        What `--digest` says.
+    path : Path
+        The file.
+    what, reader : str
+        As of `confirm`.
+
+    Raises
+    ------
+    ValueError
+        If the digests differ; also as `confirm`.
+    """
+    if given is None:
+        confirm(digest, what, reader, "--digest DIGEST")
+    elif digest_of_text(given) != digest:
+        raise ValueError(
+            f"--digest is not that of {path}: {grouped_digest(digest)}; compare all digits with "
+            f"{reader}"
+        )
 
 
 def confirm(digest: bytes, what: str, reader: str, option: str) -> None:

@@ -227,6 +227,9 @@ def _approve(
     site: Annotated[Path, typer.Option(help="The site's own file.")] = Path("site.toml"),
     by: Annotated[str | None, typer.Option(help="Who approves; this user if not given.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Approve without a question.")] = False,
+    digest: Annotated[
+        str | None, typer.Option(help="The digest that the analyst has read to you.")
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the approved studies.")] = False,
     withdraw: Annotated[
         str | None, typer.Option(help="Withdraw the approval of this digest, or its beginning.")
@@ -244,7 +247,7 @@ def _approve(
     if (study is not None) + list_ + (withdraw is not None) != 1:
         raise ValueError("specify one of study.toml, --list and --withdraw DIGEST")
     if study is not None:
-        run_approve(study, site, by, yes)
+        run_approve(study, site, by, yes, digest)
     elif withdraw is not None:
         run_withdraw(site, withdraw)
     else:

@@ -33,4 +33,4 @@ def broken(quiet: bool) -> Notice:
 
 
 def _report_broken(error: TransportError, seconds: float) -> None:
-    sys.stderr.write(f"the session broke ({error}): another one begins in {seconds:.1f} s\n")
+    sys.stderr.write(f"there is no session ({error}): the next try is in {seconds:.1f} s\n")

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from protocols.contract import grouped_digest
 from protocols.deployment.keys import read_private
-from protocols.deployment.pins import digest_of_text
 from protocols.deployment.roster.changes import changes, first_roster, next_roster
 from protocols.deployment.roster.pinning import pinning, rotate
-from protocols.deployment.roster.roster import Roster, read_roster, write_roster
+from protocols.deployment.roster.roster import read_roster, write_roster
 from protocols.public_keys import public_text
-from vertibayes.cli.confirming import confirm
+from vertibayes.cli.confirming import agree
 from vertibayes.report.words import counted
 
 
@@ -108,20 +107,9 @@ def run_pin(file: Path, roster: Path, digest: str | None) -> None:
     if found.changed is None:
         _say(f"{file} has pinned this roster before: nothing is changed")
         return
-    _agree(found.roster, roster, digest)
+    agree(found.roster.digest, digest, roster, "pin this roster", "the coordinator")
     found.write()
     _say(f"Pinned: {file}; restart the party that uses it")
-
-
-def _agree(roster: Roster, path: Path, digest: str | None) -> None:
-    """Compare the digest with the one that is given, or ask for its beginning."""
-    if digest is None:
-        confirm(roster.digest, "pin this roster", "the coordinator", "--digest DIGEST")
-    elif digest_of_text(digest) != roster.digest:
-        raise ValueError(
-            f"--digest is not that of {path}: {grouped_digest(roster.digest)}; compare all digits "
-            "with the coordinator by telephone"
-        )
 
 
 def run_rotate(file: Path) -> None:

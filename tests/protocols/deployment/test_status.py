@@ -139,7 +139,7 @@ def test_prometheus_reads_numbers_and_labels(tmp_path):
 def test_the_command_says_whether_a_party_runs(tmp_path, capsys):
     file = tmp_path / "site.toml"
     code, _, error = run(capsys, "status", file)
-    assert code == 2 and "has not been started here" in error
+    assert code == 2 and "has been started with this file" in error
     with kept_status(status_path(file), a_status(), nothing):
         code, printed, _ = run(capsys, "status", file)
         assert code == TROUBLED and "not connected to the relay" in printed
