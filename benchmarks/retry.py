@@ -35,7 +35,7 @@ from protocols.deployment.templates import Names, init
 
 SITES, READY = ("one", "two", "three"), {"relay": "listening"}
 COMMAND = [sys.executable, "-m", "vertibayes"]
-BEGINS = re.compile(r"another one begins in ([0-9.]+) s")
+BEGINS = re.compile(r"the next try is in ([0-9.]+) s")
 GENEROUS = """\
 most_failed_runs = 100_000
 most_released_tables = 1_000_000
