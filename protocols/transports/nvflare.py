@@ -103,8 +103,8 @@ class CellLink(Endpoint):
         self.name = name
         self.relay_version: object = None  # of the protocols; None if the relay does not say it
         self.certificates = certificates
-        self._by_name: CellLink | None = None  # for parties that know no addresses of processes,
-        self._introduced: frozenset[Address] = frozenset()  # and these parties
+        self._by_name: CellLink | None = None  # for parties that know no addresses of processes
+        self._heard: set[Address] = set()  # who has sent something to this address
         self._pieces = pieces
         self._epoch = token_bytes(EPOCH_BYTES)
         self._posts = token_bytes(EPOCH_BYTES)  # names what is sent without receipts: it may pass
@@ -124,9 +124,10 @@ class CellLink(Endpoint):
     ) -> Mapping[Address, PeerGoneError]:
         """Deliver packets side by side; return the errors of the receivers that are not reached."""
         failed: dict[Address, PeerGoneError] = {}
-        if self._by_name is not None and (known := self._introduced & packets.keys()):
-            failed |= self._by_name.deliver({peer: packets[peer] for peer in known}, patience)
-            packets = {peer: packet for peer, packet in packets.items() if peer not in known}
+        older = {peer: packet for peer, packet in packets.items() if self._knows_name_alone(peer)}
+        if self._by_name is not None and older:
+            failed |= self._by_name.deliver(older, patience)
+            packets = {peer: packet for peer, packet in packets.items() if peer not in older}
         number = next(self._numbers)
         if patience is None:
             for peer, packet in packets.items():
@@ -205,18 +206,25 @@ class CellLink(Endpoint):
         return there and reply.get_header(nv.MessageHeaderKey.RETURN_CODE) in away
 
     def introduce(self, packets: Mapping[Address, bytes]) -> None:
-        """Deliver packets under the party's own name, and from now on all that goes to the same.
+        """Deliver packets under the party's own name to those who have never sent anything.
 
-        Parties of releases up to 0.1.0 pass over what comes from the address of a process.
+        Parties of releases up to 0.1.0 pass over what comes from the address of a process. Who
+        answers under the party's own name alone is sent all packets under it. Others may only have
+        been slow: they have taken the address of the process, and refuse packets from another.
         """
         party = party_of(self.name)
-        if party == self.name:
+        packets = {peer: packet for peer, packet in packets.items() if peer not in self._heard}
+        if party == self.name or not packets:
             return
         if self._by_name is None:
             self._by_name = CellLink(party, self.address, self._pieces, self.certificates)
             self._by_name.start(AWAY_SECONDS)
-        self._introduced |= packets.keys()
         self._by_name.deliver(packets, 0.0)
+
+    def _knows_name_alone(self, peer: Address) -> bool:
+        """Whether a peer has answered the party's own name, and never the address of a process."""
+        by_name = self._by_name
+        return by_name is not None and peer in by_name._heard and peer not in self._heard
 
     def start(self, seconds: float) -> bool:
         """Connect, and return whether the relay gives receipts within so many seconds."""
@@ -277,6 +285,8 @@ class CellLink(Endpoint):
             return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
         if not self._pieces.add(sender, epoch, number, index, count, piece):
             return nv.make_reply(nv.ReturnCode.SERVICE_UNAVAILABLE)
+        if self._pieces.expects(sender):
+            self._heard.add(sender)
         return nv.make_reply(nv.ReturnCode.OK)
 
     def receive(self, timeout: float | None) -> tuple[Address, bytes] | None:

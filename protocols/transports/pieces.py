@@ -104,6 +104,10 @@ class Pieces:
         self._rooms = {peer: Room(MOST_QUEUED) for peer in peers}
         self._strange = Room(MOST_STRANGE)
 
+    def expects(self, sender: Address) -> bool:
+        """Whether a sender is one of the peers whose packets are expected."""
+        return sender in self._rooms
+
     def _room(self, sender: Address) -> Room:
         """Return the room of a sender: the processes of one party share it."""
         return self._rooms.get(party_of(sender), self._strange)
