@@ -19,7 +19,7 @@ from protocols.opening import new_study
 from protocols.storage.file_format import NewerFormatError, check_format
 from protocols.storage.growing_file import GrowingFile
 from protocols.storage.run_record import Shown
-from protocols.storage.whole_file import lock
+from protocols.storage.whole_file import lock_study
 
 FORMAT = 1
 
@@ -54,7 +54,7 @@ class RunFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            lock(descriptor, path)
+            lock_study(descriptor, path)
             self.study, whole = self._load(contract)
             self._file = GrowingFile(descriptor, path, whole)
             self._file.cut()

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from protocols.opening import Revealed
 from protocols.storage.file_format import check_format
 from protocols.storage.growing_file import GrowingFile
-from protocols.storage.whole_file import lock
+from protocols.storage.whole_file import lock_study
 from protocols.study import Study
 from protocols.variables import Family, Rows
 
@@ -69,7 +69,7 @@ class TableFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            lock(descriptor, path)
+            lock_study(descriptor, path)
             content = path.read_bytes()
             whole = self._load(memoryview(content))
             self.cut = len(content) - whole

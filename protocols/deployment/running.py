@@ -40,7 +40,7 @@ from protocols.session import Session
 from protocols.site.data import SiteData
 from protocols.storage.ledger_file import LedgerFile
 from protocols.storage.memory import SiteMemory
-from protocols.storage.whole_file import InUseError, lock
+from protocols.storage.whole_file import lock_study
 from protocols.transports.mailbox import LatePacketsError, Mailbox, process_of
 from protocols.transports.network import (
     NetworkTransport,
@@ -229,12 +229,10 @@ def study_sessions(
         If another process runs the study.
     """
     with _locked(file) if runs else nullcontext(), _connected(file) as (mailbox, role):
-        report = [waiting]
 
         def begin() -> Session:
             role.joined = None
-            late = report.pop() if report else unsaid
-            transport = NetworkTransport(mailbox, (*file.sites, file.dealer), late)
+            transport = NetworkTransport(mailbox, (*file.sites, file.dealer), waiting)
             return Session(role, transport, CONVERSATIONS)
 
         yield begin
@@ -314,10 +312,7 @@ def _locked(file: StudyFile) -> Iterator[None]:
     file.folder.mkdir(parents=True, exist_ok=True)
     lock_file = os.open(file.folder / LOCK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        try:
-            lock(lock_file, file.folder)
-        except InUseError as error:
-            raise InUseError(f"{error}, which runs this study: wait until it has ended") from None
+        lock_study(lock_file, file.folder)
         yield
     finally:
         os.close(lock_file)

@@ -107,6 +107,14 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def lock_study(descriptor: int, path: Path) -> None:
+    """Lock a file of an analyst's study; raises as `lock`, and says what to do."""
+    try:
+        lock(descriptor, path)
+    except InUseError as error:
+        raise InUseError(f"{error}, which runs this study: wait until it has ended") from None
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the path of a new file, which replaces `path` when the block has written it.
