@@ -101,10 +101,15 @@ OF_SEALS = (
 
 MEET, MEETS = "protocols/queries/meet.py", "tests/protocols/test_meet.py"
 CPACE, CPACES = "mpc/cpace.py", "tests/mpc/test_cpace.py"
-CONFIRMING = "    confirming(tuple(secrets))\n"
-CONFIRMED = (
-    "    confirmed = yield from exchange(codes, dict.fromkeys(secrets, Expect(Confirmation)))\n"
-)
+CONFIRMING = "    confirming(tuple(first))\n"
+CONFIRMED = """\
+    outbox, same = {peer: codes[peer] for peer in first}, {}
+    for peer in sorted(keys):  # those whose code comes first
+        theirs = (yield from exchange(outbox, {peer: Expect(Confirmation)}))[peer].code
+        same[peer] = hmac.compare_digest(theirs, _code(keys[peer], peer, party))
+        outcome(peer, same[peer])
+        outbox = {} if peer in first else {peer: codes[peer]}
+"""
 
 OF_MEET = (
     mutant(
@@ -160,7 +165,7 @@ OF_MEET = (
     skipped(
         "comparisons are not limited",
         MEET,
-        "site.memory.failed_meets(peer) >= site.policy.most_failed_meets",
+        "count.total + open_ >= site.policy.most_failed_meets",
         MEETS,
     ),
     skipped("Meet takes another key than the pinned one", MEET, "key != known[name]", MEETS),
@@ -315,7 +320,7 @@ OF_POLICIES = (
         "",
         "tests/protocols/test_tables.py",
     ),
-    skipped("few changed values", CHANGES, "self.few(snapshot, fewest)", CHANGED),
+    skipped("few changed values", CHANGES, "few := self.few(snapshot, fewest)", CHANGED),
     mutant(
         "a single change does not count",
         CHANGES,
@@ -382,8 +387,20 @@ OF_APPROVALS = (
         APPROVED,
     ),
     skipped("more runs than the contract's", BEGIN, "used >= contract.runs", APPROVED),
-    mutant("released runs are not counted", MEMORY, "= begun, used + 1", "= begun, used", APPROVED),
-    mutant("begun runs are not counted", MEMORY, "= begun + 1, used", "= begun, used", APPROVED),
+    mutant(
+        "released runs are not counted",
+        MEMORY,
+        "            self._runs[contract.hex()] = begun, used + 1\n",
+        "            self._runs[contract.hex()] = begun, used\n",
+        APPROVED,
+    ),
+    mutant(
+        "begun runs are not counted",
+        MEMORY,
+        "= begun + 1, used\n        self._steps.pop",
+        "= begun, used\n        self._steps.pop",
+        APPROVED,
+    ),
     *map(
         without, ("sites", "dealer", "analyst", "variables", "options", "rule", "queries", "runs")
     ),
