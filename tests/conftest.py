@@ -7,10 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from protocols.site.data import SiteData
 from vertibayes.cli.demo import alarm
 from vertibayes.parameters.synthetic import sample
+
+# Machines that run tests are shared: a slow example is no defect.
+settings.register_profile("shared", deadline=None)
+settings.load_profile("shared")
+
 
 DATA = os.environ.get("VERTIBAYES_DATA")
 

@@ -34,7 +34,11 @@ def bad_options():
     yield [], {}, "specify --sites K or --partition FILE"
     yield ["--sites", "2", "--exclude", "zz"], {}, "--exclude zz: no such column; there are a, b"
     yield ["--sites", "2", "--id-column", "zz"], {}, "no column 'zz' (--id-column)"
-    yield ["--sites", "2", "--id-column", "a"], {}, "records 1 and 3 have one identifier in 'a'"
+    yield (
+        ["--sites", "2", "--id-column", "a"],
+        {},
+        "records 1 and 3 have the same identifier in 'a'",
+    )
     yield (
         ["--sites", "2", "--missing", "guess"],
         {},
@@ -138,9 +142,12 @@ def bad_sites():
     yield {"a": "id,x\n1,0\n2,1\n", "b": "id,y\n1,0\n3,1\n"}, "record 2 of a is not at b"
     yield (
         {"a": "id,x\n1,0\n1,1\n", "b": "id,y\n1,0\n3,1\n"},
-        "records 1 and 2 have one",
+        "records 1 and 2 have the same identifier in 'id'",
     )
-    yield {"a": "id,x\n1,0\n,1\n", "b": "id,y\n1,0\n3,1\n"}, "a.csv, record 2: no identifier"
+    yield (
+        {"a": "id,x\n1,0\n,1\n", "b": "id,y\n1,0\n3,1\n"},
+        "a.csv, record 2: identifier in 'id'",
+    )
     yield {"a": "id,x\n1,0\n", "b": "y\n1\n"}, "b.csv: no column 'id'"
 
 

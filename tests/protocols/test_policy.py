@@ -115,3 +115,10 @@ def test_what_is_answered_is_large_and_so_is_what_is_left_out(fewest, records, f
     chosen, out = last - first, records - (last - first)
     within = first <= last <= records
     assert (reason is None) == (within and chosen >= fewest and (out == 0 or out >= fewest))
+
+
+def test_a_variable_that_is_not_shown_is_refused_by_name():
+    policy = Policy(["age", "smoker"])
+    policy.check_shown("clinic", ["smoker", "age"])
+    with pytest.raises(QueryRefusedError, match="clinic refuses: it does not show income, name"):
+        policy.check_shown("clinic", ["age", "income", "name"])
