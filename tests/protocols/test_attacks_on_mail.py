@@ -10,7 +10,7 @@ from protocols.seal import DATA, HEADER, HELLO, MAGIC, UNKNOWN, Seal
 from protocols.session import Go
 from protocols.transports import network
 from protocols.transports.connection import Connection
-from protocols.transports.mailbox import AGAIN_SECONDS, MOST_EARLY, Mailbox
+from protocols.transports.mailbox import AGAIN_SECONDS, HELLO_BYTES, MOST_EARLY, Mailbox
 from protocols.variables import Family
 from protocols.wire import VERSION, Envelope, encode, header, name_digest
 from tests.protocols.network import QUICK, MemoryLink, Network, Parties, identities
@@ -65,6 +65,25 @@ def test_one_peers_hellos_do_not_push_out_the_analysts():
     while mailbox.link.packets:  # the party is in a session, or computes
         mailbox.receive([b"s" * 16], 0.0)
     assert mailbox.take_hello([ANALYST]) is not None
+
+
+def kept_of(*hellos):
+    mailbox = Mailbox(ListLink([("b", hello) for hello in hellos]), KNOWN["a"])
+    while mailbox.link.packets:
+        mailbox.receive((), 0.0)
+    return [mail.packet for mail in mailbox._early]
+
+
+def test_hellos_of_a_pinned_peer_are_kept_up_to_a_number_and_a_size():
+    seals = [Seal(KNOWN["b"], bytes([i]) * 16) for i in range(MOST_EARLY + 3)]
+    assert len(kept_of(*(seal.greet("a", b"roster") for seal in seals))) == MOST_EARLY
+    assert kept_of(seals[0].greet("a", bytes(HELLO_BYTES))) == []
+
+
+def test_a_hello_that_does_not_open_is_not_kept():
+    hello = Seal(KNOWN["b"], bytes(16)).greet("a", b"roster")
+    assert kept_of(hello) == [hello], "the control"
+    assert kept_of(hello[:-1] + bytes([hello[-1] ^ 1])) == []
 
 
 # ---- time ----------------------------------------------------------------------------------------
