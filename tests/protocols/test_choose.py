@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mpc.lookups import log_gamma
 from protocols.choices import Choices, Score
+from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER
 from protocols.ledger import Fact
 from protocols.opening import OpenStudy
@@ -361,3 +362,10 @@ def test_values_are_within_the_stated_error_of_k2_scores(records):
     table = np.zeros((3, 3, 3), np.int64)
     np.add.at(table, tuple(codes), 1)
     assert abs(value - k2_score(table)) <= score_error(study_of(data), asked) < 0.01
+
+
+def test_winners_of_more_bits_than_the_policy_allows_are_refused():
+    policy = Policy(most_choice_bits=5)
+    policy.check_chosen("a", 3, 2)
+    with pytest.raises(QueryRefusedError, match="shown winners of 6 bits: its policy allows"):
+        policy.check_chosen("a", 3, 3)
