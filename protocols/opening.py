@@ -18,6 +18,7 @@ from mpc.randomness import SystemRandomness
 from mpc.rounds import Party
 from protocols.choices import Choices
 from protocols.errors import TransportError
+from protocols.joined import Joined
 from protocols.ledger import Ledger, RevealedTable
 from protocols.queries import Choose, Commit, Describe, Description, Meet, Release
 from protocols.queries.choice_lookups import choice_lookups
@@ -28,7 +29,6 @@ from protocols.queries.release_query import release_plan
 from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped, load_of
 from protocols.release import FamilyTables
-from protocols.roles import Joined
 from protocols.session import Query, Session, Traffic
 from protocols.study import CHOICE_INDICATORS, Study
 from protocols.variables import Family, Rows, Variable

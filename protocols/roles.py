@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.additive_scheme.parameters import RSA_2048
-from mpc.commitments import Commitments, Holder, Selection
-from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness, label
+from mpc.commitments import Holder
+from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness
 from mpc.rounds import Party as Party
 from mpc.signing import SigningKey
 from protocols.approval import Approvals, Run, nothing_approved
 from protocols.calibration.agreed import ClassifierSpec
 from protocols.calibration.factors import Floats
 from protocols.calibration.nodes import Checkpoints
+from protocols.joined import Joined
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy
 from protocols.site.data import SiteData
@@ -31,7 +32,7 @@ from protocols.storage.block_file import BlockFile
 from protocols.storage.changes import Snapshot
 from protocols.storage.memory import Digests, SiteMemory
 from protocols.study import Study
-from protocols.variables import Rows, Variable
+from protocols.variables import Variable
 
 Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
 
@@ -88,72 +89,6 @@ class Shared:
     def release(self, session: object) -> None:
         """Note that a session is over, and runs nothing any more."""
         self.running = {s: r for s, r in self.running.items() if r.session is not session}
-
-
-MOST_SELECTIONS = 4  # kept, of choices of records: more are drawn again when they are asked
-
-
-@dataclass
-class Joined:
-    """A study that a party has joined.
-
-    Attributes
-    ----------
-    study : Study
-    commitments : Commitments
-    seed : StreamKey, optional
-        The sites' common seed; None at the analyst, who knows how many records are chosen and not
-        which.
-    mark : bytes
-        At the analyst: what the sites agree that they have joined.
-    asked : int
-        At the analyst: the number of the last query for tables.
-    planned : tuple, optional
-        The last query and its plan.
-    answered : set of Rows
-        What was checked against the memory, and remembered: under one seed, equal rows are equal
-        records.
-    won : tuple of int
-        At the analyst and the sites: of each set of the last query `Choose`, the place of the
-        winner.
-    decided : tuple of bool
-        At the analyst and the sites: of each of these sets, whether plain K2 has the same winner:
-        the errors of scores are too small to have changed it.
-    """
-
-    study: Study
-    commitments: Commitments
-    seed: StreamKey | None = field(repr=False)
-    mark: bytes = b""
-    asked: int = 0
-    planned: tuple[object, object] | None = field(default=None, repr=False)
-    answered: set[Rows] = field(default_factory=set, repr=False)
-    won: tuple[int, ...] = ()
-    decided: tuple[bool, ...] = ()
-    _selections: dict[Rows, Selection] = field(default_factory=dict, init=False, repr=False)
-
-    def selection(self, rows: Rows) -> Selection:
-        """Return the chosen records: places of a permutation that the analyst cannot foresee.
-
-        The permutation sorts 64-bit numbers of the stream ``rows.seed`` under the sites' seed. A
-        site knows it: one that works with the analyst can search for places to its liking.
-        """
-        if rows.count(self.commitments.records) == self.commitments.records:
-            return Selection(self.commitments)
-        if rows not in self._selections:
-            if len(self._selections) == MOST_SELECTIONS:  # refused queries have them too
-                del self._selections[next(iter(self._selections))]
-            self._selections[rows] = self._select(rows)
-        return self._selections[rows]
-
-    def _select(self, rows: Rows) -> Selection:
-        which = label("chosen", *(str(part) for part in rows))
-        records = self.commitments.records
-        if self.seed is None:
-            return Selection(self.commitments, np.arange(rows.count(records)), which)
-        keys = np.frombuffer(self.seed.expand(label("rows", rows.seed), 8 * records), "<u8")
-        chosen = np.argsort(keys, kind="stable")[rows.first : rows.last]
-        return Selection(self.commitments, np.sort(chosen), which)
 
 
 @dataclass

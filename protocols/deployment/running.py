@@ -48,7 +48,8 @@ from protocols.transports.network import (
     session_of_those_there,
     unsaid,
 )
-from protocols.transports.nvflare import connect, start_relay
+from protocols.transports.nvflare import connect
+from protocols.transports.relay import start_relay
 from protocols.transports.serving import answer
 from protocols.transports.tls import Certificates
 

@@ -30,6 +30,7 @@ from mpc.rounds import Party, Program
 from protocols import wire
 from protocols.choices import Choices, Score
 from protocols.errors import refusing
+from protocols.joined import Joined
 from protocols.ledger import Ledger
 from protocols.policy import Policy
 from protocols.queries.choice_lookups import MOST_SCORES, choice_lookups
@@ -47,7 +48,7 @@ from protocols.queries.study_checks import (
     planned,
     remember_records,
 )
-from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
+from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query
 from protocols.study import Study
 from protocols.variables import Family, Rows

@@ -44,11 +44,12 @@ from mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
 from mpc.ring import Ring
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import DataError, QueryRefusedError, refusing
+from protocols.joined import Joined
 from protocols.key_agreement import Own, Peer, agree_session_key
 from protocols.policy import Policy
 from protocols.queries.comparing import compare
 from protocols.queries.costs import Costs
-from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
+from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query
 from protocols.storage.block_file import BlockFile
 from protocols.study import Study

@@ -32,21 +32,27 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import ImpossibleTablesError, ProtocolError, UnknownFaultyPartyError
-from mpc.extras import load
-from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
+from mpc.errors import ImpossibleTablesError
 from mpc.lookups import deal_lookups
 from mpc.masked_tables import deal_tables
 from mpc.masked_tables.basis import tables_of
 from mpc.randomness import label
-from mpc.ring import Elements
-from mpc.rounds import Expect, Party, Program, exchange, send
+from mpc.rounds import Party, Program
 from mpc.sharing import open_sum, send_share
 from mpc.shuffled_tables import count_shuffled, deal_shuffled, open_shuffled
 from protocols import wire
 from protocols.errors import QueryRefusedError, refusing
-from protocols.ledger import RevealedTable
+from protocols.joined import Joined
 from protocols.policy import Policy
+from protocols.queries.release_given import (
+    all_have_counted,
+    check_budgets,
+    give,
+    given_again,
+    open_kept,
+    record_of,
+    revealed_tables,
+)
 from protocols.queries.release_plan import ReleasePlan
 from protocols.queries.release_shares import release_share
 from protocols.queries.study_checks import (
@@ -62,30 +68,15 @@ from protocols.queries.study_checks import (
     planned,
     remember_records,
 )
-from protocols.queries.tables import COMPLETE, note_asked
+from protocols.queries.tables import note_asked
 from protocols.queries.ways import MOST_GROUPS
 from protocols.release import FamilyTables, Rule, RuleKind
-from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
+from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query
-from protocols.storage.run_record import GIVEN, RunRecord
+from protocols.storage.run_record import GIVEN
 from protocols.variables import Family, Rows
 
-AGAIN = "released tables that the analyst has not received are given to it again, byte for byte"
 FAILED = "a check of released tables failed, and the run ended"
-
-
-@dataclass(frozen=True, slots=True)
-class Counted(Labelled):
-    """The sender has kept its share of the release; without elements."""
-
-    kind: ClassVar[str] = "counted"
-
-
-@dataclass(frozen=True, slots=True)
-class KeptShare(Labelled):
-    """The share that a site has kept, with the label of the release that it is of."""
-
-    kind: ClassVar[str] = "kept share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,52 +227,15 @@ def _sizes(plan: ReleasePlan) -> Iterator[tuple[int, int]]:
 def _consider_at_site(site: SiteRole, query: Release) -> None:
     plan = _check(site.party, site.policy, site.joined, query)
     check_at_site(site, query)
-    if query.again and (record := _record(site)) is not None and record.state == GIVEN:
+    if query.again and (record := record_of(site)) is not None and record.state == GIVEN:
         return  # it is charged
     if query.again and (site.run is None or record is None):
         raise QueryRefusedError(site.party, "it has kept no share of released tables")
-    _check_budgets(site, plan)
-
-
-def _check_budgets(site: SiteRole, plan: ReleasePlan) -> None:
-    site.policy.check_released(site.party, site.memory.released, *_size(plan, site.analyst))
-    if plan.noise is None:
-        return
-    if plan.tables.rule.kind == "laplace":  # with gaussian, the noise of each site suffices
-        site.policy.check_dishonest(site.party, plan.tables.rule.dishonest)
-    else:
-        try:
-            load("opendp.measurements", "noise")
-        except ImportError as error:
-            raise QueryRefusedError(site.party, str(error)) from None
-    site.policy.check_budget(site.party, site.memory.spent, plan.noise.cost)
+    check_budgets(site, plan)
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Release) -> None:
     _check(dealer.party, dealer.policy, dealer.joined, query)
-
-
-def _record(site: SiteRole) -> RunRecord | None:
-    """Return what a site remembers of the run of an approved study; None outside of one."""
-    if site.run is None or site.joined is None:
-        return None
-    return site.memory.run_of(site.run.approved.contract.digest, site.joined.study.id)
-
-
-def _revealed(plan: ReleasePlan, analyst: Party) -> list[RevealedTable]:
-    words, states = plan.tables.rule.words, plan.states
-    families = dict.fromkeys(plan.tables.families)
-    sizes = {family: prod(states[name] for name in family.members) for family in families}
-    return [
-        RevealedTable(family.members, cells, analyst, Rows(), words)
-        for family, cells in sizes.items()
-    ]
-
-
-def _size(plan: ReleasePlan, analyst: Party) -> tuple[int, int]:
-    """Return the number of revealed tables, and of their cells together."""
-    revealed = _revealed(plan, analyst)
-    return len(revealed), sum(table.cells for table in revealed)
 
 
 # ---- programs ------------------------------------------------------------------------------------
@@ -292,10 +246,10 @@ def _site(site: SiteRole, query: Release) -> Program[None]:
     plan = release_plan(site.joined, query)
     remember_records(site, query.rows)
     if query.again:
-        yield from _given_again(site, plan)
+        yield from given_again(site, plan)
         return
     if is_shuffled := any(plan.counted.shuffled):  # these tables leave on the way
-        _give(site, plan)
+        give(site, plan)
     try:
         share = yield from release_share(site.holder, plan, site.randomness)
     except ImpossibleTablesError:
@@ -308,53 +262,9 @@ def _site(site: SiteRole, query: Release) -> Program[None]:
         return
     if site.run is not None:
         site.memory.keep_share(site.run.approved.contract.digest, plan.label, share)
-    yield from _all_have_counted(site.party, plan)
-    _give(site, plan)
+    yield from all_have_counted(site.party, plan)
+    give(site, plan)
     yield from send_share(share, site.analyst)
-
-
-def _give(site: SiteRole, plan: ReleasePlan) -> None:
-    """Note a release in memory and ledger, before its first byte is sent.
-
-    Raises
-    ------
-    ProtocolError
-        If another session has spent the budget since the site agreed.
-    """
-    try:
-        _check_budgets(site, plan)
-    except QueryRefusedError as refusal:  # it is too late to refuse
-        raise ProtocolError(site.party, refusal.reason) from None
-    contract = None if site.run is None else site.run.approved.contract.digest
-    cost = None if plan.noise is None else plan.noise.cost
-    site.memory.give(*_size(plan, site.analyst), cost, contract)
-    site.ledger.open(_revealed(plan, site.analyst))
-    site.note_budget()
-    for table in plan.counted.shuffles.dropping:
-        others = tuple(sorted(set(table.chain) - {site.party}))
-        site.ledger.note(COMPLETE, site.party, others)
-
-
-def _all_have_counted(party: Party, plan: ReleasePlan) -> Program[None]:
-    """Wait until all sites have kept their shares."""
-    ring, name = plan.ring, label("counted", plan.label)
-    peers = [peer for peer in plan.study.sites if peer != party]
-    ours = Counted(np.zeros(0, ring.dtype), name)
-    expect = dict.fromkeys(peers, Expect(Counted, LABEL_BYTES + 1))
-    received = yield from exchange(dict.fromkeys(peers, ours), expect)
-    for peer, message in received.items():
-        labelled_elements(message, peer, ring, (0,), name)
-
-
-def _given_again(site: SiteRole, plan: ReleasePlan) -> Program[None]:
-    """Send the share that was kept; note the release if it has not been noted."""
-    record = _record(site)
-    assert record is not None  # considered
-    if record.state == GIVEN:
-        site.ledger.note(AGAIN, site.party, (site.analyst,))
-    else:
-        _give(site, plan)
-    yield from send({site.analyst: KeptShare(record.share, record.label)})
 
 
 def _dealer(dealer: DealerRole, query: Release) -> Program[None]:
@@ -372,31 +282,17 @@ def _analyst(analyst: AnalystRole, query: Release) -> Program[list[NDArray[np.in
     plan = release_plan(analyst.joined, query)
     products, sites = plan.counted.products, plan.study.sites
     if query.again:
-        cells = yield from _open_kept(plan)
+        cells = yield from open_kept(plan)
     else:
         cells = yield from open_sum(sites, plan.ring, products.cells)
     multiplied = iter(tables_of(products, plan.read(cells)))
     shuffled = iter((yield from open_shuffled(plan.counted.shuffles)))
     tables = [next(shuffled if way else multiplied) for way in plan.counted.shuffled]
-    analyst.ledger.open(_revealed(plan, analyst.party))
+    analyst.ledger.open(revealed_tables(plan, analyst.party))
     note_asked(analyst, query.parties)
     families = [family for group in plan.groups for family in group.families]
     released = dict(zip(families, tables, strict=True))
     return [released[family] for family in plan.tables.families]
-
-
-def _open_kept(plan: ReleasePlan) -> Program[Elements]:
-    """Add up the shares that the sites have kept: they must be of one release."""
-    sites, count = plan.study.sites, plan.counted.products.cells
-    expect = dict.fromkeys(sites, Expect(KeptShare, max(count, 1) + LABEL_BYTES))
-    kept = yield from exchange({}, expect)
-    name = kept[sites[0]].label
-    if any(message.label != name for message in kept.values()):
-        raise UnknownFaultyPartyError(sites, "the shares that they kept are of two releases")
-    total = np.zeros(count, plan.ring.dtype)
-    for site, message in kept.items():
-        total = total + labelled_elements(message, site, plan.ring, (count,), name)
-    return plan.ring.reduce(total)
 
 
 RELEASE = (

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from mpc.commitments import Selection
 from mpc.rounds import Party
 from protocols.errors import QueryRefusedError, refusing
+from protocols.joined import Joined
 from protocols.policy import Policy
 from protocols.queries.costs import Planned
-from protocols.roles import Joined, SiteRole
+from protocols.roles import SiteRole
 from protocols.storage.memory import Digests
 from protocols.study import Study
 from protocols.variables import Rows

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from mpc.errors import ImpossibleTablesError
 from mpc.rounds import Party, Program
 from protocols.errors import QueryRefusedError, refusing
+from protocols.joined import Joined
 from protocols.ledger import RevealedTable
 from protocols.policy import Policy
 from protocols.queries.costs import Planned
@@ -43,7 +44,7 @@ from protocols.queries.study_checks import (
     remember_records,
 )
 from protocols.queries.ways import MOST_FAMILIES, MOST_GROUPS, Group, grouped
-from protocols.roles import AnalystRole, DealerRole, Joined, SiteRole
+from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query
 from protocols.study import Study
 from protocols.variables import Family, Rows, axis_lengths

@@ -23,12 +23,10 @@ Leakage: the relay sees who sends to whom, when and how much. Cost: one receipt 
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
-from pathlib import Path
 from secrets import token_bytes
 from threading import Event, Lock
 from time import monotonic, sleep
@@ -48,17 +46,14 @@ from protocols.transports.cells import (
     nvflare,
     stop_cell,
 )
-from protocols.transports.entrance import Entrance, Tell, silent
 from protocols.transports.mailbox import ADDRESS, RELAY, Address, party_of
 from protocols.transports.pieces import PIECE, Pieces, count_of, piece_of
 from protocols.transports.tls import Certificates
-from protocols.wire import VERSION
 
 EPOCH_BYTES = 16
 UNDER_WAY = 8  # pieces to each receiver that are on their way at a time
 BYTES_A_SECOND = 250_000
 AGAIN_SECONDS = 0.2
-MOST_PROCESSES, MOST_NAMES = 4, 1000  # that a relay remembers: processes of a name, names
 AWAY_SECONDS = 2.0  # for the answer to whether a process is away
 NAME_SECONDS = 1.0  # before a relay may be one that knows no addresses of processes
 QUIET_SECONDS = 10.0  # before the relay is asked for a receipt
@@ -104,7 +99,7 @@ class CellLink(Endpoint):
         self.relay_version: object = None  # of the protocols; None if the relay does not say it
         self.certificates = certificates
         self._by_name: CellLink | None = None  # for parties that know no addresses of processes
-        self._heard: set[Address] = set()  # who has sent something to this address
+        self._heard: set[Party] = set()  # sites and dealer that have sent something to this address
         self._pieces = pieces
         self._epoch = token_bytes(EPOCH_BYTES)
         self._posts = token_bytes(EPOCH_BYTES)  # names what is sent without receipts: it may pass
@@ -285,7 +280,7 @@ class CellLink(Endpoint):
             return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
         if not self._pieces.add(sender, epoch, number, index, count, piece):
             return nv.make_reply(nv.ReturnCode.SERVICE_UNAVAILABLE)
-        if self._pieces.expects(sender):
+        if sender == party_of(sender) and self._pieces.expects(sender):
             self._heard.add(sender)
         return nv.make_reply(nv.ReturnCode.OK)
 
@@ -316,85 +311,6 @@ class CellLink(Endpoint):
                 raise TransportError(
                     f"another process is connected to the relay as {self.name}: stop one of them"
                 )
-
-
-class Roll:
-    """The processes of the parties, as the relay knows them: they ask it for receipts.
-
-    If a process asks, another process of the same name asks, and the first asks again, two use the
-    name: CellNet lets one of them in and the other out, in turns.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._processes: dict[Party, list[bytes]] = {}  # the latest of each name, in order
-
-    def answer(self, request: CellMessage) -> CellMessage:
-        """Return a receipt, or that two processes use the name: the callback of the relay."""
-        nv = nvflare()
-        name = request.get_header(nv.MessageHeaderKey.ORIGIN)
-        epoch = request.get_header("epoch")
-        if type(name) is not str or type(epoch) is not bytes or len(epoch) != EPOCH_BYTES:
-            return nv.make_reply(nv.ReturnCode.INVALID_REQUEST)
-        if name != party_of(name):  # each process of an analyst has an address of its own
-            return self._receipt(nv.ReturnCode.OK)
-        with self._lock:  # CellNet asks from many threads
-            known = self._processes.pop(name, [])
-            doubled = epoch in known[:-1]
-            self._processes[name] = [*(e for e in known if e != epoch), epoch][-MOST_PROCESSES:]
-            if len(self._processes) > MOST_NAMES:
-                del self._processes[next(iter(self._processes))]
-        return self._receipt(nv.ReturnCode.INVALID_SESSION if doubled else nv.ReturnCode.OK)
-
-    def _receipt(self, code: str) -> CellMessage:
-        """Return a receipt that has the version of the relay."""
-        receipt = nvflare().make_reply(code)
-        receipt.set_header("version", VERSION)
-        return receipt
-
-
-def start_relay(
-    address: str,
-    *,
-    certificates: Certificates | None,
-    revoked: Path | None = None,
-    tell: Tell = silent,
-) -> Endpoint:
-    """Start the relay in this process.
-
-    Parameters
-    ----------
-    address : str
-        The host and port to listen on, such as "0.0.0.0:8102".
-    certificates : Certificates or None
-        None listens without TLS.
-    revoked : Path, optional
-        The list of revoked certificates: see `protocols.transports.tls.read_revoked`.
-    tell : callable, optional
-        Logs an event: who connects, who is refused and why.
-
-    Raises
-    ------
-    TransportError
-        If the relay cannot listen there, a file cannot be used, or NVFlare is not installed.
-    """
-    host, port = _host_and_port(address)
-    try:
-        socket.create_server((host, port)).close()
-    except OSError as error:
-        raise TransportError(f"the relay cannot listen on {address}: {error.strerror}") from None
-    entrance = Entrance(certificates, revoked, tell)
-    cell = make_cell(SERVER, address, entrance)
-    cell.register_request_cb(CHANNEL, TOPIC, Roll().answer)
-    relay = Endpoint(address, cell)
-    try:
-        cell.start()
-        if not entrance.listening.wait(ANSWER_SECONDS):
-            raise TransportError(f"the relay does not listen on {address}")
-    except BaseException:
-        relay.close()
-        raise
-    return relay
 
 
 def connect(
@@ -433,7 +349,7 @@ def connect(
     if not NAME.fullmatch(party) or not ADDRESS.fullmatch(name) or party in RESERVED:
         allowed = f"at most 63 letters, digits, - and _, and not {' or '.join(RESERVED)}"
         raise ValueError(f"{name!r} cannot be a party's name: a name has {allowed}")
-    _host_and_port(address)
+    host_and_port(address)
     link = CellLink(name, address, Pieces(peers), certificates)
     try:
         if link.start(min(NAME_SECONDS, timeout)):
@@ -469,7 +385,8 @@ def _to_older_relay(
     return None
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return the host and the port of an address; raise a TransportError if it has no port."""
     host, _, port = address.rpartition(":")
     if not host or ":" in host or not port.isdecimal() or int(port) > 65535:
         raise TransportError(f"{address!r} is not an address: host:port is expected")

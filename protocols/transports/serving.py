@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Party, Program
@@ -58,8 +58,7 @@ def answer(
     conversations: Conversations,
     *,
     watches: Watches = unwatched,
-    sessions: int | None = None,
-) -> None:
+) -> NoReturn:
     """Serve the sessions of analysts side by side: the life of a site or dealer.
 
     Parameters
@@ -74,13 +73,11 @@ def answer(
         The kinds of queries that are answered.
     watches : callable, optional
         (the party's state in a session, the name of the session) -> what is notified of it.
-    sessions : int, optional
-        The number of sessions to serve; without an end if None.
     """
     serving = _Serving(mailbox, role, analysts, conversations, watches)
     try:
-        while sessions is None or serving.begun < sessions or serving.live:
-            serving.turn(may_begin=sessions is None or serving.begun < sessions)
+        while True:
+            serving.turn()
     except BaseException as error:
         serving.stop(error)
         raise
@@ -126,15 +123,14 @@ class _Serving:
         watches: Watches,
     ) -> None:
         self.live: dict[bytes, _Served] = {}
-        self.begun = 0
         self._mailbox, self._role, self._analysts = mailbox, role, analysts
         self._conversations, self._watches = conversations, watches
         self._outbox = Outbox(mailbox.link)
         self._hellos: dict[Party, _Hello] = {}
 
-    def turn(self, *, may_begin: bool) -> None:
+    def turn(self) -> None:
         """Begin what can begin, wait until something happens, and act on it."""
-        while may_begin and (hello := self._mailbox.take_hello(self._free())) is not None:
+        while (hello := self._mailbox.take_hello(self._free())) is not None:
             self._greeted(*hello)
         first = min((s.deadline for s in self.live.values()), default=inf)
         timeout = None if first == inf else max(0.0, first - monotonic())
@@ -191,7 +187,6 @@ class _Serving:
         refusal = unpinned(mailbox, channel.connection) or self._too_many(analyst)
         session, watch = channel.connection.session, UNWATCHED
         if refusal is None:
-            self.begun += 1
             role = self._role.for_session(analyst, self._analysts[analyst])
             watch = self._watches(role, session)
             traffic = channel.connection.traffic

@@ -27,7 +27,8 @@ from protocols.storage.ledger_file import LedgerFile
 from protocols.storage.memory import SiteMemory
 from protocols.transports.connection import Connection
 from protocols.transports.mailbox import Mailbox, Patience
-from protocols.transports.nvflare import connect, start_relay
+from protocols.transports.nvflare import connect
+from protocols.transports.relay import start_relay
 from protocols.transports.serving import answer
 from protocols.transports.tls import Certificates
 from protocols.variables import Variable

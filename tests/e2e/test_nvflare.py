@@ -16,8 +16,9 @@ from protocols.errors import TransportError
 from protocols.transports import nvflare as module
 from protocols.transports.cells import SERVER, nvflare
 from protocols.transports.mailbox import RELAY
-from protocols.transports.nvflare import connect, start_relay
+from protocols.transports.nvflare import connect
 from protocols.transports.pieces import PIECE
+from protocols.transports.relay import start_relay
 from protocols.transports.tls import Certificates
 from tests.e2e.processes import Authority, Process, free_address
 from tests.e2e.proxy import Proxy

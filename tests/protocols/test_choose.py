@@ -13,13 +13,13 @@ from mpc.lookups import log_gamma
 from protocols.choices import Choices, Score
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER
+from protocols.joined import Joined
 from protocols.ledger import Fact
 from protocols.opening import OpenStudy
 from protocols.policy import FREE, Policy
 from protocols.queries import Commit, Describe
 from protocols.queries.choice_lookups import choice_lookups
 from protocols.queries.choose import Choose, portions, score_error
-from protocols.roles import Joined
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from tests.protocols.choice_oracle import decided_wrongly, integer_score, leads, oracle

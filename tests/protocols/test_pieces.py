@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from protocols.errors import TransportError
 from protocols.transports import pieces as module
-from protocols.transports.nvflare import connect, start_relay
+from protocols.transports.nvflare import connect
 from protocols.transports.pieces import Pieces, count_of, piece_of
+from protocols.transports.relay import start_relay
 
 
 def queued(pieces):

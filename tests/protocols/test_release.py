@@ -12,6 +12,7 @@ from mpc.noise import PolyaShare
 from protocols.budget import Cost
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER
+from protocols.joined import Joined
 from protocols.ledger import RevealedTable
 from protocols.opening import OpenStudy
 from protocols.policy import FREE, Policy
@@ -20,7 +21,6 @@ from protocols.queries.release_plan import ReleaseNoise
 from protocols.queries.release_query import FAILED, Release
 from protocols.queries.release_shares import TableSums
 from protocols.release import FamilyTables, Rule
-from protocols.roles import Joined
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from tests.protocols.network import Parties

@@ -4,10 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from protocols.joined import MOST_SELECTIONS, Joined
 from protocols.policy import Policy
 from protocols.queries import Commit
 from protocols.queries.tables import ask_tables
-from protocols.roles import MOST_SELECTIONS, Joined
 from protocols.site.text import TextColumn
 from protocols.variables import Family, Rows
 from tests.protocols.small import (
