@@ -1,16 +1,18 @@
 """Choices: which candidate of a set has the highest score, whoever computes the scores.
 
 A learner that asks for choices sees the winners and no table. A candidate's score is a sum and
-difference of scores of families, so that a learner can compare parents of a node as well as moves
-that change several nodes.
+difference of scores of families and of a public constant, so that a learner can compare parents of
+a node as well as moves that change several nodes, and can subtract a penalty.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from protocols.variables import Family, Rows
+
+ScoreKind: TypeAlias = Literal["k2", "likelihood"]
 
 
 class Score(NamedTuple):
@@ -32,7 +34,20 @@ class Score(NamedTuple):
     sign: int = 1
 
 
-Candidate: TypeAlias = tuple[Score, ...]  # an empty candidate has the score 0
+class Constant(NamedTuple):
+    """A public number that is added to the score of a candidate.
+
+    Attributes
+    ----------
+    millionths : int
+        In millionths of a nat: whole, so that all parties add the same.
+    """
+
+    millionths: int
+
+
+Term: TypeAlias = Score | Constant
+Candidate: TypeAlias = tuple[Term, ...]  # an empty candidate has the score 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +65,11 @@ class Choices:
         missing value as a further state.
     rows : Rows
         Which records are counted; all by default.
+    score : "k2" or "likelihood", default="k2"
+        What the score of a family is: its K2 score, or its largest log-likelihood.
     """
 
     sets: tuple[tuple[Candidate, ...], ...]
     missing: bool = False
     rows: Rows = Rows()
+    score: ScoreKind = "k2"

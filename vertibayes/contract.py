@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from math import log2
 from typing import Any
 
 from protocols.approval import Steps, StepsOf
@@ -16,6 +15,8 @@ from protocols.study import Study
 from vertibayes.learning import Options
 from vertibayes.network import Structure
 from vertibayes.released import check_options, steps_of_study
+from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.learners import ALGORITHMS
 
 BAYESIAN_NETWORK = "bayesian_network"
 
@@ -25,6 +26,7 @@ def options_json(options: Options) -> dict[str, Any]:
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     if options.ordering is not None:
         values["ordering"] = list(options.ordering)
+    values["constraints"] = options.constraints.as_json()
     if options.structure is not None:
         parents = options.structure.parents
         values["structure"] = [[node, list(parents[node])] for node in options.structure.nodes]
@@ -52,6 +54,7 @@ def options_of_json(content: Mapping[str, Any]) -> Options:
             values["structure"] = Structure({n: tuple(ps) for n, ps in values["structure"]})
         if values["ordering"] is not None:
             values["ordering"] = [str(name) for name in values["ordering"]]
+        values["constraints"] = Constraints.from_json(values["constraints"])
         return Options(**values)
     except TypeError as error:
         raise ValueError(f"the options of the contract are not valid: {error}") from None
@@ -92,7 +95,7 @@ def widest(contract: Contract) -> int:
     options = options_of_json(contract.options["learning"])
     if options.structure is not None:
         return max(len(family.members) for family in options.structure.families)
-    return min(options.max_parents + 1, len(contract.variables))
+    return min(options.most_parents + 1, len(contract.variables))
 
 
 def most_bits(contract: Contract) -> float:
@@ -100,8 +103,6 @@ def most_bits(contract: Contract) -> float:
     options = options_of_json(contract.options["learning"])
     if options.structure is not None:
         return 0.0
-    return sum(
-        log2(1 + place - parents) + 1
-        for place in range(len(contract.variables))
-        for parents in range(min(options.max_parents, place))
-    )
+    bits = ALGORITHMS[options.by].bits
+    assert bits is not None  # `check_options`
+    return bits(len(contract.variables), options.most_parents)

@@ -6,28 +6,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import TypeAlias
 
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
-from vertibayes.choosing import Chooser, chooser_of
+from vertibayes.choosing import Chooser
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import PSEUDO_COUNT, Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
-from vertibayes.settings import LEARNING, Missing
-from vertibayes.structure.k2 import check_max_parents, check_ordering, k2, widest_families
-
-Progress: TypeAlias = Callable[[str, int, int], None]  # stage, steps done, steps at most
+from vertibayes.settings import LEARNING, Algorithm, Missing
+from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.k2 import check_ordering
+from vertibayes.structure.learners import (
+    ALGORITHMS,
+    DEFAULT,
+    SearchParameters,
+    learn_structure,
+    search_of,
+)
+from vertibayes.structure.search import Progress, Search, never
 
 
 @dataclass(frozen=True)
 class Options:
     """What to learn: the values of `vertibayes.settings.LEARNING`, whose help says what each does.
 
-    `ordering` and `structure` are not files here, but what the files have.
+    `ordering`, `constraints` and `structure` are not files here, but what the files have.
 
     Raises
     ------
@@ -35,9 +41,13 @@ class Options:
         If an option is out of bounds, or does not fit another option; the message names it.
     """
 
+    algorithm: Algorithm | None = None
     ordering: Sequence[str] | None = None
+    constraints: Constraints = Constraints()
     structure: Structure | None = None
-    max_parents: int = 3
+    max_parents: int | None = None
+    class_variable: str | None = None
+    max_seconds: float | None = None
     missing: Missing | None = None
     pseudo_count: float = PSEUDO_COUNT
     structure_records: int | None = None
@@ -48,13 +58,17 @@ class Options:
 
     def __post_init__(self) -> None:
         for setting in LEARNING:
-            if setting.name not in ("ordering", "structure"):
+            if setting.name not in ("ordering", "constraints", "structure"):
                 try:
                     setting.checked(getattr(self, setting.name))
                 except ValueError as error:
                     raise ValueError(f"`{setting.name}` {error}") from None
         if self.ordering is not None and self.structure is not None:
             raise ValueError("`structure` excludes `ordering`: only the CPTs are learned")
+        if self.ordering is not None and self.algorithm not in (None, "k2"):
+            raise ValueError(f"`ordering` needs `algorithm` k2, got {self.algorithm}")
+        if (self.class_variable is None) == (self.by == "tan"):
+            raise ValueError("`class_variable` is the class of `algorithm` tan, which needs it")
         if self.wider_cells and self.missing not in (None, "em"):
             raise ValueError(f"`wider_cells` needs `missing` em, got {self.missing}")
         if self.em_restarts and self.missing != "synthetic":
@@ -62,6 +76,47 @@ class Options:
         draws = self.write_synthetic or self.missing == "synthetic"
         if self.synthetic_records is not None and not draws:
             raise ValueError("`synthetic_records` needs `missing` synthetic or `write_synthetic`")
+
+    @property
+    def by(self) -> str:
+        """The algorithm: the given one, or k2 with an ordering, or the default."""
+        return self.algorithm or ("k2" if self.ordering is not None else DEFAULT)
+
+    @property
+    def most_parents(self) -> int:
+        """The largest number of parents of a node: the given one, or that of the algorithm."""
+        return ALGORITHMS[self.by].max_parents if self.max_parents is None else self.max_parents
+
+    def search(self, source: Counter | Chooser) -> Search:
+        """Return the search for a structure over a source.
+
+        Raises
+        ------
+        ValueError
+            As `structure.learners.search_of`, and if there are fewer records than asked for.
+        """
+        return search_of(source, self.by, **self._parameters(source))
+
+    def learn_structure(self, source: Counter | Chooser, progress: Progress) -> Structure:
+        """Learn a structure from a source; errors as `search`."""
+        ends = None if self.max_seconds is None else perf_counter() + self.max_seconds
+        return learn_structure(
+            source,
+            self.by,
+            **self._parameters(source),
+            progress=progress,
+            time_is_up=never if ends is None else lambda: perf_counter() > ends,
+        )
+
+    def _parameters(self, source: Counter | Chooser) -> SearchParameters:
+        return SearchParameters(
+            max_parents=self.max_parents,
+            constraints=self.constraints,
+            missing=how_missing(source.variables, self) == "state",
+            rows=sample_rows(source, self.structure_records),
+            ordering=self.ordering,
+            class_variable=self.class_variable,
+        )
 
 
 @dataclass(frozen=True)
@@ -130,14 +185,7 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     start = perf_counter()
     structure = options.structure
     if structure is None:
-        structure = k2(
-            counter,
-            ordering=options.ordering,
-            max_parents=options.max_parents,
-            missing=how_missing(counter.variables, options) == "state",
-            rows=sample_rows(counter, options.structure_records),
-            progress=partial(progress or _silent, "K2"),
-        )
+        structure = options.learn_structure(counter, progress or _silent)
     return learn_cpts(counter, structure, options, perf_counter() - start, progress)
 
 
@@ -186,10 +234,7 @@ def families_of(counter: Counter | Chooser, options: Options) -> list[Family]:
     """Return the widest families whose tables a run may ask for, wider tables for EM excepted."""
     if options.structure is not None:
         return list(options.structure.families)
-    order = list(counter.variables) if options.ordering is None else options.ordering
-    as_state = how_missing(counter.variables, options) == "state"
-    fits = partial(chooser_of(counter).fits, missing=as_state)
-    return widest_families(counter.variables, order, options.max_parents, fits, missing=as_state)
+    return ALGORITHMS[options.by].widest(options.search(counter))
 
 
 def _silent(stage: str, done: int, steps: int) -> None:
@@ -256,8 +301,8 @@ def checks(counter: Counter | Chooser, options: Options) -> dict[str, Callable[[
         return {"structure": partial(_check_structure, counter, options.structure)}
     return {
         "ordering": partial(check_ordering, counter.variables, options.ordering),
-        "max_parents": partial(check_max_parents, counter, options.max_parents),
         "structure_records": partial(sample_rows, counter, options.structure_records),
+        "algorithm": partial(options.search, counter),
     }
 
 

@@ -28,18 +28,11 @@ from vertibayes.choosing.secret import fits_of
 from vertibayes.counting.counter import Table
 from vertibayes.counting.hidden_counts import with_estimates
 from vertibayes.counting.released import ReleasedCounter
-from vertibayes.learning import (
-    Learned,
-    Options,
-    Progress,
-    checks,
-    families_of,
-    how_missing,
-    learn_cpts,
-)
+from vertibayes.learning import Learned, Options, checks, families_of, how_missing, learn_cpts
 from vertibayes.network import Structure
 from vertibayes.parameters.em_steps import NoValueError
-from vertibayes.structure.k2 import Fits, k2_steps
+from vertibayes.structure.learners import ALGORITHMS
+from vertibayes.structure.search import Fits, Progress, Search
 
 ReleaseTables: TypeAlias = Callable[[FamilyTables], list[Table]]
 
@@ -116,6 +109,7 @@ def rule_of(values: Mapping[str, Any], name: str = "rule") -> Rule | None:
 
 def steps_of(
     variables: Mapping[str, Variable],
+    records: int,
     options: Options,
     rule: Rule,
     fits: Fits,
@@ -128,6 +122,8 @@ def steps_of(
     ----------
     variables : mapping of str to Variable
         The variables, in the study's order.
+    records : int
+        The number of all records.
     options : Options
         What to learn.
     rule : Rule
@@ -138,7 +134,7 @@ def steps_of(
     Yields
     ------
     step : Choices or FamilyTables
-        The choices of K2, unless the structure is given; then the tables.
+        The choices of the search, unless the structure is given; then the tables.
 
     Returns
     -------
@@ -153,14 +149,20 @@ def steps_of(
     check_options(options)
     structure = options.structure
     if structure is None:
-        structure = yield from k2_steps(
-            variables,
-            fits,
-            ordering=options.ordering,
-            max_parents=options.max_parents,
+        algorithm, rows = ALGORITHMS[options.by], Rows(last=options.structure_records)
+        assert algorithm.steps is not None  # `check_options`
+        search = Search(
+            variables=variables,
+            records=rows.count(records),
+            fits=fits,
+            max_parents=options.most_parents,
+            constraints=options.constraints,
             missing=how_missing(variables, options) == "state",
-            rows=Rows(last=options.structure_records),
+            rows=rows,
+            ordering=None if options.ordering is None else tuple(options.ordering),
+            class_variable=options.class_variable,
         )
+        structure = yield from algorithm.steps(search)
     yield FamilyTables(structure.families, _has_missing_state(variables, options), rule)
     return structure
 
@@ -168,7 +170,8 @@ def steps_of(
 def steps_of_study(study: Study, options: Options, rule: Rule) -> Steps[Structure]:
     """Learn as `steps_of`, by choices among which the sites of a study can choose."""
     as_state = how_missing(study.variables, options) == "state"
-    return steps_of(study.variables, options, rule, fits_of(study, missing=as_state))
+    fits = fits_of(study, missing=as_state)
+    return steps_of(study.variables, study.records, options, rule, fits)
 
 
 def _has_missing_state(variables: Mapping[str, Variable], options: Options) -> bool:
@@ -189,6 +192,16 @@ def check_options(options: Options, validate: Iterable[str] = ()) -> None:
         raise ValueError(
             "`wider_cells` needs tables that are not released: remove it, or learn without a "
             "release"
+        )
+    if options.structure is None and ALGORITHMS[options.by].steps is None:
+        raise ValueError(
+            f"`algorithm` {options.by} needs tables that are not released: use another algorithm, "
+            "or learn without a release"
+        )
+    if options.max_seconds is not None:
+        raise ValueError(
+            "`max_seconds` cannot end a search by choices, whose steps the sites derive from the "
+            "choices alone: remove it, or learn without a release"
         )
     if "svdg" in validate:
         raise ValueError(
@@ -255,9 +268,10 @@ def learn_released(
     as_state = how_missing(chooser.variables, options) == "state"
     chooser.check(families_of(chooser, options), missing=as_state)
     undecided = chooser.undecided
-    start, asked = perf_counter(), _Asked(chooser, release, options.max_parents, progress)
+    start, asked = perf_counter(), _Asked(chooser, release, options.by, progress)
     fits = partial(asked.fits, missing=as_state)
-    structure = follow(steps_of(chooser.variables, options, rule, fits), asked.answer)
+    steps = steps_of(chooser.variables, chooser.records, options, rule, fits)
+    structure = follow(steps, asked.answer)
     seconds = perf_counter() - start
     request, tables = asked.released[-1]
     counter = ReleasedCounter(chooser.variables, chooser.records, request, tables)
@@ -296,11 +310,11 @@ class _Asked:
     """Answers the steps of a learner, and keeps what was asked."""
 
     def __init__(
-        self, chooser: Chooser, release: ReleaseTables, most_steps: int, progress: Progress | None
+        self, chooser: Chooser, release: ReleaseTables, stage: str, progress: Progress | None
     ) -> None:
         self._chooser, self._release = chooser, release
         self._progress = progress
-        self._most_steps = most_steps
+        self._stage = stage
         self.choices: list[Choices] = []
         self.released: list[tuple[FamilyTables, list[Table]]] = []
         self.too_large: set[Family] = set()
@@ -318,6 +332,6 @@ class _Asked:
             self.released.append((step, self._release(step)))
             return ()
         if self._progress is not None:
-            self._progress("K2", len(self.choices), self._most_steps)
+            self._progress(self._stage, len(self.choices), len(self.choices) + 1)
         self.choices.append(step)
         return self._chooser.choose(step)

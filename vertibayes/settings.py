@@ -14,6 +14,9 @@ from protocols.release import RuleKind
 from protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
 Learner: TypeAlias = Literal["bayesian_network", "naive_bayes", "calibration"]
+Algorithm: TypeAlias = Literal[
+    "hybrid", "hill_climbing", "tabu", "pc", "chow_liu", "tan", "exact", "k2"
+]
 Missing: TypeAlias = Literal["em", "synthetic", "available", "state"]
 Validate: TypeAlias = Literal["public", "scv", "svdg"]
 Method: TypeAlias = Literal["hdpnb", "vdpnb", "federated", "gossip", "ldp"]
@@ -64,13 +67,20 @@ MEMORY = Setting("memory", "size", "Memory that all parties may use together, as
 # ---- Bayesian networks ---------------------------------------------------------------------------
 
 LEARNING = (
-    Setting("ordering", "names or file", "All variables, causes before effects; the order of the "
-            "data if not given. Another order gives another network: the network learned for CHILD "
-            "is 0, 20 or about 50 edges from the truth in its true, alphabetical or reversed "
-            "order."),
+    Setting("algorithm", "text", "How the structure is learned; k2 if an ordering is given.",
+            choices=get_args(Algorithm)),
+    Setting("ordering", "names or file", "All variables, causes before effects: the structure is "
+            "then learned by K2. Another order gives another network."),
+    Setting("constraints", "path", "JSON file with what experts know: required and forbidden "
+            'edges ([[parent, child], ...]), tiers ([["earliest", ...], ...]), roots and leaves '
+            '(["name", ...]).'),
     Setting("structure", "path", 'JSON file {"nodes": [...], "edges": [[parent, child], ...]}: '
             "learn only the CPTs of this structure."),
-    Setting("max_parents", "whole", "Maximum number of parents of a node.", 3, least=0, most=20),
+    Setting("max_parents", "whole", "Maximum number of parents of a node; 4 if not given, and 3 "
+            "with k2.", least=0, most=20),
+    Setting("class_variable", "text", "With algorithm tan: the class, parent of all variables."),
+    Setting("max_seconds", "number", "Time after which the search ends with the best structure so "
+            "far; not with a release, whose steps follow from the choices alone.", above=0),
     Setting("missing", "text", "How missing values are treated: filled by EM on the tables (em, "
             "the default if there are any), by the three steps of VertiBayes (synthetic), left out "
             "of each count (available), or counted as a state (state).",

@@ -15,7 +15,6 @@ Everything here follows from public sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
@@ -23,7 +22,7 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from mpc.rounds import Party
-from protocols.choices import Choices, Score
+from protocols.choices import Candidate, Choices, Score
 from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, score_bound
 from protocols.queries.ways import Group, check_multiplied, grouped
 from protocols.study import Study
@@ -195,8 +194,9 @@ class _Reader:
         self._tables: dict[frozenset[str], Names] = {}
         self._parts: dict[tuple[Family, Names], Parts] = {}
 
-    def candidate(self, scores: Sequence[Score]) -> tuple[Signed, ...]:
+    def candidate(self, candidate: Candidate) -> tuple[Signed, ...]:
         """Return the parts of a candidate's scores."""
+        scores = [term for term in candidate if isinstance(term, Score)]
         if any(abs(score.sign) != 1 for score in scores):
             raise ValueError(f"the sign of a score must be 1 or -1, got {[s.sign for s in scores]}")
         return tuple([Signed(sign, self._of(family, within)) for family, within, sign in scores])

@@ -117,7 +117,7 @@ class Choose(Query[tuple[int, ...]]):
         """
         joined.asked += 1
         candidates = list(chain.from_iterable(choices.sets))
-        scores = list(chain.from_iterable(candidates))
+        scores = [term for term in chain.from_iterable(candidates) if isinstance(term, Score)]
         members = [(*score.family.members, *score.within) for score in scores]
         places = numbered(members)
         return cls(

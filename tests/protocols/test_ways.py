@@ -19,11 +19,11 @@ from protocols.queries.ways import Load, batches, choose_ways, grouped
 from protocols.site.data import SiteData
 from protocols.study import Study
 from protocols.variables import Family, Rows, Variable
-from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2, widest_families
+from vertibayes.structure.k2 import k2, k2_widest
+from vertibayes.structure.learners import search_of
 
 MIB = 1 << 20
 
@@ -147,7 +147,7 @@ def test_a_candidate_whose_table_nobody_could_hold_is_none():
     """300 x 300 x 300 cells are more than ten million: third variables are not considered."""
     data = drawn([300, 300, 300], 500)
     plain = PlainCounter(data)
-    families = widest_families(plain.variables, list(data.variables), 2, TableChooser(plain).fits)
+    families = k2_widest(search_of(plain, "k2", max_parents=2))
     assert Family("v2", ("v0", "v1")) not in families
     with federate(split_columns(data, 3)) as federation:
         counter = SecureCounter.of(federation, order=list(data.variables))

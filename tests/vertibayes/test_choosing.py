@@ -5,14 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocols.choices import Choices, Score
+from protocols.choices import Choices, Constant, Score
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser, TableChooser, chooser_of, follow
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.counter import Counter
+from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.k2 import k2, k2_steps
+from vertibayes.structure.learners import search_of
 from vertibayes.structure.scores import k2_scores
+from vertibayes.structure.search import Search
 
 NAMES = "abcde"
 
@@ -64,13 +67,14 @@ def test_the_steps_follow_from_the_winners():
     codes["e"] = codes["a"] ^ codes["b"] & codes["c"]
     data = SiteData({name: Variable(name, ("0", "1")) for name in NAMES}, codes)
     chooser, asked, winners = TableChooser(PlainCounter(data)), [], []
+    search = search_of(chooser, "k2")
 
     def answer(step):
         asked.append(step)
         winners.append(chooser.choose(step))
         return winners[-1]
 
-    structure = follow(k2_steps(data.variables, chooser.fits), answer)
+    structure = follow(k2_steps(search), answer)
     assert structure == k2(PlainCounter(data)) and structure.edges
     replies = iter(winners)
     repeated = []
@@ -79,13 +83,15 @@ def test_the_steps_follow_from_the_winners():
         repeated.append(step)
         return next(replies)
 
-    assert follow(k2_steps(data.variables, chooser.fits), reply) == structure
+    assert follow(k2_steps(search), reply) == structure
     assert repeated == asked
 
 
 def test_a_set_has_no_further_parent_first_and_a_gain_for_each_predecessor():
     variables = {name: Variable(name, ("0", "1")) for name in "abc"}
-    steps = k2_steps(variables, lambda _: True, required=[("b", "c")], rows=Rows(last=9))
+    required = Constraints(required=(("b", "c"),))
+    search = Search(variables, 9, lambda _: True, 3, required, rows=Rows(last=9))
+    steps = k2_steps(search)
     choices = next(steps)
     assert choices.rows == Rows(last=9) and not choices.missing
     assert choices.sets == (
@@ -138,12 +144,14 @@ def test_records_that_miss_a_further_variable_are_left_out():
     assert chooser.choose(Choices((((all_records,), (known,)),), missing=True)) == (0,)
 
 
-def test_any_score_of_tables_can_choose():
+def test_a_constant_is_part_of_the_score():
     codes = {name: np.array([0, 1, 1, 0], np.uint8) for name in "ab"}
     counter = PlainCounter(SiteData({n: Variable(n, ("0", "1")) for n in "ab"}, codes))
-    fewest_cells = TableChooser(counter, lambda tables: [-float(t.size) for t in tables])
-    choices = Choices((((Score(Family("b", ("a",))),), (Score(Family("b")),)),))
-    assert fewest_cells.choose(choices) == (1,) and TableChooser(counter).choose(choices) == (0,)
+    gain = 4 * np.log(2)  # of the likelihood: b is a
+    for penalty, winner in ((gain - 1e-5, 0), (gain, 0), (gain + 1e-5, 1)):
+        with_a = Score(Family("b", ("a",))), Constant(-round(penalty * 1e6))
+        choices = Choices(((with_a, (Score(Family("b")),)),), score="likelihood")
+        assert TableChooser(counter).choose(choices) == (winner,)
 
 
 def test_a_counter_is_no_chooser_and_a_chooser_stays_as_it_is():

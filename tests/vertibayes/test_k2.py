@@ -5,6 +5,7 @@ from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
+from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.k2 import k2
 from vertibayes.structure.scores import k2_scores
 
@@ -79,14 +80,13 @@ def test_two_parents_where_neither_alone_says_much():
     assert k2(binary(a=a, b=b, c=c), max_parents=0).edges == ()
 
 
-def test_given_forbidden_and_starting_edges():
+def test_required_and_forbidden_edges():
     a = [0, 1] * 20
     counter = binary(a=a, b=a, c=a)
-    assert k2(counter, forbidden=[("a", "c")]).parents["c"] == ("b",)
-    assert k2(counter, required=[("b", "c")]).parents["c"][0] == "b"
-    start = Structure.of(["a", "b", "c"], [("b", "c")])
-    assert k2(counter, start=start).parents["c"] == ("b",)
-    assert ("b", "c") in k2(counter, start=start, max_parents=1).edges
+    assert k2(counter, constraints=Constraints(forbidden=(("a", "c"),))).parents["c"] == ("b",)
+    assert k2(counter, constraints=Constraints(required=(("b", "c"),))).parents["c"][0] == "b"
+    required = Constraints(required=(("b", "c"),))
+    assert k2(counter, constraints=required, max_parents=1).parents["c"] == ("b",)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,12 @@ def test_given_forbidden_and_starting_edges():
         ({"ordering": ["a", "b", "c", "a"]}, "twice: a"),
         ({"max_parents": -1}, "max_parents must be between 0 and 20, got -1"),
         ({"max_parents": 21}, "max_parents must be between 0 and 20, got 21"),
-        ({"required": [("c", "a")]}, "c -> a contradicts the ordering"),
-        ({"required": [("a", "x")]}, "a -> x has an unknown"),
-        ({"required": [("a", "b")], "forbidden": [("a", "b")]}, "both given and forbidden"),
-        ({"required": [("a", "c"), ("b", "c")], "max_parents": 1}, "c has 2 given parents"),
+        ({"constraints": Constraints(required=(("c", "a"),))}, "c -> a contradicts the ordering"),
+        ({"constraints": Constraints(required=(("a", "x"),))}, "name unknown variables: x"),
+        (
+            {"constraints": Constraints(required=(("a", "c"), ("b", "c"))), "max_parents": 1},
+            "c has 2 required parents",
+        ),
     ],
 )
 def test_impossible_options(options, reason):
@@ -131,12 +133,14 @@ def test_progress_is_told(alarm_data):
         PlainCounter(alarm_data.take(list(alarm_data.variables)[:4])),
         progress=lambda *at: told.append(at),
     )
-    assert told[0] == (0, 3) and told[-1] == (3, 3)
+    assert told[0] == ("k2", 0, 1) and told[-1] == ("k2", len(told) - 1, len(told) - 1)
 
 
-def test_forbidden_edges_as_json_gives_them():
+def test_constraints_as_json_gives_them():
     a = [0, 1] * 20
-    assert k2(binary(a=a, b=a), forbidden=[["a", "b"]]).edges == ()
+    constraints = Constraints.from_json({"forbidden": [["a", "b"]]})
+    assert k2(binary(a=a, b=a), constraints=constraints).edges == ()
+    assert Constraints.from_json(constraints.as_json()) == constraints
 
 
 def test_tables_wider_than_the_sites_allow_are_refused_before_the_first():

@@ -141,7 +141,9 @@ def test_options_that_need_other_tables_are_refused_before_anything_is_asked(ala
         released(alarm_data, Options(wider_cells=9))
     with pytest.raises(ValueError, match="`validate` svdg needs the tables of each fold"):
         check_options(Options(), ["svdg"])
-    steps = steps_of(alarm_data.variables, Options(wider_cells=9), Rule("exact"), lambda _: True)
+    steps = steps_of(
+        alarm_data.variables, 10, Options(wider_cells=9), Rule("exact"), lambda _: True
+    )
     with pytest.raises(ValueError, match="`wider_cells`"):
         next(steps)
     study = PooledStudy(PlainCounter(alarm_data))

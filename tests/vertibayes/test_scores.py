@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihood
+from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihoods
 
 
 def by_hand(table):
@@ -37,7 +37,7 @@ def test_tables_that_differ_in_the_order_of_cells_tie_exactly():
 
 def test_log_likelihood_of_fitted_cpts():
     table = np.array([[3, 0], [1, 0]])
-    assert log_likelihood(table) == pytest.approx(3 * log(3 / 4) + log(1 / 4), abs=1e-12)
+    assert log_likelihoods([table])[0] == pytest.approx(3 * log(3 / 4) + log(1 / 4), abs=1e-12)
 
 
 def test_free_parameters():

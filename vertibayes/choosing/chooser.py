@@ -9,14 +9,17 @@ from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 import numpy as np
 
 from protocols.approval import Step, Steps, Winners
-from protocols.choices import Candidate, Choices
+from protocols.choices import Candidate, Choices, Constant, ScoreKind
 from protocols.variables import Family, Variable, axis_lengths
 from vertibayes.counting.counter import MOST_CELLS, Counter, Table, cells_of, portions
-from vertibayes.structure.scores import k2_scores
+from vertibayes.structure.scores import k2_scores, log_likelihoods
 
 R = TypeVar("R")
 ScoreTables: TypeAlias = Callable[[Sequence[Table]], list[float]]
 _Scored: TypeAlias = tuple[Family, tuple[str, ...]]  # a family, and its further variables
+
+SCORES: Mapping[ScoreKind, ScoreTables] = {"k2": k2_scores, "likelihood": log_likelihoods}
+RESOLUTION = 6  # decimals of nats: equal sums of scores that were rounded in other orders tie
 
 
 @runtime_checkable
@@ -92,8 +95,6 @@ class TableChooser:
     ----------
     counter : Counter
         The source of all counts.
-    scores : callable, default=k2_scores
-        Takes tables, axis 0 the child; returns the score of each.
 
     Attributes
     ----------
@@ -118,8 +119,8 @@ class TableChooser:
 
     undecided = 0
 
-    def __init__(self, counter: Counter, scores: ScoreTables = k2_scores) -> None:
-        self._counter, self._scores = counter, scores
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
         self.variables, self.records = counter.variables, counter.records
         self.most_variables = counter.most_variables
         self._lengths = {m: axis_lengths(self.variables, m) for m in (False, True)}
@@ -145,7 +146,8 @@ class TableChooser:
                 for family, table in zip(portion, tables, strict=True)
                 for scored in by_table[family]
             }
-            scores |= zip(needed, self._scores(list(needed.values())), strict=True)
+            own = SCORES[choices.score](list(needed.values()))
+            scores |= zip(needed, own, strict=True)
         return [[_sum(candidate, scores) for candidate in one] for one in choices.sets]
 
     def score_error(self, choices: Choices) -> float:
@@ -165,6 +167,7 @@ def _scored(choices: Choices) -> Iterable[_Scored]:
         for candidates in choices.sets
         for candidate in candidates
         for score in candidate
+        if not isinstance(score, Constant)
     )
 
 
@@ -181,16 +184,22 @@ def _margin(table: Table, scored: _Scored) -> Table:
 
 def _sum(candidate: Candidate, scores: Mapping[_Scored, float]) -> float:
     """Return the score of a candidate."""
-    return fsum(score.sign * scores[score.family, score.within] for score in candidate)
+    return fsum(
+        term.millionths / 1e6
+        if isinstance(term, Constant)
+        else term.sign * scores[term.family, term.within]
+        for term in candidate
+    )
 
 
 def _first_highest(scores: Sequence[float]) -> int:
     """Return the place of the highest score, the first of equals."""
-    return max(range(len(scores)), key=scores.__getitem__)  # max takes the first
+    rounded = [round(score, RESOLUTION) for score in scores]
+    return max(range(len(scores)), key=rounded.__getitem__)  # max takes the first
 
 
 def chooser_of(source: Counter | Chooser) -> Chooser:
-    """Return a chooser as it is, and of a counter one that scores its tables by K2."""
+    """Return a chooser as it is, and of a counter one that scores its tables."""
     return source if isinstance(source, Chooser) else TableChooser(source)
 
 

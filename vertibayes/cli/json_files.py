@@ -7,6 +7,7 @@ from pathlib import Path
 
 from vertibayes.json_content import read_json
 from vertibayes.network import Structure
+from vertibayes.structure.constraints import Constraints
 
 
 def _is_names(value: object) -> bool:
@@ -24,6 +25,22 @@ def read_ordering(given: Path | Sequence[str] | None) -> list[str] | None:
         raise ValueError(f"{given}: not an ordering; expected a JSON list of the variables' names")
     names: list[str] = content
     return names
+
+
+def read_constraints(path: Path | None) -> Constraints:
+    """Read what experts know; no constraints without a file.
+
+    Raises
+    ------
+    ValueError
+        If the file has no constraints, or they contradict each other; the message names it.
+    """
+    if path is None:
+        return Constraints()
+    try:
+        return Constraints.from_json(read_json(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def read_structure(path: Path | None) -> Structure | None:

@@ -15,7 +15,7 @@ from protocols.ledger import Ledger
 from protocols.opening import open_study
 from protocols.policy import ALLOW_ALL, Policy
 from vertibayes.cli.inputs import Sites, Source, read_sites
-from vertibayes.cli.json_files import read_ordering, read_structure
+from vertibayes.cli.json_files import read_constraints, read_ordering, read_structure
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outcome import Outcome, Task, conclude
 from vertibayes.cli.outputs import Run, UnwrittenError, check_folder, is_free, write_ledger
@@ -68,8 +68,12 @@ def run_learn(source: Source, task: Task) -> None:
 
 def options_from(values: Mapping[str, Any]) -> Options:
     """Return the options of the values of `vertibayes.settings.LEARNING`; read their files."""
-    ordering, structure = read_ordering(values["ordering"]), read_structure(values["structure"])
-    return Options(**{**values, "ordering": ordering, "structure": structure})
+    contents = {
+        "ordering": read_ordering(values["ordering"]),
+        "constraints": read_constraints(values["constraints"]),
+        "structure": read_structure(values["structure"]),
+    }
+    return Options(**{**values, **contents})
 
 
 def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:

@@ -20,7 +20,6 @@ from protocols.variables import Variable
 from vertibayes.cli.naive_bayes_learned import Learned
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import Progress
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.vertical import (
     model_of,
@@ -29,6 +28,7 @@ from vertibayes.naive_bayes.vertical import (
 )
 from vertibayes.report.disclosure import disclosure
 from vertibayes.splitting import deal_columns
+from vertibayes.structure.search import Progress
 
 ALL_SITES = "all sites"
 

@@ -27,7 +27,6 @@ from protocols.site.statistics import LocalData, apart
 from protocols.variables import Rows, Variable
 from vertibayes.cli.naive_bayes_learned import Learned, SpentError
 from vertibayes.cli.naive_bayes_request import Request
-from vertibayes.learning import Progress
 from vertibayes.naive_bayes.releases import (
     learn_gossip,
     learn_people,
@@ -35,6 +34,7 @@ from vertibayes.naive_bayes.releases import (
     learn_updates,
 )
 from vertibayes.report.disclosure import disclosure
+from vertibayes.structure.search import Progress
 
 
 class Holders(NamedTuple):

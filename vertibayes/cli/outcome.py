@@ -14,9 +14,10 @@ from vertibayes.cli.outputs import Run, summarize, write_results
 from vertibayes.cli.validations import Validations, warnings_of
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import Learned, Options, Progress
+from vertibayes.learning import Learned, Options
 from vertibayes.report.disclosure import Disclosure, disclosure
 from vertibayes.report.words import counted
+from vertibayes.structure.search import Progress
 from vertibayes.validation.methods import Validation
 
 

@@ -11,11 +11,12 @@ from typing import Any
 from protocols.policy import Policy
 from protocols.variables import Variable
 from vertibayes.counting import Counter
-from vertibayes.learning import Learned, Options, Progress, fit
+from vertibayes.learning import Learned, Options, fit
 from vertibayes.network import Network, Structure
 from vertibayes.records import Records, read_records
 from vertibayes.report.words import counted
 from vertibayes.settings import Validate
+from vertibayes.structure.search import Progress
 from vertibayes.validation.curves import Band, Calibration, Roc
 from vertibayes.validation.methods import Validation, check_folds, public, scv, svdg
 

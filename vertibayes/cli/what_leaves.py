@@ -64,8 +64,8 @@ def _learned(contract: Contract, mine: Collection[str]) -> Iterator[str]:
     if learning["structure_records"] is not None:
         over = f"a random sample of {learning['structure_records']:,} records"
     yield (
-        f"- which parents, at most {learning['max_parents']}, predict each variable best, and "
-        f"which of them narrowly, over {over}: at most {most_bits(contract):,.0f} bits in each "
+        f"- which parents, at most {widest(contract) - 1}, predict each variable best, and which "
+        f"of them narrowly, over {over}: at most {most_bits(contract):,.0f} bits in each "
         "run, also if it fails later; no count"
     )
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from protocols.variables import Rows, Variable
 from vertibayes.counting import Counter
 from vertibayes.network import Network, Structure
-from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihood
+from vertibayes.structure.scores import free_parameters, k2_scores, log_likelihoods
 
 MISSING_STATE = "missing"
 
@@ -181,7 +181,7 @@ def scores(
         As `fit_cpts`.
     """
     tables = counter.tables(structure.families, missing=missing, rows=rows)
-    likelihood = sum(map(log_likelihood, tables))
+    likelihood = sum(log_likelihoods(tables))
     parameters = sum(free_parameters(table.shape) for table in tables)
     records = max(rows.count(counter.records), 1)
     return Scores(

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeAlias
+from math import log2
 
-from protocols.approval import Step, Steps, Winners
+from protocols.approval import Steps
 from protocols.choices import Candidate, Choices, Score
-from protocols.variables import Family, Rows, Variable, axis_lengths
-from vertibayes.choosing import Chooser, chooser_of, follow
+from protocols.variables import Family, Rows, axis_lengths
+from vertibayes.choosing import Chooser
 from vertibayes.counting.counter import Counter
-from vertibayes.network import Edge, Structure
-
-MOST_PARENTS = 20
-
-Fits: TypeAlias = Callable[[Family], bool]
+from vertibayes.network import Structure
+from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.search import Algorithm, Fits, Progress, Search
 
 
 @dataclass
-class _Search:
+class _Node:
     """The search for the parents of one node: its parents so far, and the candidates."""
 
     child: str
@@ -57,22 +54,12 @@ def k2(
     *,
     ordering: Sequence[str] | None = None,
     max_parents: int = 3,
-    required: Collection[Edge] = (),
-    forbidden: Collection[Edge] = (),
-    start: Structure | None = None,
+    constraints: Constraints = Constraints(),
     missing: bool = False,
     rows: Rows = Rows(),
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Structure:
-    """Learn a structure.
-
-    For each node, K2 adds the predecessor with the highest gain in K2 score, as long as the gain is
-    positive and the node has fewer than `max_parents` parents. The gain of a candidate is the score
-    of the table of child, parents and candidate minus the score of the same table summed over the
-    candidate: on complete data the difference of K2 scores, and with missing values a comparison
-    over the same records. Given an ordering the nodes are independent: each step asks for the
-    choices of all nodes in one call. A predecessor whose table would be too large (`Chooser.fits`)
-    is not a candidate.
+    """Learn a structure by K2; see `learn_structure`, and `k2_steps` for the search.
 
     Parameters
     ----------
@@ -82,18 +69,14 @@ def k2(
         All variables, each before those of which it may be a parent; the study's order if None.
     max_parents : int, default=3
         The largest number of parents of a node.
-    required : collection of (parent, child)
-        Edges that the structure must have.
-    forbidden : collection of (parent, child)
-        Edges that the structure must not have.
-    start : Structure, optional
-        The structure from which the search starts; its edges are kept.
+    constraints : Constraints
+        What the structure must keep.
     missing : bool, default=False
         Whether a missing value is a state.
     rows : Rows
         The records to learn from; all by default.
     progress : callable, optional
-        Called with (steps done, steps at most).
+        Called with ("K2", steps done, steps at most).
 
     Returns
     -------
@@ -103,7 +86,7 @@ def k2(
     Raises
     ------
     ValueError
-        If the ordering or an edge does not fit; the message names the variables.
+        If the ordering or a constraint does not fit; the message names the variables.
 
     Examples
     --------
@@ -114,68 +97,38 @@ def k2(
     >>> x, z = np.array([[0, 1] * 20, [0, 0, 1, 1] * 10], np.uint8)
     >>> codes = {"x": x, "z": z, "y": x ^ z}
     >>> data = SiteData({name: Variable(name, ("no", "yes")) for name in codes}, codes)
-    >>> k2(PlainCounter(data), required=[("x", "y")]).edges
+    >>> k2(PlainCounter(data), constraints=Constraints(required=(("x", "y"),))).edges
     (('x', 'y'), ('z', 'y'))
     """
-    chooser = chooser_of(source)
-    order = check_ordering(chooser.variables, ordering)
-    check_max_parents(chooser, max_parents)
-    fits = partial(chooser.fits, missing=missing)
-    chooser.check(
-        widest_families(chooser.variables, order, max_parents, fits, missing=missing),
-        missing=missing,
-    )
-    done = 0
+    from vertibayes.structure.learners import learn_structure  # which knows all algorithms
 
-    def answer(step: Step) -> Winners:
-        nonlocal done
-        assert isinstance(step, Choices)  # the search has no other steps
-        if progress is not None:
-            progress(done, max_parents)
-        done += 1
-        return chooser.choose(step)
-
-    search = k2_steps(
-        chooser.variables,
-        fits,
-        ordering=order,
+    return learn_structure(
+        source,
+        "k2",
+        ordering=ordering,
         max_parents=max_parents,
-        required=required,
-        forbidden=forbidden,
-        start=start,
+        constraints=constraints,
         missing=missing,
         rows=rows,
+        progress=progress,
     )
-    structure = follow(search, answer)
-    if progress is not None:
-        progress(max_parents, max_parents)
-    return structure
 
 
-def k2_steps(
-    variables: Mapping[str, Variable],
-    fits: Fits,
-    *,
-    ordering: Sequence[str] | None = None,
-    max_parents: int = 3,
-    required: Collection[Edge] = (),
-    forbidden: Collection[Edge] = (),
-    start: Structure | None = None,
-    missing: bool = False,
-    rows: Rows = Rows(),
-) -> Steps[Structure]:
-    """Search as `k2`, by asking for choices; whoever drives the search sends the winners.
+def k2_steps(search: Search) -> Steps[Structure]:
+    """Search for the parents of all nodes at once, by asking for choices.
 
-    The steps follow from the parameters and the winners: all who know these know the next step.
+    For each node, K2 adds the predecessor with the highest gain in K2 score, as long as the gain is
+    positive and the node has fewer than `max_parents` parents. The gain of a candidate is the score
+    of the table of child, parents and candidate minus the score of the same table summed over the
+    candidate: on complete data the difference of K2 scores, and with missing values a comparison
+    over the same records. Given an ordering the nodes are independent: each step asks for the
+    choices of all nodes in one call. A predecessor whose table would be too large (`Search.fits`)
+    is not a candidate.
 
     Parameters
     ----------
-    variables : mapping of str to Variable
-        The variables, in the study's order.
-    fits : callable
-        Takes a family; returns whether its table is small enough for a candidate.
-    ordering, max_parents, required, forbidden, start, missing, rows
-        As `k2`.
+    search : Search
+        With the ordering; that of the variables if it has none.
 
     Yields
     ------
@@ -186,54 +139,49 @@ def k2_steps(
     Returns
     -------
     structure : Structure
-        As `k2`.
+        With parents in the order in which they were added, the required ones first.
 
     Raises
     ------
     ValueError
-        As `k2`.
+        If the ordering does not name each variable once, or contradicts a required edge.
     """
-    order = check_ordering(variables, ordering)
-    searches = _searches(order, max_parents, required, forbidden, start)
-    for _ in range(max_parents):
-        open_ = [s for s in searches if not s.done and len(s.parents) < max_parents]
-        sets = [(s, s.families(fits)) for s in open_]
-        sets = [(search, families) for search, families in sets if families]
+    nodes = _nodes(search)
+    for _ in range(search.max_parents):
+        open_ = [s for s in nodes if not s.done and len(s.parents) < search.max_parents]
+        sets = [(s, s.families(search.fits)) for s in open_]
+        sets = [(node, families) for node, families in sets if families]
         if not sets:
             break
-        candidates = tuple(search.candidates_of(families) for search, families in sets)
-        winners = yield Choices(candidates, missing, rows)
-        for (search, _families), winner in zip(sets, winners, strict=True):
-            search.add(winner)
-    return Structure({search.child: tuple(search.parents) for search in searches})
+        candidates = tuple(node.candidates_of(families) for node, families in sets)
+        winners = yield Choices(candidates, search.missing, search.rows)
+        for (node, _families), winner in zip(sets, winners, strict=True):
+            node.add(winner)
+    return Structure({node.child: tuple(node.parents) for node in nodes})
 
 
-def widest_families(
-    variables: Mapping[str, Variable],
-    order: Sequence[str],
-    max_parents: int,
-    fits: Fits,
-    *,
-    missing: bool = False,
-) -> list[Family]:
-    """Return the widest families that a search may ask for, for each step, node and candidate.
+def k2_widest(search: Search) -> list[Family]:
+    """Return the widest families that K2 may ask for, for each step, node and candidate.
 
     The cost of their tables is an upper bound for the cost of the search.
-
-    Parameters
-    ----------
-    variables, max_parents, fits, missing
-        As `k2_steps`.
-    order : sequence of str
-        The ordering.
     """
-    lengths, families = axis_lengths(variables, missing), []
+    lengths, families = axis_lengths(search.variables, search.missing), []
+    order = check_ordering(search.variables, search.ordering)
     for place, child in enumerate(order):
         widest = sorted(order[:place], key=lambda name: -lengths[name])
-        for parents in range(min(max_parents, place)):
-            search = _Search(child, widest[:parents], widest[parents:])
-            families += search.families(fits)
+        for parents in range(min(search.max_parents, place)):
+            node = _Node(child, widest[:parents], widest[parents:])
+            families += node.families(search.fits)
     return families
+
+
+def k2_bits(variables: int, max_parents: int) -> float:
+    """Return how many bits K2's winners have at most, with one of each set included."""
+    return sum(
+        log2(1 + place - parents) + 1
+        for place in range(variables)
+        for parents in range(min(max_parents, place))
+    )
 
 
 def check_ordering(variables: Collection[str], ordering: Sequence[str] | None) -> list[str]:
@@ -262,46 +210,20 @@ def check_ordering(variables: Collection[str], ordering: Sequence[str] | None) -
     return list(ordering)
 
 
-def check_max_parents(source: Counter | Chooser, max_parents: int) -> None:
-    """Refuse a number of parents that is out of range, or too large for the sites' policies.
-
-    Raises
-    ------
-    ValueError
-        If the number is out of range; the message has the range.
-    """
-    most, why, widest = MOST_PARENTS, "", source.most_variables
-    if widest is not None and widest <= MOST_PARENTS:
-        most, why = widest - 1, f" (the sites allow tables of {widest} variables)"
-    if not 0 <= max_parents <= most:
-        raise ValueError(f"max_parents must be between 0 and {most}{why}, got {max_parents}")
-
-
-def _searches(
-    order: list[str],
-    max_parents: int,
-    required: Collection[Edge],
-    forbidden: Collection[Edge],
-    start: Structure | None,
-) -> list[_Search]:
-    given = [(p, c) for p, c in (*(start.edges if start is not None else ()), *required)]
-    forbidden = {(p, c) for p, c in forbidden}
-    place = {name: i for i, name in enumerate(order)}
-    for parent, child in [*given, *forbidden]:
-        if parent not in place or child not in place:
-            raise ValueError(f"the edge {parent} -> {child} has an unknown variable")
-    for parent, child in given:
+def _nodes(search: Search) -> list[_Node]:
+    """Return the search of each node, from its required parents."""
+    order = check_ordering(search.variables, search.ordering)
+    place, nodes = {name: i for i, name in enumerate(order)}, []
+    for parent, child in search.constraints.required:
         if place[parent] >= place[child]:
-            raise ValueError(f"the given edge {parent} -> {child} contradicts the ordering")
-        if (parent, child) in forbidden:
-            raise ValueError(f"the edge {parent} -> {child} is both given and forbidden")
-    searches = []
+            raise ValueError(f"the required edge {parent} -> {child} contradicts the ordering")
     for child in order:
-        parents = list(dict.fromkeys(p for p, c in given if c == child))
-        if len(parents) > max_parents:
-            raise ValueError(
-                f"{child} has {len(parents)} given parents, at most {max_parents} are allowed"
-            )
-        may = [p for p in order[: place[child]] if p not in parents and (p, child) not in forbidden]
-        searches.append(_Search(child, parents, may))
-    return searches
+        parents = list(search.constraints.required_parents(child))
+        before = [p for p in order[: place[child]] if p not in parents]
+        nodes.append(
+            _Node(child, parents, [p for p in before if search.constraints.allows(p, child)])
+        )
+    return nodes
+
+
+K2 = Algorithm(k2_steps, None, k2_widest, k2_bits, max_parents=3)

@@ -50,13 +50,28 @@ def k2_scores(tables: Sequence[Table]) -> list[float]:
     return [fsum([*cell.tolist(), *config.tolist()]) for cell, config in parts]
 
 
-def log_likelihood(table: Table) -> float:
-    """Return the largest log-likelihood of a child given its parents, in nats."""
-    from scipy.special import xlogy
+def log_likelihoods(tables: Sequence[Table]) -> list[float]:
+    """Return, for each table, the largest log-likelihood of its child given its parents, in nats.
 
-    flat = table.reshape(table.shape[0], -1).astype(float)
-    totals = flat.sum(axis=0)
-    return fsum(xlogy(flat, flat).ravel().tolist()) - fsum(xlogy(totals, totals).tolist())
+    Parameters
+    ----------
+    tables : sequence of ndarray, dtype int64
+        The tables; axis 0 is the child.
+
+    Examples
+    --------
+    >>> log_likelihoods([np.array([[2], [2]])])  # 4 ln 1/2
+    [-2.772588722239781]
+    """
+    from scipy.special import xlogy  # sites choose without it
+
+    likelihoods = []
+    for table in tables:
+        flat = table.reshape(table.shape[0], -1).astype(float)
+        totals = flat.sum(axis=0)
+        cells, columns = (fsum(xlogy(n, n).ravel().tolist()) for n in (flat, totals))
+        likelihoods.append(cells - columns)
+    return likelihoods
 
 
 def free_parameters(shape: Sequence[int]) -> int:

@@ -1,0 +1,165 @@
+"""Learn a structure by any algorithm, from tables or by choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TypedDict, Unpack
+
+from protocols.approval import Step, Winners
+from protocols.choices import Choices
+from protocols.variables import Rows
+from vertibayes.choosing import Chooser, chooser_of, follow
+from vertibayes.counting.counter import Counter
+from vertibayes.network import Structure
+from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.k2 import K2
+from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never
+
+MOST_PARENTS = 20
+
+ALGORITHMS: Mapping[str, Algorithm] = {"k2": K2}
+DEFAULT = "k2"
+
+
+class SearchParameters(TypedDict, total=False):
+    """What `search_of` and `learn_structure` take by keyword."""
+
+    max_parents: int | None
+    constraints: Constraints
+    missing: bool
+    rows: Rows
+    ordering: Sequence[str] | None
+    class_variable: str | None
+
+
+def learn_structure(
+    source: Counter | Chooser,
+    algorithm: str = DEFAULT,
+    *,
+    progress: Progress | None = None,
+    time_is_up: TimeIsUp = never,
+    **parameters: Unpack[SearchParameters],
+) -> Structure:
+    """Learn a structure.
+
+    Parameters
+    ----------
+    source : Counter or Chooser
+        The source of tables, or of choices.
+    algorithm : str
+        One of `ALGORITHMS`.
+    progress : callable, optional
+        Called with (stage, steps done, steps at most).
+    time_is_up : callable, optional
+        Called between steps: whether to end with the best structure so far. Only for a `Counter`.
+    **parameters
+        As for `search_of`.
+
+    Returns
+    -------
+    structure : Structure
+        The structure.
+
+    Raises
+    ------
+    ValueError
+        If a parameter does not fit the variables or the algorithm; nothing is asked then.
+    """
+    search = search_of(source, algorithm, **parameters)
+    told = progress or _silent
+    how = ALGORITHMS[algorithm]
+    source.check(how.widest(search), missing=search.missing)
+    if how.tables is not None and not isinstance(source, Chooser):
+        return how.tables(search, source, told, time_is_up)
+    if how.steps is None:
+        raise ValueError(f"{algorithm} needs tables, and a chooser reveals none")
+    chooser = chooser_of(source)
+    done = 0
+
+    def answer(step: Step) -> Winners:
+        nonlocal done
+        assert isinstance(step, Choices)  # a search has no other steps
+        told(algorithm, done, done + 1)
+        done += 1
+        return chooser.choose(step)
+
+    structure = follow(how.steps(search), answer)
+    told(algorithm, done, done)
+    return structure
+
+
+def search_of(
+    source: Counter | Chooser,
+    algorithm: str,
+    *,
+    max_parents: int | None = None,
+    constraints: Constraints = Constraints(),
+    missing: bool = False,
+    rows: Rows = Rows(),
+    ordering: Sequence[str] | None = None,
+    class_variable: str | None = None,
+) -> Search:
+    """Return the search of an algorithm over a source.
+
+    Parameters
+    ----------
+    source : Counter or Chooser
+        The source of tables, or of choices.
+    algorithm : str
+        One of `ALGORITHMS`.
+    max_parents : int, optional
+        The largest number of parents of a node; the algorithm's own if None.
+    constraints : Constraints
+        What the structure must keep.
+    missing : bool, default=False
+        Whether a missing value is a state.
+    rows : Rows
+        The records to learn from; all by default.
+    ordering : sequence of str, optional
+        Of k2: all variables, each before those of which it may be a parent; the study's order if
+        None.
+    class_variable : str, optional
+        Of tan: the class.
+
+    Raises
+    ------
+    ValueError
+        If a parameter does not fit the variables or the algorithm.
+    """
+    if algorithm not in ALGORITHMS:
+        known = ", ".join(ALGORITHMS)
+        raise ValueError(f"the algorithm must be one of {known}, got {algorithm!r}")
+    most = ALGORITHMS[algorithm].max_parents if max_parents is None else max_parents
+    check_max_parents(source, most)
+    chooser = chooser_of(source)
+    return Search(
+        variables=source.variables,
+        records=rows.count(source.records),
+        fits=partial(chooser.fits, missing=missing),
+        max_parents=most,
+        constraints=constraints,
+        missing=missing,
+        rows=rows,
+        ordering=None if ordering is None else tuple(ordering),
+        class_variable=class_variable,
+    )
+
+
+def check_max_parents(source: Counter | Chooser, max_parents: int) -> None:
+    """Refuse a number of parents that is out of range, or too large for the sites' policies.
+
+    Raises
+    ------
+    ValueError
+        If the number is out of range; the message has the range.
+    """
+    most, why, widest = MOST_PARENTS, "", source.most_variables
+    if widest is not None and widest <= MOST_PARENTS:
+        most, why = widest - 1, f" (the sites allow tables of {widest} variables)"
+    if not 0 <= max_parents <= most:
+        raise ValueError(f"max_parents must be between 0 and {most}{why}, got {max_parents}")
+
+
+def _silent(stage: str, done: int, steps: int) -> None:
+    del stage, done, steps

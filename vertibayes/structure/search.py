@@ -1,0 +1,110 @@
+"""What every structure learner is given, and how the two kinds of learners are called.
+
+A learner by choices is a generator of `Choices`: whoever knows its parameters and the winners knows
+its next step, so that sites of an approved study derive it themselves. A learner by tables asks a
+`Counter` and may follow another path, which costs fewer calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from protocols.approval import Steps
+from protocols.variables import Family, Rows, Variable
+from vertibayes.counting.counter import Counter
+from vertibayes.network import Structure
+from vertibayes.structure.constraints import Constraints
+
+Fits: TypeAlias = Callable[[Family], bool]  # whether a family's table is small enough
+Progress: TypeAlias = Callable[[str, int, int], None]  # stage, steps done, steps at most
+TimeIsUp: TypeAlias = Callable[[], bool]
+
+
+def never() -> bool:
+    """Return that there is time."""
+    return False
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a structure learner is given.
+
+    Parameters
+    ----------
+    variables : mapping of str to Variable
+        The variables, in the study's order. Learners break ties by name, never by this order; K2
+        alone breaks them by its ordering.
+    records : int
+        The number of records that are counted.
+    fits : callable
+        Takes a family; returns whether its table is small enough for a candidate.
+    max_parents : int
+        The largest number of parents of a node.
+    constraints : Constraints
+        What the structure must keep.
+    missing : bool, default=False
+        Whether a missing value is a state.
+    rows : Rows
+        The records to learn from; all by default.
+    ordering : tuple of str, optional
+        Of K2: all variables, each before those of which it may be a parent.
+    class_variable : str, optional
+        Of TAN: the class.
+
+    Raises
+    ------
+    ValueError
+        If the constraints do not fit the variables.
+    """
+
+    variables: Mapping[str, Variable]
+    records: int
+    fits: Fits
+    max_parents: int
+    constraints: Constraints = Constraints()
+    missing: bool = False
+    rows: Rows = Rows()
+    ordering: tuple[str, ...] | None = None
+    class_variable: str | None = None
+    names: tuple[str, ...] = field(init=False)  # of the variables, sorted: the order of ties
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(sorted(self.variables)))
+        self.constraints.check(self.variables, self.max_parents)
+
+
+StepsOfSearch: TypeAlias = Callable[[Search], Steps[Structure]]
+SearchTables: TypeAlias = Callable[[Search, Counter, Progress, TimeIsUp], Structure]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """How a structure is learned: by choices, by tables, or by both.
+
+    An algorithm without `tables` follows its steps over tables too, and takes the same path.
+
+    Parameters
+    ----------
+    steps : callable, optional
+        Takes a search; returns its steps by choices. None if the algorithm needs tables.
+    tables : callable, optional
+        Takes a search, a counter, a progress and what says that time is up; returns a structure,
+        when time is up the best so far. None if the steps serve tables too.
+    widest : callable
+        Takes a search; returns the widest families of which it may ask: they are checked, and
+        their cost is forecast, before the search begins.
+    bits : callable, optional
+        Takes the numbers of variables and of parents at most; returns how many bits the winners
+        have at most, with one of each set that says whether it is decided. None if the algorithm
+        needs tables.
+    max_parents : int, default=4
+        The largest number of parents of a node if none is given.
+    """
+
+    steps: StepsOfSearch | None
+    tables: SearchTables | None
+    widest: Callable[[Search], list[Family]]
+    bits: Callable[[int, int], float] | None
+    max_parents: int = 4
