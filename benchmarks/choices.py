@@ -43,7 +43,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure, from_pgmpy
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 RECORDS = 10_000
 SITES = (2, 3, 5, 8)

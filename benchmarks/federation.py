@@ -30,7 +30,7 @@ from tests.e2e.party import data_of, save_data
 from tests.e2e.processes import Process, Processes
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 
 class Measured(Processes):

@@ -81,7 +81,7 @@ def run(records: int, variables: int, sites: int, parents: int, folder: Path) ->
     from tests.e2e.processes import Processes
     from vertibayes.counting.secure import SecureCounter
     from vertibayes.splitting import split_columns
-    from vertibayes.structure.k2 import k2
+    from vertibayes.structure.learners import k2
 
     data = columns(records, variables)
     order = list(data.variables)  # type: ignore[attr-defined]

@@ -39,7 +39,7 @@ from vertibayes.counting import PlainCounter
 from vertibayes.inference.prediction import posterior
 from vertibayes.network import Network, Structure
 from vertibayes.parameters.cpt import conditional, fit_cpts
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 from vertibayes.validation.auc import auc
 
 Codes = dict[str, NDArray[Any]]

@@ -33,7 +33,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure, from_pgmpy
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 PUBLISHED_ASIA = 10.8  # s, 2 sites, 10,000 records: the published code, cited, not run
 

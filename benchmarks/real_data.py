@@ -38,7 +38,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Options, families_of
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import scores
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 MIB = 1 << 20
 R = TypeVar("R")

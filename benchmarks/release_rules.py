@@ -48,7 +48,7 @@ from vertibayes.parameters.cpt import PSEUDO_COUNT, fit_cpts
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.synthetic import sample
 from vertibayes.report.release.tracing import tracing_power
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 from vertibayes.structure.scores import free_parameters
 
 SITES = 3

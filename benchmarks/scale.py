@@ -55,7 +55,7 @@ def search(counter: object, what: str) -> str:
     """Learn the structure; or, of very many records, ask all pairs and one extension."""
     from protocols.variables import Family
     from vertibayes.counting.secure import SecureCounter
-    from vertibayes.structure.k2 import k2
+    from vertibayes.structure.learners import k2
 
     assert isinstance(counter, SecureCounter)
     if what == "k2":

@@ -43,7 +43,7 @@ from vertibayes.cli.demo import alarm
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 PHASES = ("begin", "commit", "K2")
 PIECE = 1 << 20  # bytes

@@ -32,7 +32,7 @@ from tests.e2e.party import data_of
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 PHASES = ("begin", "commit", "K2")
 CHUNK = 1 << 14

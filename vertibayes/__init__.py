@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vertibayes.records import read_records
     from vertibayes.released import learn_released
     from vertibayes.splitting import split_columns
-    from vertibayes.structure.k2 import k2
+    from vertibayes.structure.learners import k2
     from vertibayes.study import connect_study
 
 __version__ = RELEASE
@@ -55,7 +55,7 @@ _HOMES = {
     "fit_em": "vertibayes.parameters.em",
     "fit_em_from_tables": "vertibayes.parameters.em_tables",
     "fit_three_steps": "vertibayes.parameters.three_steps",
-    "k2": "vertibayes.structure.k2",
+    "k2": "vertibayes.structure.learners",
     "learn_released": "vertibayes.released",
     "open_study": "protocols.opening",
     "predict": "vertibayes.inference.prediction",

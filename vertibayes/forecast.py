@@ -62,7 +62,7 @@ def forecast(study: Study, families: Sequence[Family], *, missing: bool = False)
     study : Study
         The study.
     families : sequence of Family
-        The widest families that a learner may ask for (`structure.k2.widest_families`).
+        The widest families that a learner may ask for (`structure.search.Algorithm.widest`).
     missing : bool
         Whether a missing value is a state.
 

@@ -24,7 +24,7 @@ from protocols.transports.nvflare import connect
 from tests.e2e.party import analysts_of, certificates_of, identity_of, say, stop_where_told
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 from vertibayes.table_file import TableFile
 
 

@@ -19,7 +19,7 @@ from tests.e2e.processes import Authority, Processes
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 # CellNet leaves the sockets of attempts that failed to the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

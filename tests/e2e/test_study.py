@@ -31,7 +31,7 @@ from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter
 from vertibayes.learning import Options, learn
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three_sites"
 

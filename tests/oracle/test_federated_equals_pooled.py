@@ -17,7 +17,7 @@ from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts, scores
 from vertibayes.parameters.em import fit_em
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 # An independent reference: at most 3 parents, file order. arcs, K2 score in nats.
 REFERENCE = {

@@ -25,7 +25,7 @@ from protocols.variables import Variable
 from tests.protocols.small import packets, sealed, seeded
 from tests.worlds import put_together, taken_apart
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 READ = 16
 RECORDS = 200

@@ -30,7 +30,7 @@ from tests.protocols.network import QUICK, Killed, Network, Parties, same_tables
 from tests.protocols.small import data_of, memories
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 
 DATA = data_of(a="xy", b="z", c="w")
 FAMILIES = [Family("x", ("z",)), Family("w", ("x", "y", "z")), Family("y")]

@@ -22,8 +22,8 @@ from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
-from vertibayes.structure.k2 import k2, k2_widest
-from vertibayes.structure.learners import search_of
+from vertibayes.structure.k2 import k2_widest
+from vertibayes.structure.learners import k2, search_of
 
 MIB = 1 << 20
 

@@ -12,8 +12,8 @@ from vertibayes.choosing import Chooser, TableChooser, chooser_of, follow
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.counter import Counter
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.k2 import k2, k2_steps
-from vertibayes.structure.learners import search_of
+from vertibayes.structure.k2 import k2_steps
+from vertibayes.structure.learners import k2, search_of
 from vertibayes.structure.scores import k2_scores
 from vertibayes.structure.search import Search
 

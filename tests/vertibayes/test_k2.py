@@ -6,7 +6,7 @@ from protocols.variables import Family, Rows, Variable
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 from vertibayes.structure.scores import k2_scores
 
 BITS = ("0", "1")

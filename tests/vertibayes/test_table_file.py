@@ -17,7 +17,7 @@ from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.cpt import fit_cpts
-from vertibayes.structure.k2 import k2
+from vertibayes.structure.learners import k2
 from vertibayes.table_file import MAGIC, TableFile
 
 DATA = data_of(a="xy", b="z", c="w")
@@ -97,7 +97,7 @@ def test_a_run_that_crashed_goes_on_to_the_identical_model(monkeypatch, sites, t
     with closing(TableFile(tmp_path / "tables")) as kept:
         counter = SecureCounter.of(sites(), kept=kept)
 
-        def crash(stage_done, steps):
+        def crash(stage, done, steps):
             if counter.calls == 2:
                 raise Crash
 

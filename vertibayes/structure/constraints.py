@@ -126,7 +126,7 @@ class Constraints:
         return absent + [f"{p} -> {c} contradicts {why}" for (p, c), why in found if why]
 
     def _against(self, parent: str, child: str) -> str | None:
-        """Return the constraint that forbids an edge; None if there is none."""
+        """Return the constraint that forbids an edge; None if it is allowed."""
         if (parent, child) in self.forbidden:
             return f"the forbidden edge {parent} -> {child}"
         if child in self.roots:

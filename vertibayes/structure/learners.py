@@ -89,6 +89,69 @@ def learn_structure(
     return structure
 
 
+def k2(
+    source: Counter | Chooser,
+    *,
+    ordering: Sequence[str] | None = None,
+    max_parents: int = 3,
+    constraints: Constraints = Constraints(),
+    missing: bool = False,
+    rows: Rows = Rows(),
+    progress: Progress | None = None,
+) -> Structure:
+    """Learn a structure by K2; see `structure.k2.k2_steps`.
+
+    Parameters
+    ----------
+    source : Counter or Chooser
+        The source of all choices; the tables of a counter are scored here (`TableChooser`).
+    ordering : sequence of str, optional
+        All variables, each before those of which it may be a parent; the study's order if None.
+    max_parents : int, default=3
+        The largest number of parents of a node.
+    constraints : Constraints
+        What the structure must keep.
+    missing : bool, default=False
+        Whether a missing value is a state.
+    rows : Rows
+        The records to learn from; all by default.
+    progress : callable, optional
+        Called with ("K2", steps done, steps at most).
+
+    Returns
+    -------
+    structure : Structure
+        The structure, with parents in the order in which they were added.
+
+    Raises
+    ------
+    ValueError
+        If the ordering or a constraint does not fit; the message names the variables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from protocols.site.data import SiteData
+    >>> from protocols.variables import Variable
+    >>> from vertibayes.counting import PlainCounter
+    >>> x, z = np.array([[0, 1] * 20, [0, 0, 1, 1] * 10], np.uint8)
+    >>> codes = {"x": x, "z": z, "y": x ^ z}
+    >>> data = SiteData({name: Variable(name, ("no", "yes")) for name in codes}, codes)
+    >>> k2(PlainCounter(data), constraints=Constraints(required=(("x", "y"),))).edges
+    (('x', 'y'), ('z', 'y'))
+    """
+    return learn_structure(
+        source,
+        "k2",
+        ordering=ordering,
+        max_parents=max_parents,
+        constraints=constraints,
+        missing=missing,
+        rows=rows,
+        progress=progress,
+    )
+
+
 def search_of(
     source: Counter | Chooser,
     algorithm: str,
