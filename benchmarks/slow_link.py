@@ -1,6 +1,6 @@
-"""K2 on ALARM between parties on a slow network: seconds beside what rounds and bytes explain.
+"""ALARM between parties on a slow network: seconds beside what rounds and bytes explain.
 
-    python benchmarks/slow_link.py [--records 10000] [--latency 0.1] [--megabits 10]
+    python benchmarks/slow_link.py [--algorithm k2] [--records 10000] [--latency 0.1] [--megabits 10]
 
 Every party is a thread with its own mail box; packets are sealed as between machines and carried in
 memory. A party's packets leave one after another at so many Mbit/s, and each comes `latency`
@@ -43,9 +43,9 @@ from vertibayes.cli.demo import alarm
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
-from vertibayes.structure.learners import k2
+from vertibayes.structure.learners import ALGORITHMS, learn_structure
 
-PHASES = ("begin", "commit", "K2")
+PHASES = ("begin", "commit", "structure")
 PIECE = 1 << 20  # bytes
 
 
@@ -136,7 +136,7 @@ class SlowLink:
         """Leave; nothing is held."""
 
 
-def run(parts, order, latency, bandwidth, receipts):
+def run(parts, order, algorithm, latency, bandwidth, receipts):
     """Learn over links; return the structure and the marks."""
     parties = (*parts, DEALER, ANALYST)
     keys = {party: KeyPair.generate(SystemRandomness()) for party in parties}
@@ -171,7 +171,7 @@ def run(parts, order, latency, bandwidth, receipts):
     with Session(analyst, transport, CONVERSATIONS) as session:
         counter = SecureCounter(open_study(session, tuple(parts), DEALER, order=order))
         mark()
-        found = k2(counter, max_parents=3)
+        found = learn_structure(counter, algorithm)
         mark()
     for thread in threads:
         thread.join(60)
@@ -192,7 +192,7 @@ def role_of(party, parts, keys):
     return SiteRole(party, parts[party], keys[party], known, policy=FREE)
 
 
-def in_one_process(parts, order):
+def in_one_process(parts, order, algorithm):
     """Learn without links; return the structure, and what the busiest sent in each round."""
     sent = {}
 
@@ -206,7 +206,7 @@ def in_one_process(parts, order):
     with mock.patch("protocols.transports.local.EnvelopedPackets", Noted):
         federation = federate(parts)
     with federation:
-        found = k2(SecureCounter.of(federation, order=order), max_parents=3)
+        found = learn_structure(SecureCounter.of(federation, order=order), algorithm)
     return found, {depth: max(counts.values()) for depth, counts in sent.items()}
 
 
@@ -243,6 +243,7 @@ def rows_of(name, latency, bandwidth, got, bare, peak):
 def main():
     """Run with no delay, with latency alone, with both, with receipts; print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--algorithm", choices=ALGORITHMS, default="k2")
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--sites", type=int, default=3)
     parser.add_argument("--latency", type=float, default=0.1, help="seconds, one way")
@@ -250,7 +251,7 @@ def main():
     given = parser.parse_args()
     data = sample(alarm(), given.records, seed=0)
     order, parts = list(data.variables), split_columns(data, given.sites)
-    wanted, busiest = in_one_process(parts, order)
+    wanted, busiest = in_one_process(parts, order, given.algorithm)
     latency, bandwidth = given.latency, given.megabits * 1e6 / 8
     cases = {
         "no delay": (0.0, float("inf"), False),
@@ -262,7 +263,7 @@ def main():
     for name, (delay, speed, receipts) in cases.items():
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
         resident = memory("VmRSS")
-        found, marks = run(parts, order, delay, speed, receipts)
+        found, marks = run(parts, order, given.algorithm, delay, speed, receipts)
         if found != wanted:
             raise SystemExit(f"{name}: not the structure of one process")
         got = figures(marks, busiest)
