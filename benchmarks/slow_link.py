@@ -1,6 +1,7 @@
 """ALARM between parties on a slow network: seconds beside what rounds and bytes explain.
 
-    python benchmarks/slow_link.py [--algorithm k2] [--records 10000] [--latency 0.1] [--megabits 10]
+    python benchmarks/slow_link.py [--algorithm k2] [--records 10000] [--latency 0.1]
+        [--megabits 10]
 
 Every party is a thread with its own mail box; packets are sealed as between machines and carried in
 memory. A party's packets leave one after another at so many Mbit/s, and each comes `latency`
@@ -76,7 +77,7 @@ class Box:
                 self.changed.wait(min(times) - now if times else None)
 
 
-WOKEN = "woken"  # in place of a sender
+WOKEN, ENDED = "woken", "ended"  # in place of a sender
 
 
 class SlowLink:
@@ -122,7 +123,12 @@ class SlowLink:
     def receive(self, timeout):
         """Return the next packet and its sender."""
         found = self.boxes[self.party].get(timeout)
+        if found is not None and found[0] == ENDED:
+            raise SystemExit  # of the party's thread
         return None if found is None or found[0] == WOKEN else found
+
+    def introduce(self, packets):
+        """Do nothing: a party in memory has one name."""
 
     def wake(self):
         """Let `receive` return None."""
@@ -152,7 +158,6 @@ def run(parts, order, algorithm, latency, bandwidth, receipts):
                 {ANALYST: keys[ANALYST].public},
                 CONVERSATIONS,
             ),
-            kwargs={"sessions": 1},
             daemon=True,
         )
         for party in (*parts, DEALER)
@@ -173,7 +178,8 @@ def run(parts, order, algorithm, latency, bandwidth, receipts):
         mark()
         found = learn_structure(counter, algorithm)
         mark()
-    for thread in threads:
+    for box, thread in zip(boxes.values(), threads, strict=False):
+        box.put(monotonic(), ENDED, b"")
         thread.join(60)
     if any(thread.is_alive() for thread in threads):
         raise SystemExit("a party did not end")
