@@ -1,0 +1,199 @@
+"""The skeleton of a structure: which variables are neighbours, by tests of independence.
+
+The tests are those of PC-stable: all tests of a level are asked for in one call, and edges are
+removed after all answers, so that the result does not depend on an order of the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb, prod
+from typing import NamedTuple
+
+from protocols.approval import Steps
+from protocols.choices import Candidate, Choices, Constant, Score
+from protocols.variables import Family, axis_lengths
+from vertibayes.network import Edge
+from vertibayes.structure.chi_square import half_quantile
+from vertibayes.structure.search import Search
+
+ALPHA = 0.05
+RECORDS_PER_CELL = 10
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """An undirected graph, and what separates the nodes that are not neighbours.
+
+    Parameters
+    ----------
+    neighbours : mapping of str to tuple of str
+        The neighbours of each node, sorted by name; the nodes are sorted too.
+    separators : mapping of (str, str) to tuple of str
+        For each pair that a test has removed, sorted by name: the first set of variables, in order
+        of names, given which the two are independent.
+    """
+
+    neighbours: Mapping[str, tuple[str, ...]]
+    separators: Mapping[Edge, tuple[str, ...]]
+
+    @property
+    def pairs(self) -> list[Edge]:
+        """The pairs of neighbours, each sorted by name."""
+        return [(x, y) for x, others in self.neighbours.items() for y in others if x < y]
+
+
+class _Test(NamedTuple):
+    """Whether two variables are independent given others; all names are sorted."""
+
+    x: str
+    y: str
+    given: tuple[str, ...]
+
+    @property
+    def family(self) -> Family:
+        """The family whose table decides the test."""
+        return Family(self.x, (*self.given, self.y))
+
+
+def skeleton_steps(
+    search: Search,
+    *,
+    alpha: float = ALPHA,
+    levels: int = 2,
+    records_per_cell: int = RECORDS_PER_CELL,
+) -> Steps[Skeleton]:
+    """Find the neighbours by PC-stable's tests: one call for each level.
+
+    Level k tests each pair of neighbours given each k neighbours of either. A test compares twice
+    the difference of log-likelihoods G2 = 2 (LL(x | S, y) - LL(x | S)), over the records that are
+    complete in x, y and S, with a quantile of the chi-square distribution. A test is not made, and
+    the pair stays, if its table would be too large (`Search.fits`) or has too many cells for the
+    records. A pair with a required edge stays; a pair of which both directions are forbidden is
+    never one of neighbours, and has no separator.
+
+    Parameters
+    ----------
+    search : Search
+        The search.
+    alpha : float, default=0.05
+        The probability that a test finds independent variables to be dependent.
+    levels : int, default=2
+        How many variables a test conditions on at most.
+    records_per_cell : int, default=10
+        A test is made if there are so many records for each cell of its table; 0 makes all.
+
+    Yields
+    ------
+    choices : Choices
+        One set for each test: independent (0, also of equals) or dependent (1).
+
+    Returns
+    -------
+    skeleton : Skeleton
+        The neighbours, and the separators of the other pairs.
+
+    References
+    ----------
+    Colombo and Maathuis (2014), Order-independent constraint-based causal structure learning,
+    algorithm 4.1. https://jmlr.org/papers/v15/colombo14a.html
+    """
+    lengths = axis_lengths(search.variables, search.missing)
+    most_cells = search.records / records_per_cell if records_per_cell else float("inf")
+    neighbours = _start(search)
+    separators: dict[Edge, tuple[str, ...]] = {}
+    for level in range(levels + 1):
+        tests = [
+            test
+            for test in _tests_of(search, neighbours, level, lengths, most_cells)
+            if prod(map(lengths.__getitem__, test.family.members)) <= most_cells
+            and search.fits(test.family)
+        ]
+        if not tests:  # a test of a higher level has more cells than one of this level
+            break
+        sets = tuple(_candidates(lengths, test, alpha) for test in tests)
+        winners = yield Choices(sets, search.missing, search.rows, score="likelihood")
+        for test, winner in zip(tests, winners, strict=True):
+            if winner == 0:
+                separators.setdefault((test.x, test.y), test.given)
+                neighbours[test.x].discard(test.y)
+                neighbours[test.y].discard(test.x)
+    return Skeleton({name: tuple(sorted(neighbours[name])) for name in search.names}, separators)
+
+
+def skeleton_widest(
+    search: Search, *, levels: int = 2, records_per_cell: int = RECORDS_PER_CELL
+) -> list[Family]:
+    """Return a family for each pair and level: the widest of which `skeleton_steps` may ask.
+
+    The number of tests depends on the data; it may be larger or smaller than that of the families.
+    """
+    lengths = axis_lengths(search.variables, search.missing)
+    most_cells = search.records / records_per_cell if records_per_cell else float("inf")
+    largest, families = sorted(search.names, key=lambda name: -lengths[name]), []
+    for x, y in _tested(search, _start(search)):
+        given: tuple[str, ...] = ()
+        for level in range(levels + 1):
+            family = Family(x, (*given, y))
+            if prod(map(lengths.__getitem__, family.members)) <= most_cells and search.fits(family):
+                families.append(family)
+            others = [name for name in largest if name not in (x, y)]
+            given = tuple(sorted(others[: level + 1]))
+    return families
+
+
+def skeleton_bits(variables: int, levels: int) -> float:
+    """Return how many bits the winners have at most: two for each test of each level."""
+    pairs, others = comb(variables, 2), max(variables - 2, 0)
+    return float(sum(2 * pairs * comb(others, level) for level in range(levels + 1)))
+
+
+def _start(search: Search) -> dict[str, set[str]]:
+    """Return the complete graph without the pairs of which both directions are forbidden."""
+    neighbours: dict[str, set[str]] = {name: set() for name in search.names}
+    for x, y in combinations(search.names, 2):
+        if search.constraints.allows(x, y) or search.constraints.allows(y, x):
+            neighbours[x].add(y)
+            neighbours[y].add(x)
+    return neighbours
+
+
+def _tested(search: Search, neighbours: Mapping[str, set[str]]) -> Iterator[Edge]:
+    """Return the pairs of neighbours that no edge is required of, sorted by name."""
+    required = {frozenset(edge) for edge in search.constraints.required}
+    for x, y in combinations(search.names, 2):
+        if y in neighbours[x] and frozenset((x, y)) not in required:
+            yield x, y
+
+
+def _tests_of(
+    search: Search,
+    neighbours: Mapping[str, set[str]],
+    level: int,
+    lengths: Mapping[str, int],
+    most_cells: float,
+) -> Iterator[_Test]:
+    """Return the tests of a level: given neighbours of either variable."""
+    least = prod(sorted(lengths.values())[:level])
+    for x, y in _tested(search, neighbours):
+        if lengths[x] * lengths[y] * least > most_cells:
+            continue  # none of many sets would do
+        sets = {
+            given
+            for one in (x, y)
+            for given in combinations(sorted(neighbours[one] - {x, y}), level)
+        }
+        yield from (_Test(x, y, given) for given in sorted(sets))
+
+
+def _candidates(
+    lengths: Mapping[str, int], test: _Test, alpha: float
+) -> tuple[Candidate, Candidate]:
+    """Return independence and dependence, as log-likelihoods over the same records."""
+    degrees = (lengths[test.x] - 1) * (lengths[test.y] - 1)
+    degrees *= prod(map(lengths.__getitem__, test.given))
+    threshold = Constant(half_quantile(degrees, alpha))
+    alone = Score(Family(test.x, test.given), within=(test.y,))
+    return (alone, threshold), (Score(test.family),)
