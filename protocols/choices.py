@@ -7,8 +7,8 @@ a node as well as moves that change several nodes, and can subtract a penalty.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from protocols.variables import Family, Rows
 
@@ -73,3 +73,45 @@ class Choices:
     missing: bool = False
     rows: Rows = Rows()
     score: ScoreKind = "k2"
+
+
+def score_kind(name: str) -> ScoreKind:
+    """Return a kind of score by its name, or refuse the name with a ValueError."""
+    for kind in get_args(ScoreKind):
+        if name == kind:
+            return kind  # type: ignore[no-any-return]
+    raise ValueError(f"the score must be one of {', '.join(get_args(ScoreKind))}, got {name!r}")
+
+
+def constants_last(choices: Choices) -> Choices:
+    """Return choices in which each candidate ends with at most one constant, which is not 0.
+
+    This is the form in which choices are asked: all parties compare the same.
+
+    Examples
+    --------
+    >>> score = Score(Family("a"))
+    >>> choices = Choices((((Constant(-2), score, Constant(-3)), (Constant(0),)),))
+    >>> constants_last(choices).sets[0] == ((score, Constant(-5)), ())
+    True
+    """
+    return replace(choices, sets=tuple(tuple(map(_constant_last, one)) for one in choices.sets))
+
+
+def _constant_last(candidate: Candidate) -> Candidate:
+    if not any(isinstance(term, Constant) for term in candidate[:-1]) and (
+        candidate[-1:] != (Constant(0),)
+    ):
+        return candidate
+    total = constant_of(candidate)
+    return (*scores_of(candidate), Constant(total)) if total else scores_of(candidate)
+
+
+def scores_of(candidate: Candidate) -> tuple[Score, ...]:
+    """Return the scores of a candidate, without its constants."""
+    return tuple([term for term in candidate if isinstance(term, Score)])
+
+
+def constant_of(candidate: Candidate) -> int:
+    """Return the sum of a candidate's constants, in millionths of a nat."""
+    return sum(term.millionths for term in candidate if isinstance(term, Constant))

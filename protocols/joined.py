@@ -38,8 +38,8 @@ class Joined:
         At the analyst and the sites: of each set of the last query `Choose`, the place of the
         winner.
     decided : tuple of bool
-        At the analyst and the sites: of each of these sets, whether plain K2 has the same winner:
-        the errors of scores are too small to have changed it.
+        At the analyst and the sites: of each of these sets, whether exact scores have the same
+        winner: the errors of scores are too small to have changed it.
     """
 
     study: Study

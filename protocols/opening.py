@@ -219,7 +219,7 @@ class OpenStudy:
         -------
         winners : tuple of int
             Of each set, the place of the winner. `joined.decided` is then True for each set in
-            which plain K2 certainly has the same winner.
+            which exact scores certainly have the same winner.
 
         Raises
         ------
@@ -237,7 +237,7 @@ class OpenStudy:
         return winners
 
     def score_error(self, choices: Choices) -> float:
-        """Return the most, in nats, by which the value of a candidate differs from its K2 scores.
+        """Return the most, in nats, by which the value of a candidate differs from its scores.
 
         Of two candidates whose scores differ by more than twice this number, the better one wins.
 

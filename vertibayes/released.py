@@ -61,7 +61,7 @@ class Released:
     candidates : int
         The number of candidates in all sets.
     undecided : int
-        In how many of these sets plain K2 may choose another candidate.
+        In how many of these sets exact scores may have another winner.
     bits : float
         How much the winners reveal at most, in bits, with one bit of each set for `undecided`.
     too_large : int

@@ -1,8 +1,8 @@
 """Lookups: shares of a public function of secret counts, from shares of the counts.
 
 The sites that hold a table's columns have shares of its cells, and need shares of a function of
-each cell, log-gamma for a score or a cut for a release, without anybody seeing a cell. The function
-is a sum of few products of a function of the count's high digit and one of its low digit
+each cell, a logarithm for a score or a cut for a release, without anybody seeing a cell. The
+function is a sum of few products of a function of the count's high digit and one of its low digit
 (`function`). The sites reveal the count under a mask that only the dealer knows, and turn the
 dealer's one-hot vectors of this mask by what they reveal (`factors`). `two_sites` and
 `many_sites` have the messages, the security arguments and the costs.
@@ -13,7 +13,7 @@ Files in this order: `logarithms`, `function`, `messages`, `plan` (batches, part
 """
 
 from mpc.lookups.dealer import deal_lookups
-from mpc.lookups.function import PublicFunction, cut, log_gamma
+from mpc.lookups.function import PublicFunction, cut, log_gamma, log_power
 from mpc.lookups.plan import Batch, LookupPlan
 from mpc.lookups.site import look_up
 
@@ -24,5 +24,6 @@ __all__ = [
     "cut",
     "deal_lookups",
     "log_gamma",
+    "log_power",
     "look_up",
 ]

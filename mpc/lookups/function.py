@@ -4,10 +4,10 @@ A count is ``c = h low + l``. The integers ``f~(c) = sum_k left[h, k] right[l, k
 ``f(c) 2**fraction_bits``. They are a function of the count alone, so that equal tables have equal
 scores, and the same on every machine.
 
-`log_gamma` needs eight products at any number of records. Two give the counts below ``2 low``
-exactly (to rounding). Three are a constant, a line and a parabola in l; each of the last three has
-the shape of the row that the others approximate worst (adaptive cross approximation), so that it
-serves the rows around it too.
+`log_gamma` and `log_power` need eight products at any number of records. Two give the counts below
+``2 low`` exactly (to rounding). Three are a constant, a line and a parabola in l; each of the last
+three has the shape of the row that the others approximate worst (adaptive cross approximation), so
+that it serves the rows around it too.
 
 References
 ----------
@@ -18,13 +18,20 @@ approximation).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.lookups.logarithms import LOG_ERROR, MOST_RECORDS, Integers, log_gammas
+from mpc.lookups.logarithms import (
+    LOG_ERROR,
+    MOST_RECORDS,
+    Integers,
+    log_gammas,
+    log_powers,
+)
 
 EXACT_ROWS = 2
 SHAPES = 3  # rows whose shape is a product
@@ -148,16 +155,42 @@ def log_gamma(shift: int, records: int, fraction_bits: int) -> PublicFunction:
             f"got {shift} and {records}"
         )
     bits = 62 - (records + (shift + 1) * (records + shift + 1).bit_length()).bit_length()
-    if not 0 <= fraction_bits <= bits:
-        raise ValueError(f"fraction_bits must be from 0 to {bits}, got {fraction_bits}")
-    high, low = _digits(records)
-    rows = records // low + 1
-    values = log_gammas(shift, records, rows * low, bits).reshape(rows, low)
-    left, right = _products(values, bits - fraction_bits)
-    left = np.concatenate([left, np.zeros((high - rows, left.shape[1]), np.int64)])
-    distance = _distance(values, left, right, bits - fraction_bits, records)
-    error = distance / 2**bits + (records + shift) * (LOG_ERROR + 2.0**-bits)
-    return PublicFunction(left, right, fraction_bits, records, error)
+    return _close(partial(log_gammas, shift, records), records, shift, (bits, fraction_bits))
+
+
+@lru_cache(maxsize=64)
+def log_power(records: int, fraction_bits: int) -> PublicFunction:
+    """Return ``c ln c - c ln records``, 0 at c = 0: the logarithm of ``(c / records)^c``.
+
+    Its line cancels between cells and configurations.
+
+    Parameters
+    ----------
+    records : int
+        The largest count, at most 2^24.
+    fraction_bits : int
+        The fraction bits of the values.
+
+    Returns
+    -------
+    function : PublicFunction
+        With eight terms.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> function = log_power(100, 40)
+    >>> int(function(np.array([50]))[0]) / 2**40  # 50 ln 1/2
+    -34.65735906478949
+    """
+    if not 0 <= records <= MOST_RECORDS:
+        raise ValueError(f"records must be from 0 to {MOST_RECORDS}, got {records}")
+    bits = 61 - records.bit_length()
+    return _close(partial(log_powers, records), records, 0, (bits, fraction_bits))
 
 
 @lru_cache(maxsize=64)
@@ -187,6 +220,26 @@ def cut(fewest: int, records: int) -> PublicFunction:
     left[1:, 1], right[:, 1] = 1, columns
     left[0, 2], right[:, 2] = 1, np.where(columns < fewest, 0, columns)
     return PublicFunction(left, right, 0, records, 0.0)
+
+
+def _close(
+    values_of: Callable[[int, int], Integers], records: int, shift: int, all_bits: tuple[int, int]
+) -> PublicFunction:
+    """Return the function of few products that is close to some values, with fewer bits.
+
+    `values_of` takes how many values, and with how many fraction bits: the first of `all_bits`.
+    """
+    bits, fraction_bits = all_bits
+    if not 0 <= fraction_bits <= bits:
+        raise ValueError(f"fraction_bits must be from 0 to {bits}, got {fraction_bits}")
+    high, low = _digits(records)
+    rows = records // low + 1
+    values = values_of(rows * low, bits).reshape(rows, low)
+    left, right = _products(values, bits - fraction_bits)
+    left = np.concatenate([left, np.zeros((high - rows, left.shape[1]), np.int64)])
+    distance = _distance(values, left, right, bits - fraction_bits, records)
+    error = distance / 2**bits + (records + shift) * (LOG_ERROR + 2.0**-bits)
+    return PublicFunction(left, right, fraction_bits, records, error)
 
 
 def _digits(records: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Natural logarithms of integers, and log-gamma, as integers: the same on every machine.
+"""Natural logarithms of integers, log-gamma and c ln c, as integers: the same on every machine.
 
 ``ln k = ln t + (bits - 9) ln 2 + 2 atanh(z)``: t are the first nine bits of k, and z = (k' - t') /
 (k' + t'), where k' and t' are k and t with equally many bits, is below 2^-9. The few logarithms of
@@ -101,6 +101,40 @@ def log_gammas(shift: int, records: int, count: int, bits: int) -> Integers:
         values[at : at + len(part)] = total + steps
         total, at = int(values[at + len(part) - 1]), at + len(part)
     return values
+
+
+def log_powers(records: int, count: int, bits: int) -> Integers:
+    """Return ``c ln c - c ln records`` for c = 0 .. count - 1, with `bits` fraction bits.
+
+    Parameters
+    ----------
+    records : int
+        At least 1; of no records, the line is 0.
+    count, bits : int
+        The number of values; the fraction bits of each.
+
+    Returns
+    -------
+    values : ndarray of shape (count,), dtype int64
+        Each within ``count * (LOG_ERROR + 2**-bits)`` nats; 0 at c = 0.
+    """
+    slope = fixed_log(max(records, 1), LOG_BITS)
+    values = np.zeros(count, np.int64)
+    for part in _ranges(1, count):
+        values[part] = _times(part, logs(part) - slope, bits)
+    return values
+
+
+def _times(factors: Integers, values: Integers, bits: int) -> Integers:
+    """Multiply values of `LOG_BITS` fraction bits; the products have `bits`.
+
+    A product with `LOG_BITS` would need more than 64 bits: the low bits are multiplied apart.
+    """
+    drop = max(LOG_BITS - bits, 0)
+    high = values >> drop
+    low = factors * (values - (high << drop))
+    whole = factors * high << max(bits - LOG_BITS, 0)
+    return np.asarray(whole + _rounded(low, LOG_BITS - drop))
 
 
 def _ranges(start: int, stop: int) -> list[Integers]:

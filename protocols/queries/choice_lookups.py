@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.argmax import ArgmaxPlan
-from mpc.lookups import Batch, LookupPlan, PublicFunction, log_gamma
+from mpc.lookups import Batch, LookupPlan, PublicFunction, log_gamma, log_power
 from mpc.ring import Elements
 from mpc.rounds import Party
 from protocols.choices import Choices
-from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, Precision
-from protocols.queries.choice_tables import ChoiceTables, Lookup, Names
+from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, Precision, in_units
+from protocols.queries.choice_tables import OF_LIKELIHOOD, ChoiceTables, Lookup, Names
 from protocols.queries.costs import (
     CHOICE_BYTES_PER_CELL,
     FUNCTION_BYTES_PER_RECORD,
@@ -111,8 +111,7 @@ class ChoiceLookups:
     def functions(self) -> dict[int, PublicFunction]:
         """The function of each shift."""
         shifts = sorted({lookup.shift for lookup in self.tables.lookups})
-        bits = self.precision.fraction_bits
-        functions = {shift: log_gamma(shift, self.tables.records, bits) for shift in shifts}
+        functions = {shift: self._function(shift) for shift in shifts}
         if any(f.error > 2**-LOOKUP_ERROR_BITS for f in functions.values()):
             raise ValueError(
                 f"the scores of {self.tables.records:,} records are too large to be compared with "
@@ -120,15 +119,21 @@ class ChoiceLookups:
             )
         return functions
 
+    def _function(self, shift: int) -> PublicFunction:
+        records, bits = self.tables.records, self.precision.fraction_bits
+        is_power = shift == OF_LIKELIHOOD
+        return log_power(records, bits) if is_power else log_gamma(shift, records, bits)
+
     @property
     def error(self) -> float:
-        """The most, in nats, by which a candidate's value differs from its K2 scores."""
+        """The most, in nats, by which a candidate's value differs from its scores and constant."""
         error = max((f.error for f in self.functions.values()), default=0.0)
-        return self.tables.approximations * error
+        rounded = any(self.tables.constants) / (2 << self.precision.fraction_bits)
+        return self.tables.approximations * error + rounded
 
     @property
     def margin(self) -> int:
-        """By how many units of the values a winner exceeds all others if plain K2 chooses it too.
+        """By how many units of the values a winner that is certain exceeds all others.
 
         A value V is at most `error` from its score s, in units of 2^-fraction_bits nats. So
         V_w - V_j > 2 error implies s_w >= V_w - error > V_j + error >= s_j.
@@ -229,11 +234,12 @@ class ChoiceLookups:
 
     @cached_property
     def _constants(self) -> Elements:
-        """What everyone knows of each candidate: ln G(r) of its columns, and the record count."""
+        """What everyone knows of each candidate: its constant, ln G(r) of its columns, and n."""
         at_zero = {s: int(f(np.zeros(1, np.int64))[0]) for s, f in self.functions.items()}
         constants = [
-            sum(sign * parts.column_count * at_zero[parts.child_states] for sign, parts in signed)
-            for signed in self.tables.candidates
+            in_units(constant, self.precision.fraction_bits)
+            + sum(sign * parts.column_count * at_zero[parts.column_shift] for sign, parts in signed)
+            for signed, constant in zip(self.tables.candidates, self.tables.constants, strict=True)
         ]
         public = np.zeros(len(self.tables.lookups), np.uint64)
         for place, lookup in enumerate(self.tables.lookups):

@@ -82,7 +82,7 @@ class ChoicePlan:
 
     @cached_property
     def star(self) -> StarPlan:
-        """The plan that says which winners plain K2 chooses too."""
+        """The plan that says which winners are those of exact scores too."""
         return self.argmax.star(self.needed.margin)
 
 

@@ -19,6 +19,7 @@ from mpc.ring import Ring
 
 RINGS = tuple(Ring(bits) for bits in (40, 48, 56, 64))  # elements of 64 bits in memory
 LEAST_FRACTION_BITS, MOST_FRACTION_BITS = 12, 36
+MOST_MILLIONTHS = 10**15  # of a constant: 10^9 nats
 LOOKUP_ERROR_BITS = 10  # an approximate logarithm is at most 2^-10 nats from the logarithm
 
 
@@ -58,9 +59,32 @@ class Precision(NamedTuple):
         return cls(ring, bits - bits % 2)  # even: fewer functions to compute and keep
 
 
+def in_units(millionths: int, fraction_bits: int) -> int:
+    """Return a number of millionths in units of ``2**-fraction_bits``, rounded to nearest.
+
+    >>> in_units(-1_500_000, 12)
+    -6144
+    """
+    return ((millionths << fraction_bits + 1) + 10**6) // (2 * 10**6)
+
+
+@lru_cache(maxsize=1024)
+def likelihood_bound(records: int, states: int) -> int:
+    """Return a number B of nats: the largest log-likelihood of a family lies between -B and 0.
+
+    A child of r states that has the same distribution in each column has at least -n ln r.
+
+    Parameters
+    ----------
+    records, states : int
+        n and r.
+    """
+    return -(-records * log_bound(states) // 10)
+
+
 @lru_cache(maxsize=1024)
 def score_bound(records: int, states: int, columns: int) -> int:
-    """Return a number B of nats: the score of a family lies between -B and 0.
+    """Return a number B of nats: the K2 score of a family lies between -B and 0.
 
     The score is the logarithm of the probability of the child's values, one record after the other,
     when each state is drawn with a chance of (its count so far + 1) / (the column's so far + r).

@@ -5,6 +5,13 @@ each of the J columns, and r the states of the child,
 
     score = sum ln G(a + 1) - sum ln G(N + r) + J ln G(r).
 
+The largest log-likelihood of a family is
+
+    score = sum a ln a - sum N ln N.
+
+One function serves its cells and its columns: the counts that are the cells of one family and the
+columns of another are looked up once, and what two candidates both add cancels exactly.
+
 Each sum is over counts of some variables among the records that are complete in these and in
 others. Variables that miss no value change no record set: then the counts are a table of their own,
 with fewer variables, and fewer sites hold it. Otherwise they are sums of a larger table's cells.
@@ -22,21 +29,28 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from mpc.rounds import Party
-from protocols.choices import Candidate, Choices, Score
-from protocols.queries.choice_precision import LOOKUP_ERROR_BITS, score_bound
+from protocols.choices import Candidate, Choices, constant_of, scores_of
+from protocols.queries.choice_precision import (
+    LOOKUP_ERROR_BITS,
+    MOST_MILLIONTHS,
+    likelihood_bound,
+    score_bound,
+)
 from protocols.queries.ways import Group, check_multiplied, grouped
 from protocols.study import Study
 from protocols.variables import Family, axis_lengths
 
 Names: TypeAlias = tuple[str, ...]
+OF_LIKELIHOOD = 0  # the shift that stands for count ln count
 
 
 class Lookup(NamedTuple):
-    """A sum of ln G(count + shift) over counts of some variables.
+    """A sum of ln G(count + shift), or of count ln count, over counts of some variables.
 
     Attributes
     ----------
     shift : int
+        `OF_LIKELIHOOD` for count ln count.
     table : tuple of str
         The records that are complete in these variables are counted.
     kept : tuple of str
@@ -55,15 +69,15 @@ class Parts(NamedTuple):
     ----------
     cells, columns : int
         The places of the lookups of its cells and of their sums over the child.
-    child_states, cell_count, column_count : int
-        r, and the numbers of cells and columns.
+    column_shift, cell_count, column_count : int
+        The shift of the columns' lookup, and the numbers of cells and columns.
     bound : int
-        As of `score_bound`.
+        As of `score_bound` and `likelihood_bound`.
     """
 
     cells: int
     columns: int
-    child_states: int
+    column_shift: int
     cell_count: int
     column_count: int
     bound: int
@@ -71,7 +85,8 @@ class Parts(NamedTuple):
     @property
     def approximations(self) -> int:
         """How many approximate logarithms the score adds up: ln G(r) is one in each column."""
-        return self.cell_count + 2 * self.column_count
+        one = 1 if self.column_shift == OF_LIKELIHOOD else 2
+        return self.cell_count + one * self.column_count
 
 
 class Signed(NamedTuple):
@@ -96,6 +111,8 @@ class ChoiceTables:
         The number of candidates of each set.
     candidates : tuple of tuple of Signed
         The candidates of all sets, one set after the other.
+    constants : tuple of int
+        What is added to each candidate, in millionths of a nat.
     lookups : tuple of Lookup
         Each once.
     """
@@ -105,6 +122,7 @@ class ChoiceTables:
     records: int
     sizes: tuple[int, ...]
     candidates: tuple[tuple[Signed, ...], ...]
+    constants: tuple[int, ...]
     lookups: tuple[Lookup, ...]
 
     @classmethod
@@ -115,7 +133,8 @@ class ChoiceTables:
         ------
         ValueError
             If a set has fewer than two candidates, two sets are equal, a sign is neither 1 nor -1,
-            a variable is unknown or appears twice in a score, or a column cannot be multiplied.
+            a constant is too large, a variable is unknown or appears twice in a score, or a column
+            cannot be multiplied.
         """
         sizes = tuple(map(len, choices.sets))
         if min(sizes, default=0) < 2:
@@ -123,9 +142,17 @@ class ChoiceTables:
         if len(set(choices.sets)) < len(choices.sets):
             raise ValueError("two sets have the same candidates; ask for each set once")
         reader = _Reader(study, choices)
-        candidates = tuple(map(reader.candidate, chain.from_iterable(choices.sets)))
+        candidates = list(chain.from_iterable(choices.sets))
+        constants = tuple(map(constant_of, candidates))
+        largest = max(constants, key=abs)
+        if abs(largest) > MOST_MILLIONTHS:
+            raise ValueError(
+                f"the constant of a candidate must be at most {MOST_MILLIONTHS} millionths of a "
+                f"nat in size, got {largest}"
+            )
+        read = tuple(map(reader.candidate, candidates))
         lookups = tuple(reader.lookups)
-        return cls(study, reader.states, reader.records, sizes, candidates, lookups)
+        return cls(study, reader.states, reader.records, sizes, read, constants, lookups)
 
     # ---- tables ----------------------------------------------------------------------------------
 
@@ -176,9 +203,14 @@ class ChoiceTables:
             [sum(s.parts.bound for s in signed if s.sign == sign) for signed in self.candidates]
             for sign in (1, -1)
         )
-        ends = [0, *accumulate(self.sizes)]
-        spans = [max(below[a:b]) + max(above[a:b]) for a, b in pairwise(ends)]
-        return max(spans) + 2 * (self.approximations >> LOOKUP_ERROR_BITS) + 1
+        sets = list(pairwise([0, *accumulate(self.sizes)]))
+        spans = [max(below[a:b]) + max(above[a:b]) + self._spread(a, b) for a, b in sets]
+        return max(spans) + 2 * ((self.approximations >> LOOKUP_ERROR_BITS) + 1)
+
+    def _spread(self, start: int, end: int) -> int:
+        """Return by how many nats the constants of some candidates differ, rounded up."""
+        constants = self.constants[start:end]
+        return -(-(max(constants) - min(constants)) // 10**6)
 
 
 class _Reader:
@@ -186,6 +218,7 @@ class _Reader:
 
     def __init__(self, study: Study, choices: Choices) -> None:
         self.study = study
+        self.score = choices.score
         self.records = choices.rows.count(study.records)
         self.states = axis_lengths(study.variables, choices.missing)
         missing = {name for name, variable in study.variables.items() if variable.missing}
@@ -196,7 +229,7 @@ class _Reader:
 
     def candidate(self, candidate: Candidate) -> tuple[Signed, ...]:
         """Return the parts of a candidate's scores."""
-        scores = [term for term in candidate if isinstance(term, Score)]
+        scores = scores_of(candidate)
         if any(abs(score.sign) != 1 for score in scores):
             raise ValueError(f"the sign of a score must be 1 or -1, got {[s.sign for s in scores]}")
         return tuple([Signed(sign, self._of(family, within)) for family, within, sign in scores])
@@ -212,13 +245,16 @@ class _Reader:
         self._check((*members, *within))
         others = tuple(name for name in within if name in self.drops)
         r, columns = self.states[child], prod(self.states[name] for name in parents)
+        shifts, bound = (1, r), score_bound(self.records, r, columns)
+        if self.score == "likelihood":
+            shifts, bound = (OF_LIKELIHOOD,) * 2, likelihood_bound(self.records, r)
         return Parts(
-            self._lookup(1, members, others),
-            self._lookup(r, parents, (child, *others) if child in self.drops else others),
-            r,
+            self._lookup(shifts[0], members, others),
+            self._lookup(shifts[1], parents, (child, *others) if child in self.drops else others),
+            shifts[1],
             r * columns,
             columns,
-            score_bound(self.records, r, columns),
+            bound,
         )
 
     def _check(self, names: Names) -> None:

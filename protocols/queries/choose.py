@@ -28,7 +28,16 @@ from numpy.typing import NDArray
 from mpc.randomness import label
 from mpc.rounds import Party, Program
 from protocols import wire
-from protocols.choices import Choices, Score
+from protocols.choices import (
+    Candidate,
+    Choices,
+    Constant,
+    Score,
+    constant_of,
+    constants_last,
+    score_kind,
+    scores_of,
+)
 from protocols.errors import refusing
 from protocols.joined import Joined
 from protocols.ledger import Ledger
@@ -81,6 +90,10 @@ class Choose(Query[tuple[int, ...]]):
         How many scores each candidate has.
     sets : ndarray of dtype uint32
         How many candidates each set has.
+    constants : ndarray of shape (candidates,), dtype int64
+        What is added to each candidate, in millionths of a nat.
+    score : str
+        "k2" or "likelihood".
     missing : bool
         Whether a missing value is a state.
     seed, first, last : int
@@ -98,6 +111,8 @@ class Choose(Query[tuple[int, ...]]):
     signs: NDArray[np.int64]
     candidates: NDArray[np.uint32]
     sets: NDArray[np.uint32]
+    constants: NDArray[np.int64]
+    score: str
     missing: bool
     seed: int
     first: int
@@ -117,7 +132,7 @@ class Choose(Query[tuple[int, ...]]):
         """
         joined.asked += 1
         candidates = list(chain.from_iterable(choices.sets))
-        scores = [term for term in chain.from_iterable(candidates) if isinstance(term, Score)]
+        scores = list(chain.from_iterable(map(scores_of, candidates)))
         members = [(*score.family.members, *score.within) for score in scores]
         places = numbered(members)
         return cls(
@@ -128,8 +143,10 @@ class Choose(Query[tuple[int, ...]]):
             families=numbers(len(score.family.members) for score in scores),
             withins=numbers(len(score.within) for score in scores),
             signs=np.array([score.sign for score in scores], np.int64),
-            candidates=numbers(map(len, candidates)),
+            candidates=numbers(len(scores_of(candidate)) for candidate in candidates),
             sets=numbers(map(len, choices.sets)),
+            constants=np.array([constant_of(candidate) for candidate in candidates], np.int64),
+            score=choices.score,
             missing=choices.missing,
             seed=index(choices.rows.seed),
             first=index(choices.rows.first),
@@ -144,7 +161,7 @@ class Choose(Query[tuple[int, ...]]):
 
     @property
     def choices(self) -> Choices:
-        """What is asked.
+        """What is asked, in the form of `constants_last`.
 
         Raises
         ------
@@ -153,8 +170,10 @@ class Choose(Query[tuple[int, ...]]):
         """
         self._check()
         names = [self.variables[place] for place in self.members.tolist()]
-        candidates = _cut(self._scores(names), self.candidates)
-        return Choices(tuple(_cut(candidates, self.sets)), self.missing, self.rows)
+        scores = _cut(self._scores(names), self.candidates)
+        candidates = map(_with_constant, scores, self.constants.tolist())
+        sets = tuple(_cut(candidates, self.sets))
+        return Choices(sets, self.missing, self.rows, score_kind(self.score))
 
     def _scores(self, names: list[str]) -> Iterator[Score]:
         at = 0
@@ -178,6 +197,8 @@ class Choose(Query[tuple[int, ...]]):
         counted = members + within, scores, candidates
         if counted != (len(self.members), len(self.signs), len(self.candidates)):
             raise ValueError("the lengths of scores, candidates and sets must fit the arrays")
+        if self.constants.shape != self.candidates.shape or self.constants.dtype != np.int64:
+            raise ValueError("each candidate must have a constant, a whole number")
         if not self.families.all():
             raise ValueError("a family must have a child")
 
@@ -185,6 +206,10 @@ class Choose(Query[tuple[int, ...]]):
 def _cut(items: Iterator[T], lengths: NDArray[np.uint32]) -> Iterator[tuple[T, ...]]:
     """Cut items into tuples of these lengths."""
     return (tuple(islice(items, length)) for length in lengths.tolist())
+
+
+def _with_constant(scores: tuple[Score, ...], millionths: int) -> Candidate:
+    return (*scores, Constant(millionths)) if millionths else scores
 
 
 def portions(study: Study, choices: Choices) -> list[Choices]:
@@ -206,6 +231,7 @@ def portions(study: Study, choices: Choices) -> list[Choices]:
     """
     if not choices.sets:
         return []
+    choices = constants_last(choices)
     most = max(LEAST_WEIGHT, choice_lookups(study, choices).planned.picoseconds // MOST_PARTS)
     return list(_portions(study, choices, most))
 
@@ -223,11 +249,12 @@ def _portions(study: Study, choices: Choices, most: int) -> Iterator[Choices]:
 
 
 def score_error(study: Study, choices: Choices) -> float:
-    """Return the most, in nats, by which the value of a candidate differs from its K2 scores.
+    """Return the most, in nats, by which the value of a candidate differs from its scores.
 
-    A score adds up approximate logarithms: one for each cell of its table, and two for each of its
-    columns. Each is at most `error` (`mpc.lookups.PublicFunction`) from its logarithm. Of two
-    candidates whose scores differ by more than twice this number, the better one wins.
+    A score adds up approximate logarithms: one for each cell of its table, and for each of its
+    columns two, or one in a likelihood. Each is at most `error` (`mpc.lookups.PublicFunction`) from
+    its logarithm. Of two candidates whose scores differ by more than twice this number, the better
+    one wins.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ class Shown(NamedTuple):
     won : tuple of int
         Of each set, the place of the winner.
     decided : tuple of bool
-        Of each set, whether plain K2 has the same winner.
+        Of each set, whether exact scores have the same winner.
     """
 
     won: tuple[int, ...]

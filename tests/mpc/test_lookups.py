@@ -8,11 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
 import mpc.lookups.plan
 from mpc.errors import DealReusedError, MalformedMessageError, UnexpectedMessageError
-from mpc.lookups import Batch, LookupPlan, PublicFunction, cut, deal_lookups, log_gamma, look_up
+from mpc.lookups import (
+    Batch,
+    LookupPlan,
+    PublicFunction,
+    cut,
+    deal_lookups,
+    log_gamma,
+    log_power,
+    look_up,
+)
 from mpc.lookups.logarithms import LOG_BITS, LOG_ERROR, MOST_RECORDS, logs
 from mpc.ring import Ring
 from mpc.rounds import Round
@@ -43,6 +52,27 @@ def test_log_gamma_is_close_for_every_count(records, bits, bound, shift):
     assert function.terms == 8 and function.high * function.low > records
 
 
+@pytest.mark.parametrize(
+    ("records", "bits", "bound"),
+    [(0, 30, 1e-12), (1, 30, 1e-12), (3, 40, 2e-12), (7, 40, 4e-12), (100, 40, 1e-7),
+     (1_000, 42, 1e-7), (10_000, 38, 1.4e-6), (60_000, 36, 4e-6), (60_000, 45, 4e-6)],
+)  # fmt: skip
+def test_log_power_is_close_for_every_count(records, bits, bound):
+    function, counts = log_power(records, bits), np.arange(records + 1)
+    true = xlogy(counts, counts / max(records, 1))
+    away = np.abs(function(counts) / 2.0**bits - true).max()
+    assert away <= function.error + 1e-15 * records and function.error < bound
+    assert function(counts[:1]) == 0 and function.terms == 8
+
+
+@pytest.mark.laws
+@pytest.mark.parametrize(("records", "bound"), [(1_000_000, 1.6e-5), (MOST_RECORDS, 3e-4)])
+def test_log_power_of_millions_of_records_is_close_for_every_count(records, bound):
+    function, counts = log_power(records, 34), np.arange(records + 1)
+    true = xlogy(counts, counts / records)
+    assert np.abs(function(counts) / 2.0**34 - true).max() <= function.error < bound
+
+
 @pytest.mark.laws
 @pytest.mark.parametrize("shift", [1, 3])
 def test_log_gamma_of_a_million_records_is_close_for_every_count(shift):
@@ -64,7 +94,12 @@ def test_the_integers_are_the_same_on_every_machine(arguments, digest):
     assert log_gamma(*arguments).digest.hex()[:32] == digest
 
 
+def test_the_integers_of_log_power_are_the_same_on_every_machine():
+    assert log_power(10_000, 38).digest.hex()[:32] == "1f1cef9dac3d3cda00324e2c1bbec49d"
+
+
 def test_a_function_is_made_once():
+    assert log_power(500, 40) is log_power(500, 40)
     assert log_gamma(2, 500, 40) is log_gamma(2, 500, 40)
 
 
@@ -82,6 +117,8 @@ def test_a_cut_is_exact(fewest, records):
         (lambda: log_gamma(0, 10, 30), "shift must be at least 1"),
         (lambda: log_gamma(1, MOST_RECORDS, 30), "records from 0 to"),
         (lambda: log_gamma(1, 10_000, 60), "fraction_bits must be from 0 to"),
+        (lambda: log_power(MOST_RECORDS + 1, 30), "records must be from 0 to"),
+        (lambda: log_power(10_000, 60), "fraction_bits must be from 0 to 47"),
         (lambda: cut(-1, 10), "at least 0, got -1 and 10"),
         (lambda: PublicFunction(*np.zeros((2, 4, 1), np.int64), 0, 16, 0), "must exceed 16"),
         (lambda: PublicFunction(*np.zeros((2, 3, 1), np.int64), 0, 2, 0), "powers of two"),
@@ -172,6 +209,8 @@ def plans(draw):
     records = draw(st.sampled_from([1, 5, 40, 300]))
     ring = Ring(draw(st.sampled_from([2, 16, 33, 64])))
     functions = [log_gamma(shift, records, 40) for shift in (1, 2, 3)]
+    if draw(st.booleans()):
+        functions = [log_power(records, 40)]
     if draw(st.booleans()):
         functions = [cut(fewest, records) for fewest in (0, 1)]
     subsets = st.lists(st.sampled_from(sites), min_size=2, unique=True)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
-from protocols.queries.choice_precision import Precision, log_bound, score_bound
+from protocols.queries.choice_precision import (
+    MOST_MILLIONTHS,
+    Precision,
+    in_units,
+    likelihood_bound,
+    log_bound,
+    score_bound,
+)
 
 
 def k2_score(table):
@@ -19,6 +28,12 @@ def k2_score(table):
     )
 
 
+def log_likelihood(table):
+    """Return the largest log-likelihood of a table, axis 0 the child, in floating point."""
+    totals = table.sum(axis=0)
+    return float(xlogy(table, table).sum() - xlogy(totals, totals).sum())
+
+
 @given(st.integers(2, 6), st.integers(1, 30), st.integers(0, 5000), st.randoms())
 @settings(max_examples=60, deadline=None)
 def test_scores_lie_within_their_bound(states, columns, records, random):
@@ -27,7 +42,15 @@ def test_scores_lie_within_their_bound(states, columns, records, random):
     table = generator.multinomial(records, share).reshape(states, columns)
     bound = score_bound(records, states, columns)
     assert -bound - 1e-6 <= k2_score(table) <= 1e-6
+    assert -likelihood_bound(records, states) - 1e-6 <= log_likelihood(table) <= 1e-6
     assert log_bound(max(records, 1)) >= 10 * np.log(max(records, 1)) - 1e-9
+
+
+def test_a_constant_is_rounded_to_the_nearest_unit():
+    for bits in (12, 36):
+        for millionths in (0, 1, -1, 333_333, -999_999, MOST_MILLIONTHS, -MOST_MILLIONTHS):
+            away = Fraction(millionths, 10**6) - Fraction(in_units(millionths, bits), 1 << bits)
+            assert abs(away) <= Fraction(1, 2 << bits)
 
 
 @pytest.mark.parametrize("span", [1, 1000, 2**20, 2**40])

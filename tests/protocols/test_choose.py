@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpc.lookups import log_gamma
-from protocols.choices import Choices, Score
+from protocols.choices import Choices, Constant, Score, constants_last
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER
 from protocols.joined import Joined
@@ -22,7 +21,14 @@ from protocols.queries.choice_lookups import choice_lookups
 from protocols.queries.choose import Choose, portions, score_error
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
-from tests.protocols.choice_oracle import decided_wrongly, integer_score, leads, oracle
+from tests.protocols.choice_oracle import (
+    decided_wrongly,
+    functions_of,
+    integer_score,
+    integer_values,
+    leads,
+    oracle,
+)
 from tests.protocols.network import Parties
 from tests.protocols.small import (
     STATES,
@@ -33,7 +39,7 @@ from tests.protocols.small import (
     refusal,
     study_of,
 )
-from tests.protocols.test_choice_precision import k2_score
+from tests.protocols.test_choice_precision import k2_score, log_likelihood
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)
@@ -94,7 +100,7 @@ def worlds(draw):
 
 @st.composite
 def choices(draw):
-    """Draw sets of candidates of up to three scores with signs."""
+    """Draw sets of candidates of up to three scores with signs, and constants, of either score."""
 
     def one():
         names = draw(st.permutations("uvwxyz"))
@@ -109,12 +115,15 @@ def choices(draw):
 
     def free():
         return tuple(
-            tuple(one() for _ in range(draw(st.integers(0, 3))))
+            (*(one() for _ in range(draw(st.integers(0, 3)))), *draw(constants))
             for _ in range(draw(st.integers(2, 4)))
         )
 
-    sets = tuple(draw(st.sampled_from((step, free)))() for _ in range(draw(st.integers(1, 3))))
-    return Choices(sets, draw(st.booleans()))
+    constants = st.lists(st.builds(Constant, st.integers(-(10**8), 10**8)), max_size=2)
+    sets = (draw(st.sampled_from((step, free)))() for _ in range(draw(st.integers(1, 3))))
+    kind = draw(st.sampled_from(("k2", "likelihood")))
+    drawn = constants_last(Choices(tuple(sets), draw(st.booleans()), score=kind))
+    return replace(drawn, sets=tuple(dict.fromkeys(drawn.sets)))
 
 
 @given(worlds(), choices())
@@ -167,6 +176,58 @@ def test_choices_work_over_a_network():
         assert {of_site.session.joined.won for of_site in running} == {winners}
         decided = {of_site.session.joined.decided for of_site in running}
         assert decided == {session.role.joined.decided} == {leads(DATA, study, asked)}
+
+
+def test_a_query_ends_candidates_with_one_constant():
+    """The analyst and a site, who compare what is asked, divide choices in this form."""
+    first, second = Constant(5), Constant(-(10**9))
+    asked = Choices((((first, score("xz"), second, score("w")), (Constant(0),), ()),))
+    expected = Choices((((score("xz"), score("w"), Constant(5 - 10**9)), (), ()),))
+    assert portions(STUDY, asked) == [expected]
+    query = Choose.of(Joined(STUDY, commitments=None, seed=None), asked)
+    assert query.choices == expected
+
+
+ABC = data_of(a="xy", b="z", c="w")
+GAPS = {site: SiteData(
+    {n: replace(v, missing=n in "xz") for n, v in of_site.variables.items()}, dict(of_site.codes)
+) for site, of_site in ABC.items()}  # fmt: skip
+GAPS["a"].codes["x"] = np.where(np.arange(40) % 7, ABC["a"].codes["x"], 3).astype(np.uint8)
+GAPS["b"].codes["z"] = np.where(np.arange(40) % 5, ABC["b"].codes["z"], 3).astype(np.uint8)
+
+
+def likelihood_gain(family):
+    """Return the gain of a family over its child alone, over the records of its own table."""
+    return (score(family), score(family[0], family[1:], sign=-1))
+
+
+@pytest.mark.parametrize("data", [ABC, GAPS])
+def test_moves_to_equivalent_structures_have_equal_likelihoods(data):
+    """Of a -> b and b -> a, and of the two ends of a covered edge, the first wins: exactly."""
+    study = study_of(data)
+    pairs = [(a + b, b + a) for a, b in ("xz", "xw", "zw", "yz")]
+    sets = [(likelihood_gain(a), likelihood_gain(b)) for a, b in pairs]
+    sets += [(b, a) for a, b in sets]
+    covered = (score("xzw"), score("zw")), (score("zxw"), score("xw"))
+    if data is ABC:
+        sets.append(covered)
+    asked = Choices(tuple(sets), score="likelihood")
+    for one in integer_values(data, study, asked):
+        assert one[0] == one[1]
+    federation, _ = committed(data, study)
+    assert set(chosen(federation, asked)) == {0}
+    assert not any(federation.session.role.joined.decided)
+    k2 = replace(asked, score="k2")
+    assert any(a != b for a, b in integer_values(data, study, k2)), "a control: K2 differs"
+
+
+def test_constants_decide_between_equal_scores():
+    one, constants = score("xz"), [Constant(c) for c in (-1_000_000, 0, 1_000_000)]
+    sets = (tuple((one, c) for c in constants), tuple((c, one) for c in reversed(constants)))
+    for kind in ("k2", "likelihood"):
+        federation, _ = committed(DATA)
+        assert chosen(federation, Choices(sets, score=kind)) == (2, 0)
+        assert federation.session.role.joined.decided == (True, True)
 
 
 # ---- what is seen, noted and remembered ----------------------------------------------------------
@@ -264,6 +325,11 @@ QUERY = Choose.of(
         ({"signs": numbers(1, 2, dtype=np.int64)}, "must be 1 or -1"),
         ({"signs": numbers(1, -(2**63), dtype=np.int64)}, "must be 1 or -1"),
         ({"candidates": numbers(0, 1, 0, 2)}, "must fit the arrays"),
+        ({"constants": numbers(0, 0, 0, dtype=np.int64)}, "must have a constant"),
+        ({"constants": numbers(0, 0, 0, 0)}, "must have a constant"),
+        ({"constants": numbers(0, 0, 10**15 + 1, 0, dtype=np.int64)}, "at most 1000000000000000"),
+        ({"constants": numbers(0, -(2**63), 0, 0, dtype=np.int64)}, "got -9223372036854775808"),
+        ({"score": "bic"}, "must be one of k2, likelihood, got 'bic'"),
         ({"sets": numbers(1, 3)}, "at least two candidates each"),
         ({"sets": numbers(4, 0)}, "at least two candidates each"),
         ({"parties": ("a", "b", DEALER)}, "asks other parties"),
@@ -332,9 +398,7 @@ def test_a_set_that_does_not_fit_names_its_largest_table():
 def test_equal_counts_are_looked_up_once_and_by_their_holders_alone():
     """Of x | z and x | z, w: x, z; z with shift 3; x, z, w; and z, w by b and c alone."""
     sets = ((), (score("xz"),), (score("xz"), score("xzw"))), ((score("zx"),), ())
-    tables = choice_lookups(STUDY, Choices(sets)).tables
-    looked_up = [(at.shift, "".join(at.kept), tables.holders[at.table]) for at in tables.lookups]
-    assert sorted(looked_up) == [
+    assert looked_up(Choices(sets)) == [
         (1, "xz", ("a", "b")),
         (1, "xzw", ("a", "b", "c")),
         (3, "x", ("a",)),
@@ -343,25 +407,46 @@ def test_equal_counts_are_looked_up_once_and_by_their_holders_alone():
     ]
 
 
+def test_a_likelihood_looks_up_cells_and_columns_with_one_function():
+    """Of x | z, z | w and w: z, w and x, z, w are cells and columns; n is public."""
+    sets = ((), (score("xz"), score("zw"), score("wxz"), score("w"))), ((score("zx"),), ())
+    assert looked_up(Choices(sets, score="likelihood")) == [
+        (0, "", ()),
+        (0, "w", ("c",)),
+        (0, "x", ("a",)),
+        (0, "xz", ("a", "b")),
+        (0, "wxz", ("a", "b", "c")),
+        (0, "z", ("b",)),
+        (0, "zw", ("b", "c")),
+    ]
+
+
+def looked_up(asked):
+    """Return the lookups of choices: shift, variables and holders."""
+    tables = choice_lookups(STUDY, asked).tables
+    every = [
+        (at.shift, "".join(at.kept), tables.holders.get(at.table, ())) for at in tables.lookups
+    ]
+    return sorted(every, key=lambda one: (one[0], "".join(sorted(one[1]))))
+
+
 # ---- precision -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("kind", "exact"), [("k2", k2_score), ("likelihood", log_likelihood)])
 @pytest.mark.parametrize("records", [50, 2000])
-def test_values_are_within_the_stated_error_of_k2_scores(records):
+def test_values_are_within_the_stated_error_of_scores(records, kind, exact):
     variables = {name: Variable(name, STATES) for name in "xyz"}
     codes = np.random.default_rng(5).integers(0, 3, (3, records)).astype(np.uint8)
     data = {"a": SiteData(variables, dict(zip("xyz", codes, strict=True)))}
-    asked = Choices((((), (score("xyz"),)),))
+    asked = Choices((((), (score("xyz"),)),), score=kind)
     needed = choice_lookups(study_of(data), asked)
     bits = needed.precision.fraction_bits
-
-    def function_of(shift):
-        return log_gamma(shift, records, bits)
-
-    value = integer_score(data, score("xyz"), function_of, False) / 2**bits
+    functions = functions_of(kind, records, bits)
+    value = integer_score(data, score("xyz"), functions, False) / 2**bits
     table = np.zeros((3, 3, 3), np.int64)
     np.add.at(table, tuple(codes), 1)
-    assert abs(value - k2_score(table)) <= score_error(study_of(data), asked) < 0.01
+    assert abs(value - exact(table)) <= score_error(study_of(data), asked) < 0.01
 
 
 def test_winners_of_more_bits_than_the_policy_allows_are_refused():

@@ -15,9 +15,10 @@ from protocols.variables import Family, Variable
 class SecretChooser:
     """Asks the sites of a study which candidate wins.
 
-    The sites score on shares, by logarithms of the gamma function that are rounded to integers: two
+    The sites score on shares, by functions of the counts that are rounded to integers: two
     candidates that differ by less than twice `score_error` may be ranked otherwise than by
-    `TableChooser`. Equal tables have equal scores.
+    `TableChooser`. Equal tables have equal scores, and so have differences of likelihoods of the
+    same counts, as those of a -> b and b -> a.
 
     Parameters
     ----------
@@ -29,7 +30,8 @@ class SecretChooser:
     variables, records, most_variables
         As `Chooser`; the policies of the sites limit the number of variables.
     undecided : int
-        In how many sets so far the candidates were so close that plain K2 may choose another.
+        In how many sets so far the candidates were so close that `TableChooser` may choose
+        another.
     """
 
     def __init__(self, open_study: OpenStudy) -> None:
@@ -53,7 +55,7 @@ class SecretChooser:
         return winners
 
     def score_error(self, choices: Choices) -> float:
-        """Return how far the score of a candidate may be from its K2 score, in nats."""
+        """Return how far the score of a candidate may be from its exact score, in nats."""
         return self._open_study.score_error(choices)
 
     def fits(self, family: Family, *, missing: bool = False) -> bool:
