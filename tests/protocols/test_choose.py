@@ -413,9 +413,9 @@ def test_a_likelihood_looks_up_cells_and_columns_with_one_function():
     assert looked_up(Choices(sets, score="likelihood")) == [
         (0, "", ()),
         (0, "w", ("c",)),
+        (0, "wxz", ("a", "b", "c")),
         (0, "x", ("a",)),
         (0, "xz", ("a", "b")),
-        (0, "wxz", ("a", "b", "c")),
         (0, "z", ("b",)),
         (0, "zw", ("b", "c")),
     ]
@@ -424,10 +424,9 @@ def test_a_likelihood_looks_up_cells_and_columns_with_one_function():
 def looked_up(asked):
     """Return the lookups of choices: shift, variables and holders."""
     tables = choice_lookups(STUDY, asked).tables
-    every = [
-        (at.shift, "".join(at.kept), tables.holders.get(at.table, ())) for at in tables.lookups
-    ]
-    return sorted(every, key=lambda one: (one[0], "".join(sorted(one[1]))))
+    holders = (tables.holders.get(lookup.table, ()) for lookup in tables.lookups)
+    each = zip(tables.lookups, holders, strict=True)
+    return sorted((lookup.shift, "".join(lookup.kept), held) for lookup, held in each)
 
 
 # ---- precision -----------------------------------------------------------------------------------
