@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Elements: TypeAlias = NDArray[np.unsignedinteger]
 
 EXACT_BITS = 33  # of two factors: sums over 2^20 rows stay below 2^53, exact in float64
-TILE_ROWS = 1 << 12  # rows converted to float64 at a time: more if there are few columns
+TILE_ROWS = 1 << 10  # rows converted to float64 at a time: more if there are few columns
 TILE_CELLS = 1 << 17
 _DTYPES = [np.dtype(name) for name in ("u1", "u1", "u2", "u4", "u4", "u8", "u8", "u8", "u8")]
 

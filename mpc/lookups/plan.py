@@ -178,13 +178,16 @@ class LookupPlan:
                 yield function, slice(start, stop)
 
     def _bytes_held(self, batch: Batch) -> int:
-        """Return what one lookup takes in the memory of the first site, which has the most."""
+        """Return what one lookup takes in the memory of the first site, which has the most.
+
+        It holds factors, their masks and sums, and of each peer a message and its encoding.
+        """
         peers = len(batch.holders) - 1
         words = 2 * self.width * self.ring.dtype.itemsize
         one_hots = self.high + self.low
         if peers > 1:
             one_hots *= 2 * self.ring.dtype.itemsize
-        return one_hots + words * (4 + peers) + 64
+        return one_hots + words * (4 + 2 * peers) + 128
 
     # ---- messages --------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mpc.commitments.operands import CODE_RING, FLAG_RING
 from mpc.masked_tables.plan import STEP_BYTES
-from mpc.ring import Ring
+from mpc.ring import TILE_CELLS, TILE_ROWS, Ring
 from protocols.study import Study
 from protocols.variables import axis_lengths
 
@@ -32,6 +32,7 @@ EXTENSION_PS_PER_ELEMENT, PRODUCT_PS_PER_CELL_AND_RECORD = 650, 75
 
 # What a query takes at one party (`tests/protocols/test_budgets.py`).
 EXTENSION_COPIES = 5  # masked, masks, unmasked, stacked, multiplied; the dealer has a mask per site
+DOT_BYTES = 32  # of a product, while its sums are exact in floating point and in 64 bits
 TERM_BYTES, TERM_PS = 5_000, 300_000_000  # plans, labels, arrays; at each party, for each block
 TABLE_BYTES, TABLE_BYTES_PER_CELL = 2_500, 32
 SHUFFLE_BYTES_PER_RECORD = 40  # an order, its sort keys, and the vectors that are sorted
@@ -246,14 +247,18 @@ class Costs:
     def products_memory(self, columns: Columns) -> int:
         """Return the memory, in bytes, that the products of a query take at one party.
 
-        A site holds messages to all others, and their encodings, of one step of an extension.
+        A site holds messages to all others, and their encodings, of one step of an extension. It
+        multiplies tiles of columns as floating-point numbers (`mpc.ring.Ring.dot`).
         """
         copies = max(EXTENSION_COPIES, self.parties + 1)
         sent = min(columns.extended, max(self._step_columns, columns.widest))
         blocks = copies * columns.extended + 2 * self.parties * sent + 4 * self.indicators
         products = columns.rows * self.indicators * (self.parties + 3)
         words = self.block_rows * blocks + products
-        return self.ring.dtype.itemsize * words + TERM_BYTES * columns.terms
+        multiplied = columns.rows + self.indicators
+        tile = min(self.block_rows * multiplied, max(TILE_ROWS * multiplied, TILE_CELLS))
+        floats = (8 + self.ring.dtype.itemsize) * tile + DOT_BYTES * columns.rows * self.indicators
+        return self.ring.dtype.itemsize * words + floats + TERM_BYTES * columns.terms
 
     @property
     def _step_columns(self) -> int:

@@ -89,17 +89,20 @@ def refusal(role, query):
 
 
 @pytest.mark.parametrize(
-    ("ask", "states", "records", "number", "width"),
+    ("ask", "states", "records", "number", "width", "sites"),
     [
-        (tables, [3, 2, 6, 40, 5, 4, 2, 3], 4000, 20, 3),
-        (tables, [8, 8, 8, 8], 3000, 3, 3),
-        (choices, [2] * 8, 3000, 8, 5),
-        (choices, [6] * 6, 3000, 8, 3),
-        (release, [4] * 8, 3000, 6, 4),
+        (tables, [3, 2, 6, 40, 5, 4, 2, 3], 4000, 20, 3, 3),
+        (tables, [8, 8, 8, 8], 3000, 3, 3, 3),
+        (choices, [2] * 8, 3000, 8, 5, 3),
+        (choices, [6] * 6, 3000, 8, 3, 3),
+        (choices, [4, 6, 7, 8, 9], 256, 8, 4, 2),
+        (choices, [5] * 5, 100, 2, 5, 5),
+        (release, [4] * 8, 3000, 6, 4, 3),
+        (release, [9] * 5, 3000, 3, 4, 2),
     ],
 )
-def test_no_party_takes_more_memory_than_it_has_planned(ask, states, records, number, width):
-    federation, study = opened(states, records, choices=ask is not tables)
+def test_no_party_takes_more_memory_than_it_has_planned(ask, states, records, number, width, sites):
+    federation, study = opened(states, records, sites=sites, choices=ask is not tables)
     query = ask(study, families(study, number, width))
     with federation, measured(federation) as taken:
         federation.session.ask(query)
