@@ -3,58 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, Unpack
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Unpack
 
 from protocols.federation import Federation
 from protocols.opening import OpenStudy, Revealed, StudyOptions, open_study
 from protocols.session import Traffic
 from protocols.variables import Family, Rows, Variable
 from vertibayes.counting.counter import Table, check_families
+from vertibayes.counting.revealed_tables import Asked, RevealedTables
 from vertibayes.forecast import Forecast, forecast
 from vertibayes.table_file import TableFile
-
-_Key: TypeAlias = tuple[frozenset[str], bool, Rows]  # of a table: its variables, missing, records
-
-
-@dataclass(frozen=True)
-class _KeptTable:
-    """A revealed table, stored in few bytes: most cells of wide tables are 0.
-
-    `cells` are all cells or, if `places` is given, the cells at these places; all others are 0.
-    """
-
-    family: Family
-    shape: tuple[int, ...]
-    cells: NDArray[np.unsignedinteger]
-    places: NDArray[np.uint32] | None
-
-    @classmethod
-    def of(cls, family: Family, table: Table) -> _KeptTable:
-        """Keep a table."""
-        dense = table.ravel().astype(np.min_scalar_type(int(table.max(initial=0))))
-        places = np.flatnonzero(dense).astype(np.uint32)
-        if len(places) * (4 + dense.itemsize) < dense.nbytes:
-            return cls(family, table.shape, dense[places], places)
-        return cls(family, table.shape, dense, None)
-
-    @property
-    def table(self) -> Table:
-        """The table, with the axes of its family."""
-        if self.places is None:
-            return self.cells.astype(np.int64).reshape(self.shape)
-        table = np.zeros(int(np.prod(self.shape)), np.int64)
-        table[self.places] = self.cells
-        return table.reshape(self.shape)
 
 
 class SecureCounter:
     """Counts over an open study: reveals to the analyst the tables asked for and nothing else.
 
-    The counter asks for a table once, and answers later calls from what it has received.
+    The counter asks for a table once, and answers later calls from what it has received, margins
+    included. It does not ask for a table that is a margin of another table of the same call.
 
     Parameters
     ----------
@@ -88,7 +53,7 @@ class SecureCounter:
         self.most_variables: int = open_study.most_variables
         self.calls = 0
         self.queries = 0
-        self._opened: dict[_Key, _KeptTable] = {}
+        self._revealed = RevealedTables(self.variables)
         if kept is not None:
             self._continue(kept)
 
@@ -144,7 +109,7 @@ class SecureCounter:
     @property
     def opened(self) -> Iterator[tuple[Rows, Table]]:
         """All tables that were revealed, each with its records."""
-        return ((rows, kept.table) for (_, _, rows), kept in self._opened.items())
+        return iter(self._revealed)
 
     def tables(
         self, families: Sequence[Family], *, missing: bool = False, rows: Rows = Rows()
@@ -160,12 +125,11 @@ class SecureCounter:
         check_families(self.variables, families, missing)
         if rows.count(self.records) == self.records:
             rows = Rows()  # all records, in any permutation
-        keys = [self._key(family, missing, rows) for family in families]
-        new = {k: f for k, f in zip(keys, families, strict=True) if self._find(k) is None}
-        if new:
+        asked = [Asked(family, missing, rows) for family in families]
+        if new := self._revealed.new(asked):
             self.calls += 1
-            self._ask(list(new.values()), missing, rows)
-        return [self._as_asked(key, family) for key, family in zip(keys, families, strict=True)]
+            self._ask([one.family for one in new], missing, rows)
+        return [self._revealed.table(one) for one in asked]
 
     def check(self, families: Sequence[Family], *, missing: bool = False) -> None:
         """Refuse families that could not be counted; see `Counter.check`."""
@@ -181,31 +145,10 @@ class SecureCounter:
     def _ask(self, families: list[Family], missing: bool, rows: Rows) -> None:
         for tables in self._open_study.reveal(families, missing=missing, rows=rows):
             self.queries += 1
-            new = [table._replace(missing=self._key(*table[:3])[1]) for table in tables]
             if self._kept is not None:
-                self._kept.add(new)
-            self._keep(new)
+                self._kept.add(tables)
+            self._keep(tables)
 
     def _keep(self, tables: Iterable[Revealed]) -> None:
         for family, missing, rows, table in tables:
-            self._opened[self._key(family, missing, rows)] = _KeptTable.of(family, table)
-
-    def _key(self, family: Family, missing: bool, rows: Rows) -> _Key:
-        """Name a table; without missing values, `missing` makes no difference."""
-        any_missing = any(self.variables[name].missing for name in family.members)
-        return frozenset(family.members), missing and any_missing, rows
-
-    def _find(self, key: _Key) -> _KeptTable | None:
-        """Return a revealed table; a table with missing values contains the table without them."""
-        members, _, rows = key
-        return self._opened.get(key) or self._opened.get((members, True, rows))
-
-    def _as_asked(self, key: _Key, family: Family) -> Table:
-        """Return a revealed table with its axes in the order of a family."""
-        kept = self._find(key)
-        assert kept is not None  # `tables` has just asked for it
-        axes = [kept.family.members.index(name) for name in family.members]
-        table = kept.table.transpose(axes)
-        if not key[1]:  # the kept table may have missing values as a state
-            table = table[tuple(slice(len(self.variables[name].states)) for name in family.members)]
-        return np.ascontiguousarray(table)
+            self._revealed.add(Asked(family, missing, rows), table)
