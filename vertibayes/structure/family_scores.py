@@ -130,6 +130,10 @@ class FamilyScores:
         """
         return self._scores[child, parents]
 
+    def knows_dag(self, dag: Parents) -> bool:
+        """Whether the scores of all families of a structure were asked for."""
+        return all((c, p) in self._scores for c, p in enumerate(dag))
+
     def total(self, dag: Parents) -> float:
         """Return the BIC of a structure, less that of the structure without edges."""
         return round(sum(self.score(c, p) for c, p in enumerate(dag)), DECIMALS)

@@ -13,12 +13,19 @@ from vertibayes.choosing import Chooser, chooser_of, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
 from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.hill_climbing import HILL_CLIMBING, TABU
+from vertibayes.structure.hybrid import HYBRID
 from vertibayes.structure.k2 import K2
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never
 
 MOST_PARENTS = 20
 
-ALGORITHMS: Mapping[str, Algorithm] = {"k2": K2}
+ALGORITHMS: Mapping[str, Algorithm] = {
+    "hybrid": HYBRID,
+    "hill_climbing": HILL_CLIMBING,
+    "tabu": TABU,
+    "k2": K2,
+}
 DEFAULT = "k2"
 
 

@@ -1,0 +1,110 @@
+"""The default learner: tests find neighbours, orders the structure, and hill climbing repairs it.
+
+PC-stable's tests find which variables may be neighbours. Best order score search learns a structure
+within these, and greedy hill climbing, to which all edges are open, goes on from it: tests remove
+edges falsely where variables determine each other. Edges that hill climbing adds become neighbours,
+and the order search runs again.
+
+References
+----------
+Kuipers, Suter and Moffa (2022), Efficient sampling and structure learning of Bayesian networks,
+doi:10.1080/10618600.2021.2020127: searches within a skeleton that is widened again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from protocols.approval import Step, Winners
+from protocols.choices import Choices
+from vertibayes.choosing import TableChooser, follow
+from vertibayes.counting.counter import Counter
+from vertibayes.network import Structure
+from vertibayes.structure.family_scores import FamilyScores, Mask, Parents, edges, topological
+from vertibayes.structure.hill_climbing import PREFETCH, climb, typical_families
+from vertibayes.structure.order_search import Order, search_orders
+from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp
+from vertibayes.structure.skeleton import skeleton_steps
+
+LEVELS = 2  # variables on which a test conditions
+ORDERS = 10
+AGAIN = 3  # times that the order search runs again
+SEED = 0  # of the orders: the same for all data, so that one data set gives one structure
+
+
+def hybrid_by_tables(
+    search: Search, counter: Counter, progress: Progress, time_is_up: TimeIsUp
+) -> Structure:
+    """Learn a structure from tables.
+
+    Parameters
+    ----------
+    search : Search
+        The search.
+    counter : Counter
+        The source of all counts.
+    progress : callable
+        Called with (stage, calls so far, calls at most).
+    time_is_up : callable
+        Called before each call: whether to end with the best structure so far.
+
+    Returns
+    -------
+    structure : Structure
+        A structure that is a local optimum of BIC for single changes of edges.
+    """
+    scores = FamilyScores(search, counter)
+    near = _neighbours(search, counter, progress, time_is_up)
+    if near is None:
+        return scores.structure(scores.required)
+
+    def improve(orders: list[Order]) -> Parents:
+        tick, up = partial(progress, "order search"), time_is_up
+        dag = search_orders(scores, orders, near, tick=tick, time_is_up=up)
+        tick = partial(progress, "hill climbing")
+        return climb(scores, dag, ahead=PREFETCH, tick=tick, time_is_up=up)
+
+    generator = np.random.default_rng(SEED)
+    orders = [generator.permutation(scores.variables).tolist() for _ in range(ORDERS)]
+    best = improve(orders)
+    for _ in range(AGAIN):
+        if time_is_up() or not any(p & ~near[c] for c, p in enumerate(best)):
+            break
+        near = [n | m for n, m in zip(near, edges(best), strict=True)]
+        dag = improve([topological(best), *orders])
+        if not scores.knows_dag(dag) or scores.total(dag) <= scores.total(best):
+            break
+        best = dag
+    return scores.structure(best)
+
+
+def _neighbours(
+    search: Search, counter: Counter, progress: Progress, time_is_up: TimeIsUp
+) -> list[Mask] | None:
+    """Return the neighbours of each variable by tests; None if time is up before they are known."""
+    chooser, calls = TableChooser(counter), 0
+
+    class _TimeIsUpError(Exception):
+        """Time is up."""
+
+    def answer(step: Step) -> Winners:
+        nonlocal calls
+        assert isinstance(step, Choices)  # the tests of one level
+        if time_is_up():
+            raise _TimeIsUpError
+        progress("tests", calls, LEVELS + 1)
+        calls += 1
+        return chooser.choose(step)
+
+    levels = min(LEVELS, search.max_parents - 1)  # tests have no wider tables than families
+    try:
+        skeleton = follow(skeleton_steps(search, levels=levels), answer)
+    except _TimeIsUpError:
+        return None
+    place = {name: i for i, name in enumerate(search.names)}
+    return [sum(1 << place[n] for n in skeleton.neighbours[name]) for name in search.names]
+
+
+HYBRID = Algorithm(None, hybrid_by_tables, typical_families, None)

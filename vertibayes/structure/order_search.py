@@ -1,0 +1,126 @@
+"""Best order score search (BOSS): the structure of the best order of the variables.
+
+An order has the structure in which each variable takes its parents from those before it, by its
+grow-shrink tree. A move puts one variable at its best place. Several orders are searched in step:
+a pass moves each variable of each order whose families are all known, and one call then asks for
+what is missing, for all orders. Orders ask for each other's families, so that more orders take
+fewer calls.
+
+References
+----------
+Andrews, Ramsey, Sanchez-Romero, Camchong and Kummerfeld (2023), Fast scalable and accurate
+discovery of DAGs using the best order score search and grow-shrink trees, NeurIPS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Mask, Parents
+from vertibayes.structure.grow_shrink import GrowShrinkTree, Missing, dag_of, trees_of
+from vertibayes.structure.hill_climbing import Tick
+from vertibayes.structure.search import TimeIsUp
+
+Order: TypeAlias = list[int]
+
+
+def search_orders(
+    scores: FamilyScores,
+    orders: Sequence[Order],
+    among: Sequence[Mask],
+    *,
+    tick: Tick,
+    time_is_up: TimeIsUp,
+) -> Parents:
+    """Search from several orders in step.
+
+    Parameters
+    ----------
+    scores : FamilyScores
+        The source of scores; it has the constraints.
+    orders : sequence of list of int
+        Where to start; required parents are put before their children.
+    among : sequence of int
+        For each child, which variables may become parents, required ones in any case.
+    tick : callable
+        Called before each call with (calls so far, calls at most).
+    time_is_up : callable
+        Called before each call: whether to end with the best structure so far.
+
+    Returns
+    -------
+    dag : list of int
+        The parents of each variable in the structure with the highest BIC; of equals that of the
+        first order.
+    """
+    trees = trees_of(scores, among)
+    orders = [_keeping(scores.required, order) for order in orders]
+    active, calls = list(range(len(orders))), 0
+    while active:
+        missing: Missing = {}
+        active = [i for i in active if not _pass(trees, orders, i, missing)]
+        wanted = [one for node, tree in missing.items() for one in tree.wanted(node)]
+        if not scores.know_all(wanted):
+            if time_is_up():
+                break
+            tick(calls, calls + 1)
+            calls += 1
+            scores.ask(wanted)
+        for node, tree in missing.items():
+            tree.expand(node)
+    ends = [dag_of(trees, order) for order in orders]
+    return max((dag for dag in ends if scores.knows_dag(dag)), key=scores.total, default=ends[0])
+
+
+def _pass(trees: Sequence[GrowShrinkTree], orders: list[Order], i: int, missing: Missing) -> bool:
+    """Move what can be moved in one order; return whether its search has ended."""
+    new: Missing = {}
+    moved = True
+    while moved and not new:
+        moved = False
+        for v in list(orders[i]):
+            better = _at_best_place(trees, orders[i], v, new)
+            if better is not None:
+                orders[i], moved = better, True
+    missing |= new
+    return not new
+
+
+def _at_best_place(
+    trees: Sequence[GrowShrinkTree], order: Order, v: int, missing: Missing
+) -> Order | None:
+    """Return the order with a variable at its best place; None if it is there, or not known."""
+    rest = [w for w in order if w != v]
+    own, without, behind = [], [], []
+    before = 0
+    for w in rest:
+        own.append(trees[v].family(before, missing))
+        without.append(trees[w].family(before, missing))
+        behind.append(trees[w].family(before | 1 << v, missing))
+        before |= 1 << w
+    own.append(trees[v].family(before, missing))
+    if None in own or None in without or None in behind:
+        return None
+    at, first, last = (
+        np.array([f.score for f in families if f]) for families in (own, without, behind)
+    )
+    first, last = np.cumsum(first), np.cumsum(last[::-1])[::-1]  # before v, and after it
+    totals = np.round(at + np.append(0, first) + np.append(last, 0), DECIMALS)
+    best = int(np.argmax(totals))
+    if totals[best] <= totals[order.index(v)]:
+        return None
+    return [*rest[:best], v, *rest[best:]]
+
+
+def _keeping(required: Parents, order: Order) -> Order:
+    """Return an order with required parents before their children, otherwise as it was."""
+    kept: Order = []
+    placed = 0
+    while len(kept) < len(order):
+        v = next(v for v in order if not (placed >> v & 1 or required[v] & ~placed))
+        kept.append(v)
+        placed |= 1 << v
+    return kept
