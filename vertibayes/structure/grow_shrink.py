@@ -58,12 +58,18 @@ class GrowShrinkTree:
         The variable.
     among : int
         The set of variables that may become parents; the required ones are parents anyway.
+
+    Attributes
+    ----------
+    predecessors : int
+        The set of variables that make a difference if they are predecessors.
     """
 
     def __init__(self, scores: FamilyScores, child: int, among: Mask) -> None:
         self._scores, self._child = scores, child
         self._required = scores.required[child]
         self._among = among & scores.allowed[child] & ~self._required
+        self.predecessors = self._among | self._required
         self._root = Node(self._required, self._among)
         self._ends: dict[Mask, Family] = {}
 

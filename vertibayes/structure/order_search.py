@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Mask, Parents
 from vertibayes.structure.grow_shrink import GrowShrinkTree, Missing, dag_of, trees_of
@@ -93,26 +94,34 @@ def _at_best_place(
     trees: Sequence[GrowShrinkTree], order: Order, v: int, missing: Missing
 ) -> Order | None:
     """Return the order with a variable at its best place; None if it is there, or not known."""
+    concerned = trees[v].predecessors | sum(1 << w for w in order if trees[w].predecessors >> v & 1)
+    own, without, behind = [trees[v].family(0, missing)], [], []
+    places, before = [0], 0  # where v may be: in front, and behind each variable that it concerns
     rest = [w for w in order if w != v]
-    own, without, behind = [], [], []
-    before = 0
-    for w in rest:
-        own.append(trees[v].family(before, missing))
-        without.append(trees[w].family(before, missing))
-        behind.append(trees[w].family(before | 1 << v, missing))
+    for place, w in enumerate(rest, 1):
+        if concerned >> w & 1:
+            without.append(trees[w].family(before, missing))
+            behind.append(trees[w].family(before | 1 << v, missing))
+            own.append(trees[v].family(before | 1 << w, missing))
+            places.append(place)
         before |= 1 << w
-    own.append(trees[v].family(before, missing))
     if None in own or None in without or None in behind:
         return None
-    at, first, last = (
-        np.array([f.score for f in families if f]) for families in (own, without, behind)
-    )
-    first, last = np.cumsum(first), np.cumsum(last[::-1])[::-1]  # before v, and after it
-    totals = np.round(at + np.append(0, first) + np.append(last, 0), DECIMALS)
+    totals = _totals(*([f.score for f in families if f] for families in (own, without, behind)))
+    now = max(i for i, place in enumerate(places) if place <= order.index(v))
     best = int(np.argmax(totals))
-    if totals[best] <= totals[order.index(v)]:
+    if totals[best] <= totals[now]:
         return None
-    return [*rest[:best], v, *rest[best:]]
+    return [*rest[: places[best]], v, *rest[places[best] :]]
+
+
+def _totals(
+    own: Sequence[float], without: Sequence[float], behind: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return the scores with a variable at each place: those before it are without it."""
+    first, last = np.cumsum([0.0, *without]), np.cumsum([0.0, *behind[::-1]])[::-1]
+    totals: NDArray[np.float64] = np.round(np.add(own, first) + last, DECIMALS)
+    return totals
 
 
 def _keeping(required: Parents, order: Order) -> Order:
