@@ -16,6 +16,7 @@ from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.hill_climbing import HILL_CLIMBING, TABU
 from vertibayes.structure.hybrid import HYBRID
 from vertibayes.structure.k2 import K2
+from vertibayes.structure.pc import PC
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never
 
 MOST_PARENTS = 20
@@ -24,6 +25,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "hybrid": HYBRID,
     "hill_climbing": HILL_CLIMBING,
     "tabu": TABU,
+    "pc": PC,
     "k2": K2,
 }
 DEFAULT = "k2"

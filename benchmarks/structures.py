@@ -1,0 +1,271 @@
+"""Structure learners beside pyAgrum's and pgmpy's: distance to the truth, score, time and price.
+
+    python benchmarks/structures.py [--networks alarm,child] [--records 10000] [--renamings 5]
+        [--algorithms hybrid,hill_climbing] [--no-peers] [--no-choices] [--missing 0.05]
+    python benchmarks/structures.py --growth            # 50, 100 and 200 variables, and records
+
+Records are sampled from the networks that pgmpy bundles. Our learners break ties by name, so that
+the order of columns makes no difference to them; those of others break ties by column. So that
+chance has the same part in all, each run renames the variables at random, and has the columns in
+the order of the new names.
+
+SHD is the structural Hamming distance to the true network, and that of the CPDAGs after the
+semicolon: median/worst over the renamings. BIC is less that of the true network (median, nats).
+What a federation costs and reveals is measured for the first renaming, over three sites: all
+parties' work in this process. Its structure must be the pooled one, at two, three and five sites.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from statistics import median
+from time import perf_counter
+from typing import NamedTuple
+
+from side_by_side import on_one_thread, table
+
+on_one_thread()
+
+import warnings
+
+import numpy as np
+from peers.structure_learners import PEERS
+
+warnings.simplefilter("ignore", FutureWarning)  # pgmpy renames its modules
+from pgmpy.utils import get_example_model
+from vertibayes.structure.equivalence import cpdag_of
+
+from protocols.choices import Choices
+from protocols.federation import federate
+from protocols.opening import open_study
+from protocols.site.data import SiteData
+from protocols.variables import Variable
+from vertibayes.choosing import TableChooser
+from vertibayes.choosing.secret import SecretChooser
+from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.network import Structure, from_pgmpy
+from vertibayes.parameters.cpt import scores
+from vertibayes.parameters.synthetic import sample
+from vertibayes.splitting import split_columns
+from vertibayes.structure.learners import ALGORITHMS, learn_structure
+
+NETWORKS = "asia,child,insurance,alarm,hepar2,hailfinder"
+ALONE = "exact", "tan"  # exact takes 15 variables at most; tan learns a classifier
+
+
+class Case(NamedTuple):
+    """Records of a known network, and the network's structure, under the same names."""
+
+    data: SiteData
+    truth: Structure
+
+
+def case(network: str, records: int, seed: int, missing: float) -> Case:
+    """Sample a network and rename its variables; the first case keeps the network's names."""
+    model = from_pgmpy(get_example_model(network))
+    data, rng = sample(model, records, seed=0), np.random.default_rng(seed)
+    names = list(data.variables)
+    order = names if not seed else [names[place] for place in rng.permutation(len(names))]
+    new = {name: name if not seed else f"v{place:03}" for place, name in enumerate(order)}
+    if not seed:
+        order = sorted(names)
+    variables, codes = {}, {}
+    for name in order:
+        states, column = data.variables[name].states, data.codes[name]
+        absent = np.random.default_rng([records, names.index(name)]).random(records) < missing
+        codes[new[name]] = np.where(absent, len(states), column).astype(column.dtype)
+        variables[new[name]] = Variable(new[name], states, missing=bool(absent.any()))
+    renamed = {new[n]: tuple(new[p] for p in ps) for n, ps in model.structure.parents.items()}
+    return Case(SiteData(variables, codes), Structure({name: renamed[name] for name in variables}))
+
+
+class Measured(NamedTuple):
+    """What one run learned: distances, BIC less the truth's, seconds."""
+
+    distance: int
+    equivalence: int
+    bic: float
+    seconds: float
+
+
+def measured(learn: Callable[[SiteData], Structure], case: Case) -> Measured:
+    """Learn from a case and compare with the truth."""
+    start = perf_counter()
+    structure = learn(case.data)
+    seconds = perf_counter() - start
+    counter = PlainCounter(case.data)
+    bic = scores(counter, structure).bic - scores(counter, case.truth).bic
+    distance = cpdag_of(structure).hamming_distance(cpdag_of(case.truth))
+    return Measured(structure.hamming_distance(case.truth), distance, bic, seconds)
+
+
+def pooled(algorithm: str, data: SiteData) -> Structure:
+    """Learn from pooled records by tables."""
+    return learn_structure(PlainCounter(data), algorithm)
+
+
+def chosen(algorithm: str, data: SiteData) -> Structure:
+    """Learn from pooled records by choices."""
+    return learn_structure(TableChooser(PlainCounter(data)), algorithm)
+
+
+def price_by_tables(algorithm: str, data: SiteData) -> list[object]:
+    """Return what three sites spend and reveal; two and five sites must learn the same."""
+    wanted = pooled(algorithm, data)
+    row: list[object] = []
+    for sites in (2, 5, 3):
+        start = perf_counter()
+        with federate(split_columns(data, sites)) as federation:
+            counter = SecureCounter.of(federation)
+            assert learn_structure(counter, algorithm) == wanted, f"{algorithm} at {sites} sites"
+        ledger, traffic = counter.ledger, federation.traffic
+        row = [f"{perf_counter() - start:.1f}", counter.calls, traffic.rounds]
+        row += [f"{traffic.bytes / 1e6:.0f}", f"{len(ledger.tables)}; {ledger.cells / 1000:.0f}k"]
+    return row
+
+
+class _Bits:
+    """Counts the calls and the bits of a chooser."""
+
+    def __init__(self, chooser: SecretChooser) -> None:
+        self._chooser, self.calls, self.bits = chooser, 0, 0.0
+        self.variables, self.records = chooser.variables, chooser.records
+        self.most_variables, self.fits = chooser.most_variables, chooser.fits
+        self.check, self.score_error = chooser.check, chooser.score_error
+
+    @property
+    def undecided(self) -> int:
+        return self._chooser.undecided
+
+    def choose(self, choices: Choices) -> tuple[int, ...]:
+        """Choose, and count."""
+        self.calls += 1
+        self.bits += sum(np.log2(len(candidates)) + 1 for candidates in choices.sets)
+        return self._chooser.choose(choices)
+
+
+def price_by_choices(algorithm: str, data: SiteData) -> list[object]:
+    """Return what three sites spend, and how many bits they reveal, by choices."""
+    wanted, start = chosen(algorithm, data), perf_counter()
+    with federate(split_columns(data, 3), memory_budget=1 << 34) as federation:
+        session, parties, dealer = federation.session, federation.sites, federation.dealer
+        study = open_study(session, parties, dealer, choices=True)
+        chooser = _Bits(SecretChooser(study))
+        structure = learn_structure(chooser, algorithm)
+    equal = "" if structure == wanted else f" (other than pooled: {chooser.undecided} undecided)"
+    traffic = federation.traffic
+    return [
+        f"{perf_counter() - start:.1f}",
+        chooser.calls,
+        traffic.rounds,
+        f"{traffic.bytes / 1e6:.0f}",
+        f"{chooser.bits:,.0f} bits{equal}",
+    ]
+
+
+def learners(args: argparse.Namespace) -> Iterator[tuple[str, Callable, Callable | None]]:
+    """Yield the learners that are compared: name, pooled, and what gives their price."""
+    for name in args.algorithms:
+        yield name, partial(pooled, name), partial(price_by_tables, name)
+        if ALGORITHMS[name].steps is not None and args.choices:
+            by_choices = name if ALGORITHMS[name].tables is None else f"{name}, by choices"
+            yield f"{by_choices} (winners)", partial(chosen, name), partial(price_by_choices, name)
+    if args.peers:
+        for name, learn in PEERS.items():
+            yield name, learn, None
+
+
+def compare(network: str, args: argparse.Namespace) -> None:
+    """Print the table of one network."""
+    cases = [case(network, args.records, seed, args.missing) for seed in range(args.renamings)]
+    rows = []
+    for name, learn, price in learners(args):
+        try:
+            runs = [measured(learn, each) for each in cases]
+            cost = [] if price is None else price(cases[0].data)
+        except (ValueError, RuntimeError, KeyError) as error:  # a peer, or a bound
+            rows.append([name, f"{type(error).__name__}: {error!s:.60}"] + [""] * 7)
+            continue
+        rows.append([name, *_summary(runs), *(cost or [""] * 5)])
+    print(f"\n{network}, {args.records:,} records, {args.missing:.0%} of the cells missing\n")
+    header = ["learner", "SHD; of CPDAGs", "BIC less truth's", "pooled s", "3 sites s", "calls",
+              "rounds", "MB", "revealed"]  # fmt: skip
+    print(table(header, rows), flush=True)
+
+
+def _summary(runs: Sequence[Measured]) -> list[object]:
+    def both(values: Sequence[int]) -> str:
+        return f"{median(values):g}/{max(values)}"
+
+    return [
+        f"{both([r.distance for r in runs])}; {both([r.equivalence for r in runs])}",
+        f"{median(r.bic for r in runs):,.0f}",
+        f"{median(r.seconds for r in runs):.2f}",
+    ]
+
+
+def growth() -> None:
+    """Print how the default grows with variables (copies of ALARM, side by side) and records."""
+    rows = []
+    model = from_pgmpy(get_example_model("alarm"))
+    for variables, records in ((50, 5_000), (100, 5_000), (200, 5_000), (37, 1_000), (37, 10_000),
+                               (37, 100_000)):  # fmt: skip
+        data = _copies(model, variables, records)
+        start = perf_counter()
+        structure = pooled("hybrid", data)
+        seconds = perf_counter() - start
+        rows.append([variables, records, len(structure.edges), f"{seconds:.1f}",
+                     *price_by_tables_once(data, structure)])  # fmt: skip
+    header = ["variables", "records", "edges", "pooled s", "3 sites s", "calls", "tables; cells"]
+    print(table(header, rows))
+
+
+def _copies(model: object, variables: int, records: int) -> SiteData:
+    """Return so many columns of independent samples of a network."""
+    columns: dict[str, tuple[Variable, np.ndarray]] = {}
+    seed = 0
+    while len(columns) < variables:
+        data = sample(model, records, seed=seed)
+        for name, variable in data.variables.items():
+            new = f"{name}_{seed}"
+            columns[new] = Variable(new, variable.states), data.codes[name]
+        seed += 1
+    kept: Mapping[str, tuple[Variable, np.ndarray]] = dict(list(columns.items())[:variables])
+    return SiteData({n: v for n, (v, _) in kept.items()}, {n: c for n, (_, c) in kept.items()})
+
+
+def price_by_tables_once(data: SiteData, wanted: Structure) -> list[object]:
+    """Return seconds, calls, tables and cells of three sites."""
+    start = perf_counter()
+    with federate(split_columns(data, 3), memory_budget=1 << 34) as federation:
+        counter = SecureCounter.of(federation)
+        assert learn_structure(counter, "hybrid") == wanted
+    revealed = f"{len(counter.ledger.tables)}; {counter.ledger.cells / 1000:.0f}k"
+    return [f"{perf_counter() - start:.1f}", counter.calls, revealed]
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description="Structure learners beside others.")
+    parser.add_argument("--networks", default=NETWORKS, type=lambda text: text.split(","))
+    known = [name for name in ALGORITHMS if name not in ALONE]
+    parser.add_argument("--algorithms", default=known, type=lambda text: text.split(","))
+    parser.add_argument("--records", default=10_000, type=int)
+    parser.add_argument("--renamings", default=5, type=int)
+    parser.add_argument("--missing", default=0.0, type=float)
+    parser.add_argument("--no-peers", dest="peers", action="store_false")
+    parser.add_argument("--no-choices", dest="choices", action="store_false")
+    parser.add_argument("--growth", action="store_true")
+    args = parser.parse_args()
+    if args.growth:
+        growth()
+        return
+    for network in args.networks:
+        compare(network, args)
+
+
+if __name__ == "__main__":
+    main()
