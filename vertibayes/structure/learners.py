@@ -13,11 +13,13 @@ from vertibayes.choosing import Chooser, chooser_of, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
 from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.exact import EXACT
 from vertibayes.structure.hill_climbing import HILL_CLIMBING, TABU
 from vertibayes.structure.hybrid import HYBRID
 from vertibayes.structure.k2 import K2
 from vertibayes.structure.pc import PC
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never
+from vertibayes.structure.trees import CHOW_LIU, TAN
 
 MOST_PARENTS = 20
 
@@ -26,6 +28,9 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "hill_climbing": HILL_CLIMBING,
     "tabu": TABU,
     "pc": PC,
+    "chow_liu": CHOW_LIU,
+    "tan": TAN,
+    "exact": EXACT,
     "k2": K2,
 }
 DEFAULT = "k2"
