@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,8 +112,7 @@ class _Parents:
         place = {name: i for i, name in enumerate(search.names)}
         allows = search.constraints.allows
         required = search.constraints.required_parents(child)
-        blocked = {c for c, p in search.constraints.required if p == child}  # would be a cycle
-        others = (name for name in search.names if name != child and name not in blocked)
+        others = (name for name in search.names if name != child)
         allowed = sum(1 << place[name] for name in others if allows(name, child))
         sets = 1 << len(search.names)
         scores = np.full(sets, _NONE, np.int64)
@@ -163,16 +161,15 @@ def _score(
 def _information(table: Table, place: int) -> float:
     """Return LL(child | others) - LL(child) over the records of a table, in nats."""
     axes = tuple(axis for axis in range(table.ndim) if axis != place)
-    parts = (table, -1), (table.sum(axis=place), 1), (table.sum(axis=axes), 1), (table.sum(), -1)
-    return fsum(-sign * value for counts, sign in parts for value in _entropies(counts))
+    alone, columns = table.sum(axis=axes), table.sum(axis=place)
+    return _n_log_n(table) - _n_log_n(columns) - _n_log_n(alone) + _n_log_n(table.sum())
 
 
-def _entropies(counts: Table | np.int64) -> list[float]:
-    """Return n ln n of each count that is not 0."""
+def _n_log_n(counts: Table | np.int64) -> float:
+    """Return the sum of n ln n over all counts."""
     present = np.asarray(counts, float).ravel()
     present = present[present > 0]
-    values: list[float] = (present * np.log(present)).tolist()
-    return values
+    return float((present * np.log(present)).sum())
 
 
 def _best_structure(names: tuple[str, ...], bests: Mapping[str, _Parents]) -> Structure:

@@ -17,7 +17,6 @@ from vertibayes.structure.partial_graph import PartialGraph, is_fixed
 from vertibayes.structure.search import Algorithm, Search
 from vertibayes.structure.skeleton import (
     ALPHA,
-    RECORDS_PER_CELL,
     Skeleton,
     skeleton_bits,
     skeleton_steps,
@@ -59,7 +58,7 @@ def pc_steps(search: Search) -> Steps[Structure]:
 
 
 def pc_result_steps(
-    search: Search, *, alpha: float = ALPHA, records_per_cell: int = RECORDS_PER_CELL
+    search: Search, *, alpha: float = ALPHA, records_per_cell: int = 0
 ) -> Steps[PcResult]:
     """Learn a structure by PC; return also the graph of the tests, and where they contradict.
 
@@ -75,9 +74,11 @@ def pc_result_steps(
     ----------
     search : Search
         The search.
-    alpha, records_per_cell
-        As for `skeleton_steps`. An `alpha` of 0.05 keeps more weak edges than the 0.01 that some
-        programs use.
+    alpha : float, default=0.05
+        As for `skeleton_steps`; 0.05 keeps more weak edges than the 0.01 that some programs use.
+    records_per_cell : int, default=0
+        As for `skeleton_steps`. All tests are made by default: no search follows that could remove
+        an edge that no test has looked at.
 
     Yields
     ------
@@ -176,7 +177,7 @@ def _gains(
 
 def pc_widest(search: Search) -> list[Family]:
     """Return the widest families of PC: those of its tests."""
-    return skeleton_widest(search, levels=search.max_parents)
+    return skeleton_widest(search, levels=search.max_parents, records_per_cell=0)
 
 
 def pc_bits(variables: int, max_parents: int) -> float:

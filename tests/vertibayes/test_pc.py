@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from protocols.site.data import SiteData
+from protocols.variables import Variable
+from tests.structure_worlds import example, frame_of, random_data
+from vertibayes.choosing import TableChooser, follow
+from vertibayes.counting import PlainCounter
+from vertibayes.network import Structure
+from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.equivalence import cpdag_of
+from vertibayes.structure.learners import learn_structure, search_of
+from vertibayes.structure.pc import pattern, pc_result_steps
+from vertibayes.structure.skeleton import Skeleton
+
+
+def pc(data, *, alpha=0.05, **parameters):
+    source = PlainCounter(data)
+    search = search_of(source, "pc", **parameters)
+    return follow(pc_result_steps(search, alpha=alpha), TableChooser(source).choose)
+
+
+def pgmpy_skeleton(data, alpha, levels):
+    from pgmpy.estimators import PC
+
+    graph, _ = PC(frame_of(data)).estimate(
+        variant="stable",
+        ci_test="g_sq",
+        significance_level=alpha,
+        max_cond_vars=levels,
+        return_type="skeleton",
+        show_progress=False,
+    )
+    return {frozenset(edge) for edge in graph.edges()}
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_skeleton_is_that_of_pgmpy(seed, alpha):
+    """Of variables with three states, all of which occur: pgmpy corrects tests of two by two."""
+    data = random_data(seed, 6, 2000)
+    learned = pc(data, alpha=alpha, max_parents=2).skeleton
+    assert {frozenset(pair) for pair in learned.pairs} == pgmpy_skeleton(data, alpha, 2)
+
+
+def noisy_or(records=4000):
+    generator = np.random.default_rng(0)
+    flip = lambda column: np.where(generator.random(records) < 0.1, 1 - column, column)  # noqa: E731
+    a, b = generator.integers(0, 2, (2, records))
+    c = flip(a | b)
+    codes = {"a": a, "b": b, "c": c, "d": flip(c)}
+    return SiteData(
+        {name: Variable(name, ("0", "1")) for name in codes},
+        {name: column.astype(np.uint8) for name, column in codes.items()},
+    )
+
+
+def test_a_collider_compels_what_follows_it():
+    result = pc(noisy_or(), alpha=0.001)
+    assert result.cpdag.compelled == (("a", "c"), ("b", "c"), ("c", "d"))
+    assert set(result.structure.edges) == set(result.cpdag.compelled)
+    assert not (result.reversed_arrows or result.dropped or result.surplus)
+
+
+def test_constraints_compel_directions_and_what_follows():
+    chain = Skeleton({"a": ("b",), "b": ("a", "c"), "c": ("b",)}, {("a", "c"): ("b",)})
+    assert pattern(chain, Constraints()).arrows == []
+    assert pattern(chain, Constraints(required=(("a", "b"),))).arrows == [("a", "b"), ("b", "c")]
+    assert pattern(chain, Constraints(tiers=(("c",), ("b",)))).arrows == [("b", "a"), ("c", "b")]
+
+
+def test_colliders_that_contradict_each_other_leave_their_edge_undirected():
+    neighbours = {"a": ("b",), "b": ("a", "c"), "c": ("b", "d"), "d": ("c",)}
+    separators = {("a", "c"): (), ("b", "d"): (), ("a", "d"): ()}
+    graph = pattern(Skeleton(neighbours, separators), Constraints())
+    assert graph.arrows == [("a", "b"), ("d", "c")]
+    assert graph.undirected == [("b", "c")]
+    structure = graph.extension(Constraints()).structure
+    assert {frozenset(e) for e in structure.edges} == {frozenset(e) for e in ("ab", "bc", "cd")}
+
+
+def cycle_of_arrows():
+    from vertibayes.structure.partial_graph import PartialGraph
+
+    graph = PartialGraph("abc", [("a", "b"), ("b", "c"), ("a", "c")])
+    for arrow in ("ab", "bc", "ca"):
+        graph.orient(*arrow)
+    return graph
+
+
+def test_a_cycle_of_arrows_is_resolved_by_name_and_reported():
+    extension = cycle_of_arrows().extension(Constraints())
+    assert len(extension.reversed_arrows) == 1 and extension.dropped == ()
+    assert len(extension.structure.edges) == 3
+
+
+def test_an_arrow_is_dropped_if_constraints_allow_no_order():
+    constraints = Constraints(required=(("a", "b"), ("b", "c")), forbidden=(("a", "c"),))
+    extension = cycle_of_arrows().extension(constraints)
+    assert extension.dropped == (("c", "a"),)
+    assert extension.structure == Structure({"a": (), "b": ("a",), "c": ("b",)})
+
+
+def test_parents_beyond_the_number_allowed_are_chosen_by_bic():
+    result = pc(noisy_or(), max_parents=1)
+    assert all(len(parents) <= 1 for parents in result.structure.parents.values())
+    assert result.surplus
+    required = Constraints(required=(("a", "c"),))
+    assert pc(noisy_or(), max_parents=1, constraints=required).structure.parents["c"] == ("a",)
+
+
+def test_alarm_is_near_the_truth():
+    network, data = example("alarm", 10_000)
+    structure = learn_structure(PlainCounter(data), "pc")
+    assert network.structure.hamming_distance(structure) <= 15
+    assert cpdag_of(network.structure).hamming_distance(cpdag_of(structure)) <= 20

@@ -1,0 +1,106 @@
+"""What all learners of structures without an ordering have in common."""
+
+import numpy as np
+import pytest
+
+from protocols.federation import federate
+from tests.structure_worlds import (
+    firm_cases,
+    one_state,
+    random_constraints,
+    random_data,
+    shuffled,
+    with_gaps,
+)
+from vertibayes.choosing import TableChooser
+from vertibayes.counting import PlainCounter
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.splitting import split_columns
+from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.learners import ALGORITHMS, learn_structure
+from vertibayes.structure.skeleton import skeleton_bits
+
+LEARNERS = ("pc", "chow_liu", "tan", "exact")
+
+
+def learn(source, algorithm, **parameters):
+    if algorithm == "tan":
+        parameters["class_variable"] = min(source.variables)
+    return learn_structure(source, algorithm, **parameters)
+
+
+@pytest.mark.parametrize("algorithm", LEARNERS)
+@pytest.mark.parametrize(("sites", "gaps"), [(2, False), (3, True), (5, False)])
+def test_a_federation_learns_what_pooled_data_give(algorithm, sites, gaps):
+    data = random_data(sites, 6, 400, concentration=1.0)
+    data = with_gaps(data) if gaps else data
+    expected = learn(PlainCounter(data), algorithm)
+    assert expected.edges
+    with federate(split_columns(data, sites, 0)) as federation:
+        secure = SecureCounter.of(federation, order=list(data.variables))
+        assert learn(secure, algorithm) == expected
+
+
+@pytest.mark.parametrize("algorithm", LEARNERS[:3])
+@pytest.mark.parametrize("missing", [False, True])
+def test_choices_and_tables_give_one_structure(algorithm, missing):
+    source = PlainCounter(with_gaps(random_data(1, 8, 600, concentration=1.0)))
+    structure = learn(source, algorithm, missing=missing)
+    assert structure.edges
+    assert learn(TableChooser(source), algorithm, missing=missing) == structure
+
+
+@pytest.mark.parametrize("algorithm", LEARNERS)
+def test_the_order_of_columns_never_matters(algorithm):
+    data = random_data(2, 8, 400, concentration=1.0)
+    expected = learn(PlainCounter(data), algorithm)
+    for seed in range(3):
+        structure = learn(PlainCounter(shuffled(data, seed)), algorithm)
+        assert structure == expected and structure.nodes == expected.nodes
+
+
+@pytest.mark.parametrize("algorithm", ["pc", "exact"])
+@pytest.mark.parametrize("seed", range(25))
+def test_random_constraints_are_kept(algorithm, seed):
+    data = random_data(seed, 6, 300, density=0.6, concentration=1.0)
+    constraints = random_constraints(np.random.default_rng(seed), data.variables)
+    structure = learn(PlainCounter(data), algorithm, constraints=constraints)
+    assert constraints.violations(structure) == []
+    most = ALGORITHMS[algorithm].max_parents
+    assert max(map(len, structure.parents.values())) <= most
+
+
+@pytest.mark.parametrize("algorithm", LEARNERS)
+@pytest.mark.parametrize("case", [*firm_cases(), "one state"])
+def test_small_data_give_a_structure(algorithm, case):
+    source = one_state() if case == "one state" else firm_cases()[case]
+    structure = learn(source, algorithm)
+    assert structure.nodes == tuple(sorted(source.variables))
+    if ALGORITHMS[algorithm].steps is not None:
+        assert learn(TableChooser(source), algorithm) == structure
+    if algorithm in ("pc", "exact") and source.records < 2:
+        assert structure.edges == ()
+
+
+@pytest.mark.parametrize("algorithm", LEARNERS)
+def test_constraints_that_forbid_everything_give_no_edges(algorithm):
+    data = random_data(0, 5, 300)
+    constraints = Constraints(roots=tuple(data.variables))
+    assert learn(PlainCounter(data), algorithm, constraints=constraints).edges == ()
+
+
+@pytest.mark.parametrize("algorithm", ["pc", "chow_liu", "tan"])
+def test_the_winners_have_no_more_bits_than_stated(algorithm):
+    data = random_data(3, 8, 500)
+    chooser = TableChooser(PlainCounter(data))
+    bits, choose = [0.0], chooser.choose
+
+    def counted(choices):
+        bits[0] += sum(np.log2(len(one)) + 1 for one in choices.sets)
+        return choose(choices)
+
+    chooser.choose = counted
+    learn(chooser, algorithm)
+    how = ALGORITHMS[algorithm]
+    assert 0 < bits[0] <= how.bits(8, how.max_parents)
+    assert skeleton_bits(1, 2) == 0
