@@ -59,14 +59,38 @@ def bic_gain(search: Search, after: Iterable[Family], before: Iterable[Family] =
         The families of the same children: with all gains of a set of candidates relative to one
         structure, the likelihoods of the children alone cancel on complete data.
     """
+    terms, parameters = _terms(search, after, before)
+    penalty = bic_penalty(parameters, search.records)
+    return (*terms, Constant(-penalty)) if penalty else terms
+
+
+def aic_gain(
+    search: Search, after: Iterable[Family], before: Iterable[Family] = ()
+) -> Candidate:
+    """Return by how much AIC rises, whose penalty is one nat for each free parameter.
+
+    Akaike (1974), doi:10.1109/TAC.1974.1100705.
+
+    Parameters
+    ----------
+    search, after, before
+        As `bic_gain`.
+    """
+    terms, parameters = _terms(search, after, before)
+    return (*terms, Constant(-parameters * 10**6)) if parameters else terms
+
+
+def _terms(
+    search: Search, after: Iterable[Family], before: Iterable[Family]
+) -> tuple[Candidate, int]:
+    """Return by how much the likelihood rises, and the number of free parameters."""
     terms: list[Term] = []
     parameters = 0
     for sign, families in ((1, after), (-1, before)):
         for family in families:
             terms += _likelihood(search, family, sign)
             parameters += sign * added_parameters(search, family)
-    penalty = bic_penalty(parameters, search.records)
-    return (*terms, Constant(-penalty)) if penalty else tuple(terms)
+    return tuple(terms), parameters
 
 
 def _likelihood(search: Search, family: Family, sign: int) -> list[Term]:

@@ -52,6 +52,9 @@ class Search:
         Of K2: all variables, each before those of which it may be a parent.
     class_variable : str, optional
         Of TAN: the class.
+    most_bits : int, optional
+        Of a search by choices: at how many bits of winners it ends; at those of `Algorithm.bits` if
+        None, or if these are fewer.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class Search:
     rows: Rows = Rows()
     ordering: tuple[str, ...] | None = None
     class_variable: str | None = None
+    most_bits: int | None = None
     names: tuple[str, ...] = field(init=False)  # of the variables, sorted: the order of ties
 
     def __post_init__(self) -> None:

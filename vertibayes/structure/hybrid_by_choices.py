@@ -1,0 +1,119 @@
+"""The default learner by choices: neighbours, the best order among them, and hill climbing.
+
+    `neighbours_by_choices`     each variable grows a set of parents, and pairs are separated
+    `order_by_choices`          the best order, from two orders that fit the separators
+    `climbing_by_choices`       moves of single edges, to which all pairs are open
+                                ...         again, while it adds pairs that were no neighbours
+
+Up to 8 variables, all pairs are neighbours. The search ends with the structure so far if the next
+call would exceed `hybrid_bits` or `hybrid_calls`, so that an approved study states both.
+
+Leakage: that of the three; which part asks, and how often, also follows from the winners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from protocols.approval import Steps
+from vertibayes.network import Structure
+from vertibayes.structure.asking import Asking, SpentError
+from vertibayes.structure.choice_space import ChoiceSpace
+from vertibayes.structure.climbing_by_choices import Climb
+from vertibayes.structure.family_scores import Mask, Parents, edges, topological
+from vertibayes.structure.neighbours_by_choices import grown, order_by_colliders, separated
+from vertibayes.structure.order_by_choices import Order, OrderSearch
+from vertibayes.structure.search import Search
+
+FEW = 8  # variables
+AGAIN = 5  # times that the order search runs again
+MOST_CALLS = 60
+
+
+def hybrid_steps(search: Search) -> Steps[Structure]:
+    """Learn a structure by choices.
+
+    Parameters
+    ----------
+    search : Search
+        The search.
+
+    Yields
+    ------
+    choices : Choices
+        Those of the parts.
+
+    Returns
+    -------
+    structure : Structure
+        A local optimum of BIC for single changes of edges, unless the search has ended early.
+    """
+    space = ChoiceSpace(search)
+    numbers = len(search.names), search.max_parents
+    asking = Asking(search, hybrid_bits(*numbers), hybrid_calls(*numbers))
+    hybrid = _Hybrid(space, asking)
+    if search.max_parents:
+        with suppress(SpentError):
+            yield from hybrid.search()
+    return space.structure(hybrid.dag)
+
+
+class _Hybrid:
+    """The search, and its structure so far."""
+
+    def __init__(self, space: ChoiceSpace, asking: Asking) -> None:
+        self._space, self._asking = space, asking
+        self.dag: Parents = list(space.required)
+
+    def search(self) -> Steps[None]:
+        """Improve the structure until nothing changes."""
+        space, asking = self._space, self._asking
+        taken = list(space.required)
+        if space.size > FEW:
+            taken = yield from grown(space, asking)
+            near, separators = yield from separated(space, asking, taken)
+        else:
+            near, separators = _all_pairs(space), {}
+        orders = [
+            order_by_colliders(space, near, separators, backwards=backwards)
+            for backwards in (False, True)
+        ]
+        for _ in range(AGAIN + 1):
+            yield from self._best_order(near, taken, orders)
+            climb = Climb(space, asking, self.dag)  # which changes it
+            yield from climb.in_parallel()
+            if not any(parents & ~near[c] for c, parents in enumerate(self.dag)):
+                return
+            near = [n | m for n, m in zip(near, edges(self.dag), strict=True)]
+            orders = [topological(self.dag)]
+
+    def _best_order(
+        self, near: Sequence[Mask], taken: Sequence[Mask], orders: Sequence[Order]
+    ) -> Steps[None]:
+        hints = list(zip(self.dag, taken, strict=True))
+        search = OrderSearch(self._space, self._asking, near, hints)
+        try:
+            yield from search.search(orders)
+        finally:
+            self.dag = search.dag or self.dag
+
+
+def _all_pairs(space: ChoiceSpace) -> list[Mask]:
+    """Return as neighbours all pairs of which one direction is allowed."""
+    return edges(space.allowed)
+
+
+def hybrid_bits(variables: int, max_parents: int) -> int:
+    """Return at how many bits of its winners the search ends.
+
+    Networks of 8 to 40 variables take about half of them.
+    """
+    del max_parents
+    return 1_000 + 15 * variables * (1 + (variables - 1).bit_length())
+
+
+def hybrid_calls(variables: int, max_parents: int) -> int:
+    """Return after how many calls the search ends."""
+    del variables, max_parents
+    return MOST_CALLS
