@@ -1,0 +1,61 @@
+"""How much each edge of a structure raises its BIC, from tables that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log
+
+import numpy as np
+
+from protocols.variables import Rows
+from vertibayes.counting.counter import Counter
+from vertibayes.network import Edge, Structure
+from vertibayes.structure.scores import Table, free_parameters, log_likelihoods
+
+
+def edge_gains(
+    counter: Counter, structure: Structure, *, missing: bool = False, rows: Rows = Rows()
+) -> Mapping[Edge, float]:
+    """Return by how much the BIC of each edge's family falls without the edge, in nats.
+
+    Both families are scored from the table of the larger one, and so over the same records. A
+    counter that has the tables of the structure's families is asked nothing.
+
+    Parameters
+    ----------
+    counter : Counter
+        The source of the tables.
+    structure : Structure
+        The structure, over the counter's variables.
+    missing : bool, default=False
+        Whether a missing value is a state.
+    rows : Rows
+        The records to score; all by default.
+
+    Returns
+    -------
+    gains : mapping of (parent, child) to float
+        The gains, in the order of the structure's edges.
+    """
+    nats = log(max(rows.count(counter.records), 1)) / 2  # of a free parameter
+    families = [family for family in structure.families if family.parents]
+    tables = counter.tables(families, missing=missing, rows=rows)
+    gains = {
+        (parent, family.child): gain
+        for family, table in zip(families, tables, strict=True)
+        for parent, gain in zip(family.parents, _gains(table, nats), strict=True)
+    }
+    return {edge: gains[edge] for edge in structure.edges}
+
+
+def _gains(table: Table, nats: float) -> Sequence[float]:
+    """Return the gain of each parent of a family, in the order of the table's axes."""
+    without = [np.asarray(table.sum(axis=axis)) for axis in range(1, table.ndim)]
+    whole, *others = _bics([table, *without], nats)
+    return [whole - other for other in others]
+
+
+def _bics(tables: Sequence[Table], nats: float) -> list[float]:
+    likelihoods = log_likelihoods(tables)
+    penalties = [nats * free_parameters(table.shape) for table in tables]
+    return [own - penalty for own, penalty in zip(likelihoods, penalties, strict=True)]
