@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import permutations, starmap
 from time import perf_counter
 
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser
 from vertibayes.counting import Counter
-from vertibayes.network import Network, Structure
+from vertibayes.network import Edge, Network, Structure
 from vertibayes.parameters.cpt import PSEUDO_COUNT, Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
 from vertibayes.settings import LEARNING, Algorithm, Missing
 from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.equivalence import compelled_edges
+from vertibayes.structure.gains import edge_gains
 from vertibayes.structure.k2 import check_ordering
 from vertibayes.structure.learners import (
-    ALGORITHMS,
     DEFAULT,
     SearchParameters,
+    algorithm_of,
+    check_max_parents,
     learn_structure,
+    max_parents_of,
     search_of,
 )
 from vertibayes.structure.search import Progress, Search, never
@@ -63,12 +68,7 @@ class Options:
                     setting.checked(getattr(self, setting.name))
                 except ValueError as error:
                     raise ValueError(f"`{setting.name}` {error}") from None
-        if self.ordering is not None and self.structure is not None:
-            raise ValueError("`structure` excludes `ordering`: only the CPTs are learned")
-        if self.ordering is not None and self.algorithm not in (None, "k2"):
-            raise ValueError(f"`ordering` needs `algorithm` k2, got {self.algorithm}")
-        if (self.class_variable is None) == (self.by == "tan"):
-            raise ValueError("`class_variable` is the class of `algorithm` tan, which needs it")
+        self._check_search()
         if self.wider_cells and self.missing not in (None, "em"):
             raise ValueError(f"`wider_cells` needs `missing` em, got {self.missing}")
         if self.em_restarts and self.missing != "synthetic":
@@ -76,6 +76,16 @@ class Options:
         draws = self.write_synthetic or self.missing == "synthetic"
         if self.synthetic_records is not None and not draws:
             raise ValueError("`synthetic_records` needs `missing` synthetic or `write_synthetic`")
+
+    def _check_search(self) -> None:
+        if self.structure is not None:
+            for name in ("algorithm", "ordering", "constraints", "class_variable", "max_seconds"):
+                if getattr(self, name) not in (None, Constraints()):
+                    raise ValueError(f"`structure` excludes `{name}`: only the CPTs are learned")
+        if self.ordering is not None and self.algorithm not in (None, "k2"):
+            raise ValueError(f"`ordering` needs `algorithm` k2, got {self.algorithm}")
+        if (self.class_variable is None) == (self.by == "tan"):
+            raise ValueError("`class_variable` is the class of `algorithm` tan, which needs it")
 
     @property
     def by(self) -> str:
@@ -85,7 +95,7 @@ class Options:
     @property
     def most_parents(self) -> int:
         """The largest number of parents of a node: the given one, or that of the algorithm."""
-        return ALGORITHMS[self.by].max_parents if self.max_parents is None else self.max_parents
+        return algorithm_of(self.by).max_parents if self.max_parents is None else self.max_parents
 
     def search(self, source: Counter | Chooser) -> Search:
         """Return the search for a structure over a source.
@@ -144,15 +154,24 @@ class Learned(Fitted):
 
     Attributes
     ----------
+    algorithm : str, optional
+        What learned the structure; None if the structure was given.
     scores : Scores
         The scores of the structure on the records.
+    gains : mapping of (parent, child) to float
+        By how much the BIC of each edge's family falls without the edge, in nats.
+    compelled : frozenset of (parent, child)
+        The edges whose direction follows from the data and the constraints.
     structure_seconds, parameters_seconds : float
         Time that the structure and the CPTs took, in seconds.
     pseudo_count : float
         Count added to each cell of the CPTs.
     """
 
+    algorithm: str | None
     scores: Scores
+    gains: Mapping[Edge, float]
+    compelled: frozenset[Edge]
     structure_seconds: float
     parameters_seconds: float
     pseudo_count: float
@@ -218,12 +237,17 @@ def learn_cpts(
     synthetic = fitted.synthetic
     if options.write_synthetic and synthetic is None:
         synthetic = draw_synthetic(counter, structure, records=options.synthetic_records)
-    measured = scores(counter, structure, missing=missing == "state")
+    as_state = missing == "state"
+    measured = scores(counter, structure, missing=as_state)
+    gains = edge_gains(counter, structure, missing=as_state)
     return Learned(
         network=fitted.network,
         widenings=fitted.widenings,
         synthetic=synthetic if options.write_synthetic else None,
+        algorithm=options.by if options.structure is None else None,
         scores=measured,
+        gains=gains,
+        compelled=frozenset(compelled_edges(structure, options.constraints)),
         structure_seconds=structure_seconds,
         parameters_seconds=perf_counter() - start,
         pseudo_count=options.pseudo_count,
@@ -234,7 +258,22 @@ def families_of(counter: Counter | Chooser, options: Options) -> list[Family]:
     """Return the widest families whose tables a run may ask for, wider tables for EM excepted."""
     if options.structure is not None:
         return list(options.structure.families)
-    return ALGORITHMS[options.by].widest(options.search(counter))
+    return algorithm_of(options.by).widest(options.search(counter))
+
+
+def notices(source: Counter | Chooser, options: Options) -> Iterator[str]:
+    """Yield what a user should know of a search before it begins; the options must fit."""
+    if options.structure is not None:
+        return
+    search = options.search(source)
+    if search.max_parents < options.most_parents:
+        yield (
+            f"a node gets at most {search.max_parents} parents (by default "
+            f"{options.most_parents}): the sites allow tables of {source.most_variables} variables"
+        )
+    pairs = permutations(search.names, 2)
+    if len(search.names) > 1 and not any(starmap(search.constraints.allows, pairs)):
+        yield "the constraints forbid every edge: the structure has none"
 
 
 def _silent(stage: str, done: int, steps: int) -> None:
@@ -299,8 +338,11 @@ def checks(counter: Counter | Chooser, options: Options) -> dict[str, Callable[[
     """Return, by option, the checks that it fits variables and records; they reveal no table."""
     if options.structure is not None:
         return {"structure": partial(_check_structure, counter, options.structure)}
+    most = max_parents_of(counter, options.by, options.max_parents)
     return {
         "ordering": partial(check_ordering, counter.variables, options.ordering),
+        "max_parents": partial(check_max_parents, counter, most),
+        "constraints": partial(options.constraints.check, counter.variables, most),
         "structure_records": partial(sample_rows, counter, options.structure_records),
         "algorithm": partial(options.search, counter),
     }

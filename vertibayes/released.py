@@ -61,7 +61,7 @@ class Released:
     candidates : int
         The number of candidates in all sets.
     undecided : int
-        In how many of these sets exact scores may have another winner.
+        In how many of these sets another candidate may win by exact scores.
     bits : float
         How much the winners reveal at most, in bits, with one bit of each set for `undecided`.
     too_large : int
@@ -248,7 +248,7 @@ def learn_released(
     rule : Rule
         By which rule the tables are released.
     progress : callable, optional
-        Called with (stage, steps done, steps at most).
+        Called with (stage, steps done, steps at most), with 0 if the most is unknown.
 
     Raises
     ------
@@ -332,6 +332,6 @@ class _Asked:
             self.released.append((step, self._release(step)))
             return ()
         if self._progress is not None:
-            self._progress(self._stage, len(self.choices), len(self.choices) + 1)
+            self._progress(self._stage, len(self.choices), 0)  # the most depends on the winners
         self.choices.append(step)
         return self._chooser.choose(step)

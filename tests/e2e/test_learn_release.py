@@ -27,7 +27,7 @@ def test_exact_tables_by_choices_give_the_model_of_all_tables(folder, tmp_path, 
     choices = summary["choices"]
     assert choices["decisions"] >= 5 and 0 < choices["resolution_in_nats"] < 0.1
     assert f"choices: {choices['decisions']} between {choices['candidates']} candidates" in shown
-    assert f"all {choices['decisions']} choices are those of plain K2" in shown
+    assert f"all {choices['decisions']} choices are those of exact scores" in shown
     assert choices["undecided"] == 0 and "cost of the rule: none" in shown
 
 
@@ -45,7 +45,7 @@ def test_the_report_says_how_many_choices_are_not_decided(tmp_path, capsys):
     choices = outputs(tmp_path / "out")[1]["choices"]
     assert code == 0 and choices["undecided"] > 0
     said = f"{choices['undecided']} of {choices['decisions']} choices were closer than"
-    assert said in shown and "plain K2 may choose otherwise there" in shown
+    assert said in shown and "by exact scores another candidate may win there" in shown
 
 
 def test_a_cut_release_has_no_small_count(folder, tmp_path, capsys):
@@ -101,7 +101,7 @@ def test_a_structure_is_released_without_choices(folder, tmp_path, capsys):
     (tmp_path / "s.json").write_text(json.dumps(structure))
     data = ["--data", folder / "all.csv", "--sites", 2, "--structure", tmp_path / "s.json"]
     code, shown, _ = learn(capsys, tmp_path / "out", *data, "--release", "cut")
-    assert code == 0 and outputs(tmp_path / "out")[0] == structure
+    assert code == 0 and outputs(tmp_path / "out")[0].items() >= structure.items()
     assert "the structure is given: no choice was asked" in shown
 
 
@@ -115,7 +115,8 @@ def test_wide_columns_and_missing_values(tmp_path, capsys):
     data = ["--data", tmp_path / "d.csv", "--sites", 2]
     for name, options in (("1", []), ("2", ["--release", "exact"]), ("3", ["--release", "cut"])):
         assert learn(capsys, tmp_path / name, *data, *options)[0] == 0
-    assert outputs(tmp_path / "1")[0] == outputs(tmp_path / "2")[0] == outputs(tmp_path / "3")[0]
+    one, two, three = (outputs(tmp_path / name)[0] for name in "123")
+    assert one == two and one["edges"] == three["edges"]
     assert ["wide", "near"] in outputs(tmp_path / "2")[0]["edges"]
     ours, pooled = (read_model(tmp_path / name / "model.json") for name in ("2", "1"))
     assert all(np.array_equal(ours.cpts[node], pooled.cpts[node]) for node in ours.cpts)

@@ -56,7 +56,7 @@ def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
     plain = learn(PlainCounter(pooled), options)
     plain_seconds = perf_counter() - start
     _say("\nLearned over the sites, none of which saw another's records:")
-    _say(report_of(learned, summary, options), end="")
+    _say(report_of(learned, summary), end="")
     _edges(learned)
     _cpts(learned.network)
     _compared(learned, plain, truth, plain_seconds)

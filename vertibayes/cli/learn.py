@@ -22,14 +22,19 @@ from vertibayes.cli.outputs import Run, UnwrittenError, check_folder, is_free, w
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.release import release_with, report_of_release
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import Learned, Options, checks, families_of, learn, sample_rows
+from vertibayes.learning import (
+    Learned,
+    Options,
+    checks,
+    families_of,
+    learn,
+    notices,
+    sample_rows,
+)
 from vertibayes.released import check_options, check_validations
+from vertibayes.report.edges import report_of_edges
 from vertibayes.report.words import area_of, counted, size
 
-UNORDERED = (
-    "ordering: the order of the data; another order gives another network, so specify an ordering, "
-    "causes before effects, if you know one"
-)
 HINTS = {
     "public": ", public records",
     "scv": ", synthetic records, optimistic",
@@ -62,7 +67,7 @@ def run_learn(source: Source, task: Task) -> None:
         check_validations(in_order, options, validations.validate)
     learned, summary = learn_from(sites, replace(task, options=options, validations=validations))
     if not task.quiet:
-        sys.stdout.write(report_of(learned, summary, options))
+        sys.stdout.write(report_of(learned, summary))
         sys.stdout.write(f"Written: {task.out}\n")
 
 
@@ -77,13 +82,30 @@ def options_from(values: Mapping[str, Any]) -> Options:
 
 
 def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
-    """Remove columns that are left out from the ordering; refuse a structure that has one."""
-    for name in options.structure.nodes if options.structure is not None else ():
-        if name in left_out:
-            raise ValueError(f"--structure: the column {name!r} is left out: {left_out[name]}")
-    if options.ordering is None:
-        return options
-    return replace(options, ordering=[name for name in options.ordering if name not in left_out])
+    """Remove columns that are left out from what the options name, or refuse them.
+
+    Raises
+    ------
+    ValueError
+        If the structure, the class or a required edge has such a column.
+    """
+    needed = options.structure.nodes if options.structure is not None else ()
+    classes = [] if options.class_variable is None else [options.class_variable]
+    for option, named in (("structure", needed), ("class-variable", classes)):
+        for name in named:
+            if name in left_out:
+                raise ValueError(f"--{option}: the column {name!r} is left out: {left_out[name]}")
+    try:
+        constraints = options.constraints.without(left_out.keys())
+    except ValueError as error:
+        names = ", ".join(left_out)
+        raise ValueError(
+            f"--constraints: {error}: remove the edge, or keep the column (left out: {names})"
+        ) from None
+    ordering = options.ordering
+    if ordering is not None:
+        ordering = [name for name in ordering if name not in left_out]
+    return replace(options, ordering=ordering, constraints=constraints)
 
 
 def learn_from(sites: Sites, task: Task) -> tuple[Learned, dict[str, Any]]:
@@ -117,11 +139,13 @@ def _check(counter: SecureCounter, options: Options) -> None:
     ValueError, QueryRefusedError
         If there are some; the message names the option.
     """
-    try:
-        for check in checks(counter, options).values():
+    for name, check in checks(counter, options).items():
+        try:
             check()
-    except ValueError as error:
-        raise ValueError(str(error).replace("max_parents", "--max-parents")) from None
+        except ValueError as error:
+            text = str(error).replace("max_parents", "--max-parents")
+            option = "--constraints: " if name == "constraints" else ""
+            raise ValueError(f"{option}{text}") from None
     rows = sample_rows(counter, options.structure_records)
     Policy().check_records(counter.study.sites[0], rows, counter.records)
 
@@ -157,7 +181,7 @@ def learn_with(
     """
     options = task.options
     expected = counter.forecast(families_of(counter, options), missing=options.missing == "state")
-    warn([*warnings, *task.validations.warnings()])
+    warn([*warnings, *notices(counter, options), *task.validations.warnings()])
     if not task.quiet:
         sys.stderr.write(f"expected: {expected.sentence()}\n")
     with progress_shown(task.quiet, counter.watchers) as progress:
@@ -200,7 +224,7 @@ def _smoothing(pseudo_count: float, kind: str) -> str:
     return f"the {kind} counts, {pseudo_count:g} added to each (--pseudo-count), divided"
 
 
-def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> str:
+def report_of(learned: Learned, summary: dict[str, Any]) -> str:
     """Return the lines that the command prints about a run.
 
     Parameters
@@ -209,8 +233,6 @@ def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> st
         What was learned.
     summary : dict
         The content of summary.json.
-    options : Options
-        The options of the run.
     """
     seconds, opened, sent = summary["seconds"], summary["opened"], summary["bytes"]
     scores, structure = learned.scores, learned.network.structure
@@ -218,13 +240,14 @@ def report_of(learned: Learned, summary: dict[str, Any], options: Options) -> st
     is_released = "release" in summary
     has_choices = is_released and summary["choices"]["decisions"]
     winners = ", the winners of the choices" if has_choices else ""
+    by = "" if learned.algorithm is None else f" by {learned.algorithm}"
     lines = [
         f"{counted(summary['records'], 'record')}, "
         f"{counted(len(summary['variables']), 'variable')} at "
         f"{counted(len(summary['sites']), 'site')}",
-        f"structure: {counted(len(structure.edges), 'edge')}; K2 score {scores.k2:.3f}, "
-        f"BIC {scores.bic:.3f}, AIC {scores.aic:.3f} nats",
-        *([UNORDERED] if options.ordering is None and options.structure is None else []),
+        f"structure{by}: {counted(len(structure.edges), 'edge')}; BIC {scores.bic:.3f}, "
+        f"AIC {scores.aic:.3f}, K2 score {scores.k2:.3f} nats",
+        *report_of_edges(learned),
         *(report_of_release(summary) if is_released else []),
         f"CPTs: {_smoothing(learned.pseudo_count, 'released' if is_released else 'exact')}",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "

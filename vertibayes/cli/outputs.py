@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,12 +35,14 @@ from vertibayes.network import Network, Structure
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.drawing import draw
+from vertibayes.report.edges import edges_json
 from vertibayes.report.words import area_of, size
 from vertibayes.validation.methods import Validation
 
 MODELS = "model.json", "model.bif", "model.bifxml"
 NUMBERS_MODEL = "naive_bayes.json"  # of a model with numbers, which other formats do not have
 LEDGER = re.compile(r"ledger(-\d+)?\.json")  # of this run; with a number, of a failed run before
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 LEAST_FREE = 1_000_000  # bytes free on the disk of the results before a run: models are smaller
 
 
@@ -214,7 +217,7 @@ def write_results(
     """
 
     def write(part: Path) -> None:
-        write_model(part, learned.network)
+        write_model(part, learned.network, edges_json(learned))
         write_json(part / "ledger.json", run.ledger.as_json())
         write_json(part / "summary.json", summary)
         if validated:
@@ -235,9 +238,9 @@ def write_results(
     write_folder(folder, write)
 
 
-def write_model(part: Path, network: Network) -> None:
+def write_model(part: Path, network: Network, of_edges: Mapping[str, Any] = EMPTY) -> None:
     """Write structure and model in all formats: first, as they matter most on a full disk."""
-    write_structure(part, network.structure)
+    write_structure(part, network.structure, of_edges)
     for name in MODELS:
         write_text(part / name, WRITERS[Path(name).suffix](network))
 
@@ -256,10 +259,10 @@ def write_classifier(part: Path, model: NaiveBayes) -> None:
         write_model(part, model.to_network())
 
 
-def write_structure(part: Path, structure: Structure) -> None:
-    """Write the nodes and edges of a structure."""
+def write_structure(part: Path, structure: Structure, of_edges: Mapping[str, Any] = EMPTY) -> None:
+    """Write the nodes and edges of a structure, and what is known of its edges."""
     nodes, edges = list(structure.nodes), [list(edge) for edge in structure.edges]
-    write_json(part / "structure.json", {"nodes": nodes, "edges": edges})
+    write_json(part / "structure.json", {"nodes": nodes, "edges": edges, **of_edges})
 
 
 def title_of(method: str, validation: Validation) -> str:
@@ -341,6 +344,7 @@ def summarize(
         "records": counter.records,
         "sites": {site: list(names) for site, names in run.shown.items()},
         "variables": described(counter.variables),
+        "algorithm": learned.algorithm,
         "edges": len(learned.network.structure.edges),
         "pseudo_count": learned.pseudo_count,
         "scores": learned.scores.as_json(),

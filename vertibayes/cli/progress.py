@@ -1,8 +1,9 @@
 """How far a run is: a line on a terminal that is updated, and lines of a log otherwise.
 
-A learner knows its steps at most, and each step the estimated work of its queries. The time that is
-left is that of the step, at the speed of the step so far: the next steps depend on its results. A
-learner that asks one long query, as naive Bayes, shows the step and the time since it began.
+Some learners know their steps at most. Others do not, as a search for a structure, whose steps
+depend on its results. Each step knows the estimated work of its queries. The time that is left is
+that of the step, at the speed of the step so far. A learner that asks one long query, as naive
+Bayes, shows the step and the time since it began.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Progress:
         self._began = clock()
 
     def __call__(self, stage: str, done: int, most: int) -> None:
-        """Note that `done` of at most `most` steps of a stage have ended."""
+        """Note that `done` of at most `most` steps of a stage have ended; 0: `most` is unknown."""
         self._stage, self._done, self._most, self._within = stage, done, most, 0.0
         self._began = self._clock()
         self._show(self._steps)
@@ -65,8 +66,11 @@ class Progress:
 
     @property
     def _steps(self) -> str:
-        step = min(self._done + 1, self._most)
-        return f"{self._stage}: step {step} of at most {self._most}" if self._stage else "step 1"
+        if not self._stage:
+            return "step 1"
+        if not self._most:
+            return f"{self._stage}: step {self._done + 1}"
+        return f"{self._stage}: step {min(self._done + 1, self._most)} of at most {self._most}"
 
 
 class Lines:

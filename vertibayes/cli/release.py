@@ -14,7 +14,7 @@ from vertibayes.cli.notices import warn
 from vertibayes.cli.outcome import Outcome, Task, conclude
 from vertibayes.cli.outputs import Run
 from vertibayes.cli.progress import progress_shown
-from vertibayes.learning import Learned
+from vertibayes.learning import Learned, notices
 from vertibayes.released import Released, learn_released
 from vertibayes.report.release import assess, write_release
 from vertibayes.report.rule_cost import cut_cost, noise_cost
@@ -45,9 +45,9 @@ def release_with(
         The content of summary.json.
     """
     assert task.rule is not None  # the caller learns from tables without one
-    warn([*warnings, *task.validations.warnings()])
+    chooser = SecretChooser(study)
+    warn([*warnings, *notices(chooser, task.options), *task.validations.warnings()])
     with progress_shown(task.quiet, study.watchers) as progress:
-        chooser = SecretChooser(study)
         released = learn_released(chooser, study.release, task.options, task.rule, progress)
         learned, counter = released.learned, released.counter
 
@@ -127,11 +127,11 @@ def _chosen(choices: Mapping[str, Any]) -> list[str]:
     lines = [
         f"choices: {decisions} between {choices['candidates']} candidates, of which analyst and "
         "sites learned the winners, and which of them win narrowly",
-        f"all {decisions} choices are those of plain K2{among}: the errors of scores, of at most "
-        f"{resolution / 2:.2g} nats, change none"
+        f"all {decisions} choices are those of exact scores{among}: the errors of scores, of at "
+        f"most {resolution / 2:.2g} nats, change none"
         if not undecided
         else f"{undecided} of {decisions} choices were closer than {resolution:.2g} nats, as the "
-        "sites compute scores: plain K2 may choose otherwise there",
+        "sites compute scores: by exact scores another candidate may win there",
     ]
     if left_out:
         lines.append(

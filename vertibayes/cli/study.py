@@ -127,7 +127,7 @@ def _learn_approved(
             learned, summary = release_with(study, run, fitting, perf_counter() - start)
         kept.finish()
     if not task.quiet:
-        sys.stdout.write(report_of(learned, summary, task.options) + f"Written: {task.out}\n")
+        sys.stdout.write(report_of(learned, summary) + f"Written: {task.out}\n")
 
 
 def _learn(file: StudyFile, begin: BeginSession, kept: TableFile, task: Task) -> None:
@@ -145,7 +145,7 @@ def _learn(file: StudyFile, begin: BeginSession, kept: TableFile, task: Task) ->
             fitting = replace(task, validations=validations)
             learned, summary = learn_with(counter, run, fitting, perf_counter() - start)
     if not task.quiet:
-        sys.stdout.write(report_of(learned, summary, task.options) + f"Written: {task.out}\n")
+        sys.stdout.write(report_of(learned, summary) + f"Written: {task.out}\n")
 
 
 def named(file: StudyFile, study: Study) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -99,14 +100,39 @@ class Constraints:
             The message names the variable.
         """
         if unknown := [name for name in self.names if name not in variables]:
-            raise ValueError(f"the constraints name unknown variables: {', '.join(unknown)}")
+            places = ", ".join(f"{name} in {self._place(name)}" for name in unknown)
+            raise ValueError(
+                f"the constraints name unknown variables: {places}; remove or correct the names"
+            )
         for child in variables:
             parents = self.required_parents(child)
             if len(parents) > max_parents:
                 raise ValueError(
                     f"{child} has {len(parents)} required parents, at most {max_parents} are "
-                    "allowed"
+                    "allowed; require fewer, or raise max_parents"
                 )
+
+    def without(self, left_out: AbstractSet[str]) -> Constraints:
+        """Return what the constraints say of the other variables.
+
+        Raises
+        ------
+        ValueError
+            If a required edge has a variable that is left out.
+        """
+        for edge in self.required:
+            if absent := [name for name in edge if name in left_out]:
+                raise ValueError(
+                    f"the required edge {' -> '.join(edge)} needs {absent[0]}, which is left out"
+                )
+        kept = [tuple(name for name in tier if name not in left_out) for tier in self.tiers]
+        return Constraints(
+            required=self.required,
+            forbidden=tuple(e for e in self.forbidden if left_out.isdisjoint(e)),
+            tiers=tuple(tier for tier in kept if tier),
+            roots=tuple(name for name in self.roots if name not in left_out),
+            leaves=tuple(name for name in self.leaves if name not in left_out),
+        )
 
     def allows(self, parent: str, child: str) -> bool:
         """Whether a structure may have an edge."""
@@ -124,6 +150,17 @@ class Constraints:
         ]
         found = ((edge, self._against(*edge)) for edge in structure.edges)
         return absent + [f"{p} -> {c} contradicts {why}" for (p, c), why in found if why]
+
+    def _place(self, name: str) -> str:
+        """Return the parameter that has a name first."""
+        places: Mapping[str, tuple[tuple[str, ...], ...]] = {
+            "required": self.required,
+            "forbidden": self.forbidden,
+            "tiers": self.tiers,
+            "roots": (self.roots,),
+            "leaves": (self.leaves,),
+        }
+        return next(place for place, groups in places.items() if any(name in g for g in groups))
 
     def _against(self, parent: str, child: str) -> str | None:
         """Return the constraint that forbids an edge; None if it is allowed."""

@@ -67,7 +67,7 @@ def learn_structure(
     algorithm : str
         One of `ALGORITHMS`.
     progress : callable, optional
-        Called with (stage, steps done, steps at most).
+        Called with (stage, steps done, steps at most), with 0 if the most is unknown.
     time_is_up : callable, optional
         Called between steps: whether to end with the best structure so far. Only for a `Counter`.
     **parameters
@@ -97,7 +97,7 @@ def learn_structure(
     def answer(step: Step) -> Winners:
         nonlocal done
         assert isinstance(step, Choices)  # a search has no other steps
-        told(algorithm, done, done + 1)
+        told(algorithm, done, 0)  # how many steps follow depends on the winners
         done += 1
         return chooser.choose(step)
 
@@ -189,7 +189,7 @@ def search_of(
     algorithm : str
         One of `ALGORITHMS`.
     max_parents : int, optional
-        The largest number of parents of a node; the algorithm's own if None.
+        The largest number of parents of a node; that of `max_parents_of` if None.
     constraints : Constraints
         What the structure must keep.
     missing : bool, default=False
@@ -207,10 +207,7 @@ def search_of(
     ValueError
         If a parameter does not fit the variables or the algorithm.
     """
-    if algorithm not in ALGORITHMS:
-        known = ", ".join(ALGORITHMS)
-        raise ValueError(f"the algorithm must be one of {known}, got {algorithm!r}")
-    most = ALGORITHMS[algorithm].max_parents if max_parents is None else max_parents
+    most = max_parents_of(source, algorithm, max_parents)
     check_max_parents(source, most)
     chooser = chooser_of(source)
     return Search(
@@ -224,6 +221,33 @@ def search_of(
         ordering=None if ordering is None else tuple(ordering),
         class_variable=class_variable,
     )
+
+
+def algorithm_of(name: str) -> Algorithm:
+    """Return an algorithm.
+
+    Raises
+    ------
+    ValueError
+        If its name is unknown; the message has the known names.
+    """
+    if name not in ALGORITHMS:
+        known = ", ".join(ALGORITHMS)
+        raise ValueError(f"the algorithm must be one of {known}, got {name!r}")
+    return ALGORITHMS[name]
+
+
+def max_parents_of(source: Counter | Chooser, algorithm: str, given: int | None) -> int:
+    """Return the largest number of parents of a node: the given one, or the default.
+
+    The default is that of the algorithm or, if it is smaller, what the policies of the sites allow.
+    By choices the policies do not change it: sites derive each step from the study alone.
+    """
+    if given is not None:
+        return given
+    most, widest = algorithm_of(algorithm).max_parents, source.most_variables
+    is_limited = widest is not None and not isinstance(source, Chooser)
+    return min(most, max(widest - 1, 0)) if is_limited and widest is not None else most
 
 
 def check_max_parents(source: Counter | Chooser, max_parents: int) -> None:

@@ -18,7 +18,8 @@ from vertibayes.network import Structure
 from vertibayes.structure.constraints import Constraints
 
 Fits: TypeAlias = Callable[[Family], bool]  # whether a family's table is small enough
-Progress: TypeAlias = Callable[[str, int, int], None]  # stage, steps done, steps at most
+# stage, steps done, steps at most: 0 if that is unknown
+Progress: TypeAlias = Callable[[str, int, int], None]
 TimeIsUp: TypeAlias = Callable[[], bool]
 
 

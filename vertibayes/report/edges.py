@@ -1,0 +1,56 @@
+"""What a run says of each edge: whether its direction is known, and how much it explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vertibayes.learning import Learned
+from vertibayes.report.words import counted
+
+DOUBTFUL = 5.0  # nats: the report names edges of a smaller gain
+NAMED = 5  # edges that a line names at most
+
+
+def edges_json(learned: Learned) -> Mapping[str, Any]:
+    """Return what structure.json has beside nodes and edges, as JSON data.
+
+    `compelled` and `reversible` list the edges of either kind; `gain` has a number in nats for each
+    of the structure's `edges`, in their order.
+    """
+    edges = learned.network.structure.edges
+    return {
+        "algorithm": learned.algorithm,
+        "compelled": [list(edge) for edge in edges if edge in learned.compelled],
+        "reversible": [list(edge) for edge in edges if edge not in learned.compelled],
+        "gain": [round(learned.gains[edge], 3) for edge in edges],
+    }
+
+
+def report_of_edges(learned: Learned) -> list[str]:
+    """Return the lines that `learn` prints about the edges; none if there are no edges."""
+    edges, lines = learned.network.structure.edges, []
+    if edges and learned.algorithm is not None:
+        compelled = len(learned.compelled)
+        lines.append(f"arrows: {_directions(compelled, len(edges) - compelled)}")
+    doubtful = [edge for edge in edges if learned.gains[edge] < DOUBTFUL]
+    if doubtful:
+        doubtful.sort(key=learned.gains.__getitem__)
+        names = ", ".join(f"{p} -> {c} ({learned.gains[p, c]:.1f})" for p, c in doubtful[:NAMED])
+        more = f" and {len(doubtful) - NAMED} more" if len(doubtful) > NAMED else ""
+        raises = "raises" if len(doubtful) == 1 else "raise"
+        lines.append(
+            f"doubtful: {counted(len(doubtful), 'edge')} {raises} the BIC by less than "
+            f"{DOUBTFUL:g} nats: {names}{more}"
+        )
+    return lines
+
+
+def _directions(compelled: int, reversible: int) -> str:
+    """Say how many directions the data show."""
+    if not reversible:
+        return f"all {compelled} compelled: each structure that fits as well has them"
+    return (
+        f"{compelled} compelled; {reversible} reversible: turned round they fit as well, so their "
+        "direction says nothing (structure.json lists both kinds)"
+    )
