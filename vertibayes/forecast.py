@@ -12,6 +12,7 @@ from protocols.variables import Family
 from vertibayes.report.words import counted, size
 
 QUERY_ROUNDS = 3  # ask, answer, go
+CALL_ROUNDS = 10  # of a further call of a search, about
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,18 @@ class Forecast:
         sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
         return replace(Forecast(*sums), memory=max(self.memory, other.memory))
 
+    def of_calls(self, calls: int, scale: float) -> Forecast:
+        """Return the cost of `scale` times as many tables, which are asked for in several calls."""
+        return replace(
+            self,
+            tables=round(self.tables * scale),
+            shuffled=round(self.shuffled * scale),
+            queries=self.queries + calls - 1,
+            rounds=self.rounds + (calls - 1) * CALL_ROUNDS,
+            bytes=round(self.bytes * scale),
+            seconds=self.seconds * scale,
+        )
+
     def sentence(self) -> str:
         """Return the sentence that `learn` prints."""
         return (
@@ -62,7 +75,7 @@ def forecast(study: Study, families: Sequence[Family], *, missing: bool = False)
     study : Study
         The study.
     families : sequence of Family
-        The widest families that a learner may ask for (`structure.search.Algorithm.widest`).
+        The widest families that a learner may ask for, or families like those.
     missing : bool
         Whether a missing value is a state.
 

@@ -67,7 +67,9 @@ MEMORY = Setting("memory", "size", "Memory that all parties may use together, as
 # ---- Bayesian networks ---------------------------------------------------------------------------
 
 LEARNING = (
-    Setting("algorithm", "text", "How the structure is learned; k2 if an ordering is given.",
+    Setting("algorithm", "text", "How the structure is learned: hybrid (the default: tests of "
+            "independence, then orders of the variables, then single edges), hill_climbing, tabu, "
+            "pc, chow_liu, tan, exact (few variables), or k2 (the default with an ordering).",
             choices=get_args(Algorithm)),
     Setting("ordering", "names or file", "All variables, causes before effects: the structure is "
             "then learned by K2. Another order gives another network."),

@@ -121,7 +121,7 @@ _STUDY = """\
 
 [study]
 folder = "study"                 # what the analyst keeps of the study
-variables = [{variables}]    # in K2's order, causes before effects
+variables = [{variables}]
 {sites}# memory = "1GiB"                # of one query at a party; as the sites allow if not given
 """
 
@@ -133,7 +133,10 @@ _RUN = """
 _LEARNING = """
 [learning]
 max_parents = 3
-# ordering = ["a", "b"]          # for K2; that of the variables above if not given
+# algorithm = "hybrid"           # the default; or hill_climbing, pc, chow_liu, tan, k2
+# constraints = "experts.json"   # required and forbidden edges, tiers, roots, leaves
+# class_variable = "a"           # tan: the class
+# ordering = ["a", "b"]          # k2: all variables, causes before effects
 # structure = "structure.json"   # learn only the CPTs of this structure
 # missing = "em"                 # em, synthetic, available or state
 # pseudo_count = 0.5             # added to each cell of the CPTs; 0: maximum likelihood

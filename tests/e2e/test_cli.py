@@ -33,7 +33,8 @@ def test_one_file_over_sites(folder, tmp_path, capsys):
     assert set(network.structure.edges) == {tuple(edge) for edge in structure["edges"]}
     assert "<svg" in (tmp_path / "out" / "structure.svg").read_text()
     assert "records, 6 variables at 3 sites" in told and "\x1b" not in told + warned
-    assert "another order gives another network, so specify an ordering" in told
+    assert structure["algorithm"] == summary["algorithm"] and "arrows: " in told
+    assert len(structure["gain"]) == len(structure["edges"])
     assert "singled out" in warned
 
 
@@ -87,7 +88,7 @@ def test_a_given_structure(folder, tmp_path, capsys):
         "--structure",
         tmp_path / "s.json",
     )
-    assert code == 0 and outputs(tmp_path / "out")[0] == given
+    assert code == 0 and outputs(tmp_path / "out")[0].items() >= given.items()
     assert len(outputs(tmp_path / "out")[2]["tables"]) == 6, "the families' tables and no other"
 
 

@@ -121,13 +121,14 @@ def _check_policy(contract: Contract, file: StudyFile, own: SiteFile) -> None:
     if (needed := widest(contract)) > (most := own.policy.most_variables):
         reason = (
             f"the study needs tables of {counted(needed, 'variable')}: the policy of {own.party} "
-            f"allows {most}"
+            f"allows {most}; set max_parents = {max(most - 1, 0)}"
         )
         raise file.source.error(("learning", "max_parents"), reason)
     if (bits := most_bits(contract)) > (allowed := own.policy.most_choice_bits):
         reason = (
             f"the winners of the study's choices have up to {bits:,.0f} bits: the policy of "
-            f"{own.party} allows {allowed:,}"
+            f"{own.party} allows {allowed:,}; set a lower max_parents or another algorithm, or "
+            "raise most_choice_bits"
         )
         raise file.source.error(("learning", "max_parents"), reason)
 

@@ -34,6 +34,7 @@ from vertibayes.learning import (
 from vertibayes.released import check_options, check_validations
 from vertibayes.report.edges import report_of_edges
 from vertibayes.report.words import area_of, counted, size
+from vertibayes.structure.typical import TYPICAL, typical_families
 
 HINTS = {
     "public": ", public records",
@@ -180,10 +181,9 @@ def learn_with(
         The content of summary.json.
     """
     options = task.options
-    expected = counter.forecast(families_of(counter, options), missing=options.missing == "state")
     warn([*warnings, *notices(counter, options), *task.validations.warnings()])
     if not task.quiet:
-        sys.stderr.write(f"expected: {expected.sentence()}\n")
+        sys.stderr.write(f"expected: {expected(counter, options)}\n")
     with progress_shown(task.quiet, counter.watchers) as progress:
         learned = learn(counter, options, progress)
         outcome = Outcome(
@@ -191,6 +191,27 @@ def learn_with(
         )
         run = run._replace(traffic=counter.traffic)  # of another session, if the first one broke
         return learned, conclude(outcome, run, task, commit_seconds, progress)
+
+
+def expected(counter: SecureCounter, options: Options) -> str:
+    """Return a sentence about the cost of a run, before it asks for a table.
+
+    Raises
+    ------
+    ValueError
+        If a table may take more memory than a query may.
+    """
+    as_state = options.missing == "state"
+    cost = counter.forecast(families_of(counter, options), missing=as_state)
+    if options.structure is not None or options.by not in TYPICAL:
+        return cost.sentence()
+    per_pair, calls = TYPICAL[options.by]
+    families, scale = typical_families(options.search(counter), per_pair)
+    cost = counter.forecast(families, missing=as_state).of_calls(calls, scale)
+    return (
+        f"{cost.sentence()}; this is typical and not a bound, as the data decide for which tables "
+        f"{options.by} asks"
+    )
 
 
 @contextmanager

@@ -8,8 +8,22 @@ from typing import Any
 from protocols.contract import Contract, grouped_digest
 from protocols.deployment.files import SiteFile
 from protocols.queries.declared_run import LAST_ROUND
-from vertibayes.contract import most_bits, widest
+from vertibayes.contract import most_bits, options_of_json, widest
 from vertibayes.report.words import counted
+
+COMPARED = {  # by algorithm: what the winners say
+    "hybrid": (
+        "which pairs of variables are independent given a few others; which parents, at most "
+        "{most}, and which order of the variables fit best; which arcs to add, remove or turn"
+    ),
+    "hill_climbing": "step by step, which arc to add, remove or turn, at most {most} to a variable",
+    "tabu": "step by step, which arc to add, remove or turn, at most {most} to a variable",
+    "pc": "which pairs of variables are independent given a few others",
+    "chow_liu": "which pairs of variables depend most on each other, one arc to a variable",
+    "tan": "which pairs of variables depend most on each other, given {given}",
+    "exact": "which parents, at most {most}, fit each variable best",
+    "k2": "which parents, at most {most} and before it in the order, predict each variable best",
+}
 
 
 def own_variables(contract: Contract, own: SiteFile) -> list[str]:
@@ -63,11 +77,17 @@ def _learned(contract: Contract, mine: Collection[str]) -> Iterator[str]:
     over = "all records"
     if learning["structure_records"] is not None:
         over = f"a random sample of {learning['structure_records']:,} records"
+    options = options_of_json(learning)
+    compared = COMPARED[options.by].format(most=widest(contract) - 1, given=options.class_variable)
+    yield f"- by {options.by}: {compared}; and which of these win narrowly"
     yield (
-        f"- which parents, at most {widest(contract) - 1}, predict each variable best, and which "
-        f"of them narrowly, over {over}: at most {most_bits(contract):,.0f} bits in each "
-        "run, also if it fails later; no count"
+        f"  compared over {over}; no count: at most {most_bits(contract):,.0f} bits in each run, "
+        "also if it fails later"
     )
+    yield "  what is compared next, and how often, depends on the winners so far"
+    for edge in options.constraints.required:
+        if not set(mine).isdisjoint(edge):
+            yield f"  required by the study, whatever the data show: {' -> '.join(edge)}"
 
 
 def _released(contract: Contract) -> Iterator[str]:
@@ -105,7 +125,7 @@ def _unprotected(contract: Contract) -> Iterator[str]:
             "person: counts of two groups differ by this person's value"
         )
     if rule.is_noisy:
-        yield "- the choice of parents has no noise: epsilon is the promise of the tables alone"
+        yield "- choices have no noise: epsilon is the promise of the tables alone"
     if rule.is_noisy:
         yield (
             f"- a value of a person by epsilon {rule.epsilon:g}: this is for whether the person is "
@@ -116,7 +136,7 @@ def _unprotected(contract: Contract) -> Iterator[str]:
         yield f"- {share} working with {analyst}: who knows a site's part of the noise subtracts it"
     if learning["structure"] is None and learning["missing"] != "state":
         yield (
-            "- parents are compared over the people who miss no value of the compared variables, "
+            "- scores are compared over the people who miss no value of the compared variables, "
             "even if these are few: a winner can tell what two people have"
         )
     yield (
