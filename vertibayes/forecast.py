@@ -46,17 +46,11 @@ class Forecast:
         sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
         return replace(Forecast(*sums), memory=max(self.memory, other.memory))
 
-    def of_calls(self, calls: int, scale: float) -> Forecast:
-        """Return the cost of `scale` times as many tables, which are asked for in several calls."""
-        return replace(
-            self,
-            tables=round(self.tables * scale),
-            shuffled=round(self.shuffled * scale),
-            queries=self.queries + calls - 1,
-            rounds=self.rounds + (calls - 1) * CALL_ROUNDS,
-            bytes=round(self.bytes * scale),
-            seconds=self.seconds * scale,
-        )
+    def in_calls(self, calls: int) -> Forecast:
+        """Return the cost of the same tables if a search asks for them in several calls."""
+        further = calls - 1
+        rounds = self.rounds + further * CALL_ROUNDS
+        return replace(self, queries=self.queries + further, rounds=rounds)
 
     def sentence(self) -> str:
         """Return the sentence that `learn` prints."""

@@ -19,7 +19,7 @@ from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
 from vertibayes.settings import LEARNING, Algorithm, Missing
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.equivalence import compelled_edges
+from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.gains import edge_gains
 from vertibayes.structure.k2 import check_ordering
 from vertibayes.structure.learners import (
@@ -247,7 +247,7 @@ def learn_cpts(
         algorithm=options.by if options.structure is None else None,
         scores=measured,
         gains=gains,
-        compelled=frozenset(compelled_edges(structure, options.constraints)),
+        compelled=frozenset(cpdag_of(structure, options.constraints).compelled),
         structure_seconds=structure_seconds,
         parameters_seconds=perf_counter() - start,
         pseudo_count=options.pseudo_count,

@@ -36,7 +36,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "exact": EXACT,
     "k2": K2,
 }
-DEFAULT = "k2"
+DEFAULT = "hybrid"
 
 
 class SearchParameters(TypedDict, total=False):
