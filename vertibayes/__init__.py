@@ -36,6 +36,7 @@ __version__ = RELEASE
 
 _HOMES = {
     "Chooser": "vertibayes.choosing",
+    "Constraints": "vertibayes.structure.constraints",
     "Counter": "vertibayes.counting",
     "Family": "protocols.variables",
     "Network": "vertibayes.network",
@@ -57,6 +58,7 @@ _HOMES = {
     "fit_three_steps": "vertibayes.parameters.three_steps",
     "k2": "vertibayes.structure.learners",
     "learn_released": "vertibayes.released",
+    "learn_structure": "vertibayes.structure.learners",
     "open_study": "protocols.opening",
     "predict": "vertibayes.inference.prediction",
     "predict_proba": "vertibayes.inference.prediction",
@@ -70,6 +72,7 @@ _HOMES = {
 
 __all__ = [
     "Chooser",
+    "Constraints",
     "Counter",
     "Family",
     "Network",
@@ -91,6 +94,7 @@ __all__ = [
     "fit_three_steps",
     "k2",
     "learn_released",
+    "learn_structure",
     "open_study",
     "predict",
     "predict_proba",

@@ -11,10 +11,11 @@ from vertibayes.cli import main
 from vertibayes.model_file import read_model
 
 RELEASE = FILES | {"release"}
+BY_K2 = ["--algorithm", "k2"]
 
 
 def test_exact_tables_by_choices_give_the_model_of_all_tables(folder, tmp_path, capsys):
-    data = ["--data", folder / "all.csv", "--sites", 3]
+    data = ["--data", folder / "all.csv", "--sites", 3, *BY_K2]
     assert learn(capsys, tmp_path / "1", *data)[0] == 0
     code, shown, _ = learn(capsys, tmp_path / "2", *data, "--release", "exact")
     assert code == 0 and {p.name for p in (tmp_path / "2").iterdir()} == RELEASE
@@ -40,7 +41,7 @@ def test_the_report_says_how_many_choices_are_not_decided(tmp_path, capsys):
     rows = [[i % 2, i % 2, (i % 2) ^ (i % 9 == 0)] for i in range(90)]
     path = write(tmp_path / "copies.csv", ["a", "b", "c"], rows)
     code, shown, _ = learn(
-        capsys, tmp_path / "out", "--data", path, "--sites", 3, "--release", "exact"
+        capsys, tmp_path / "out", "--data", path, "--sites", 3, *BY_K2, "--release", "exact"
     )
     choices = outputs(tmp_path / "out")[1]["choices"]
     assert code == 0 and choices["undecided"] > 0
@@ -49,7 +50,7 @@ def test_the_report_says_how_many_choices_are_not_decided(tmp_path, capsys):
 
 
 def test_a_cut_release_has_no_small_count(folder, tmp_path, capsys):
-    data = ["--data", folder / "all.csv", "--sites", 2]
+    data = ["--data", folder / "all.csv", "--sites", 2, *BY_K2]
     options = [
         "--release",
         "cut",
@@ -87,7 +88,7 @@ def test_a_cut_release_has_no_small_count(folder, tmp_path, capsys):
     ],
 )
 def test_noise_is_added_and_its_cost_estimated(folder, tmp_path, capsys, options, said):
-    data = ["--data", folder / "all.csv", "--sites", 3, "--release", *options]
+    data = ["--data", folder / "all.csv", "--sites", 3, *BY_K2, "--release", *options]
     code, shown, _ = learn(capsys, tmp_path / "out", *data)
     assert code == 0 and said in shown and "has no such promise" in shown
     cost = outputs(tmp_path / "out")[1]["cost"]
@@ -112,7 +113,7 @@ def test_wide_columns_and_missing_values(tmp_path, capsys):
     near = np.where(rng.random(900) < 0.1, "", (wide < 15).astype(int).astype(str))
     rows = zip((f"s{code:02}" for code in wide), near, rng.integers(0, 2, 900), strict=True)
     write(tmp_path / "d.csv", ["wide", "near", "other"], rows)
-    data = ["--data", tmp_path / "d.csv", "--sites", 2]
+    data = ["--data", tmp_path / "d.csv", "--sites", 2, *BY_K2]
     for name, options in (("1", []), ("2", ["--release", "exact"]), ("3", ["--release", "cut"])):
         assert learn(capsys, tmp_path / name, *data, *options)[0] == 0
     one, two, three = (outputs(tmp_path / name)[0] for name in "123")
@@ -145,7 +146,7 @@ def test_wide_columns_and_missing_values(tmp_path, capsys):
     ],
 )
 def test_mistakes_are_refused_before_anything_is_asked(folder, tmp_path, capsys, options, reason):
-    data = ["--data", folder / "all.csv", "--sites", 2]
+    data = ["--data", folder / "all.csv", "--sites", 2, *BY_K2]
     assert_refused(capsys, tmp_path, reason, *data, *options)
 
 

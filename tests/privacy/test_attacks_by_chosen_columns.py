@@ -85,7 +85,7 @@ def read_by_pairs(missing, records=30, **options):
     data = {"a": people, "b": columns(("no", "yes"), missing=True, **pairs)}
 
     def learner(study) -> Steps[object]:
-        return steps_of_study(study, Options(max_parents=1, missing=missing), CUT)
+        return steps_of_study(study, Options(algorithm="k2", max_parents=1, missing=missing), CUT)
 
     federation, contract = federation_of(data, learner, **options)
     with federation:

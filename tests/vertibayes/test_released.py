@@ -23,7 +23,7 @@ from vertibayes.released import (
 from vertibayes.report.rule_cost import cut_cost, noise_cost
 from vertibayes.validation.methods import scv
 
-DEFAULT, EXACT = Options(), Rule("exact")
+DEFAULT, EXACT = Options(algorithm="k2"), Rule("exact")
 VALUES = {"rule": None, "fewest": 10, "epsilon": 1.0, "delta": 1e-6, "dishonest": 0.0}
 
 
@@ -44,7 +44,7 @@ def same(network, other):
 
 @pytest.mark.parametrize("missing", [None, "em", "synthetic", "available", "state"])
 def test_exact_tables_give_the_network_of_pooled_records(gaps, missing):
-    data, options = some(gaps), Options(missing=missing)
+    data, options = some(gaps), Options(algorithm="k2", missing=missing)
     ours, _ = released(data, options)
     pooled = learn(PlainCounter(data), options)
     assert same(ours.learned.network, pooled.network) and ours.learned.network.structure.edges
@@ -88,11 +88,11 @@ def test_cpts_are_those_of_the_released_tables(alarm_data, rule):
 def test_missing_values_are_a_state_of_released_tables_where_the_fit_needs_them(gaps):
     data = some(gaps)
     for options, expected in (
-        (Options(), True),
-        (Options(missing="synthetic"), True),
-        (Options(missing="state"), True),
-        (Options(missing="available"), False),
-        (Options(missing="available", write_synthetic=True), True),
+        (DEFAULT, True),
+        (Options(algorithm="k2", missing="synthetic"), True),
+        (Options(algorithm="k2", missing="state"), True),
+        (Options(algorithm="k2", missing="available"), False),
+        (Options(algorithm="k2", missing="available", write_synthetic=True), True),
     ):
         _, steps = released(data, options)
         assert steps[-1].missing is expected
@@ -105,7 +105,7 @@ def test_em_and_the_three_steps_use_the_cut_tables(gaps):
         ("em", lambda *given: fit_em_from_tables(*given).network),
         ("synthetic", lambda *given: fit_three_steps(*given)[0].network),
     ):
-        ours, _ = released(data, Options(missing=missing), rule)
+        ours, _ = released(data, Options(algorithm="k2", missing=missing), rule)
         structure = ours.learned.network.structure
         assert same(ours.learned.network, fit(with_estimates(ours.counter), structure))
         assert not same(ours.learned.network, fit(PlainCounter(data), structure))
@@ -119,7 +119,7 @@ def test_scv_runs_on_released_tables(alarm_data):
 
 
 def test_a_sample_of_the_records_chooses_and_all_are_released(alarm_data):
-    ours, steps = released(some(alarm_data), Options(structure_records=500))
+    ours, steps = released(some(alarm_data), Options(algorithm="k2", structure_records=500))
     assert all(step.rows.count(2000) == 500 for step in steps[:-1])
     assert all(table.sum() == 2000 for table in ours.counter.released)
 
@@ -130,7 +130,7 @@ def test_a_family_that_does_not_fit_is_no_candidate_and_is_counted(alarm_data):
             return len(family.parents) < 2 and super().fits(family, missing=missing)
 
     study = Narrow(PlainCounter(some(alarm_data)))
-    ours = learn_released(study, study.release, Options(), Rule("exact"))
+    ours = learn_released(study, study.release, DEFAULT, Rule("exact"))
     parents = ours.learned.network.structure.parents.values()
     assert max(map(len, parents)) == 1 and ours.too_large > 0
     assert len(study.steps) == 2
@@ -138,18 +138,22 @@ def test_a_family_that_does_not_fit_is_no_candidate_and_is_counted(alarm_data):
 
 def test_options_that_need_other_tables_are_refused_before_anything_is_asked(alarm_data):
     with pytest.raises(ValueError, match="`wider_cells` needs tables that are not released"):
-        released(alarm_data, Options(wider_cells=9))
+        released(alarm_data, Options(algorithm="k2", wider_cells=9))
     with pytest.raises(ValueError, match="`validate` svdg needs the tables of each fold"):
-        check_options(Options(), ["svdg"])
+        check_options(DEFAULT, ["svdg"])
     steps = steps_of(
-        alarm_data.variables, 10, Options(wider_cells=9), Rule("exact"), lambda _: True
+        alarm_data.variables,
+        10,
+        Options(algorithm="k2", wider_cells=9),
+        Rule("exact"),
+        lambda _: True,
     )
     with pytest.raises(ValueError, match="`wider_cells`"):
         next(steps)
     study = PooledStudy(PlainCounter(alarm_data))
     for options, reason in (
-        (Options(max_parents=20), "max_parents must be between 0 and 5"),
-        (Options(structure_records=9999), "the sample for the structure must have"),
+        (Options(algorithm="k2", max_parents=20), "max_parents must be between 0 and 5"),
+        (Options(algorithm="k2", structure_records=9999), "the sample for the structure must have"),
     ):
         study.most_variables = 6
         with pytest.raises(ValueError, match=reason):
@@ -158,17 +162,19 @@ def test_options_that_need_other_tables_are_refused_before_anything_is_asked(ala
 
 
 def test_scv_needs_missing_values_as_a_state(gaps, alarm_data):
-    available = Options(missing="available")
+    available = Options(algorithm="k2", missing="available")
     with pytest.raises(ValueError, match=r"`validate` scv needs .* `write_synthetic`"):
         check_validations(gaps.variables, available, ["scv"])
-    check_validations(gaps.variables, Options(), ["scv"])
+    check_validations(gaps.variables, DEFAULT, ["scv"])
     check_validations(alarm_data.variables, available, ["scv"])
-    check_validations(gaps.variables, Options(missing="available", write_synthetic=True), ["scv"])
+    check_validations(
+        gaps.variables, Options(algorithm="k2", missing="available", write_synthetic=True), ["scv"]
+    )
 
 
 def test_a_rule_that_leaves_nothing_is_an_error_that_says_so(gaps):
     with pytest.raises(ValueError, match=r"the rule cut leaves too little: .* another rule"):
-        released(some(gaps, 3), Options(max_parents=0), Rule("cut", fewest=2000))
+        released(some(gaps, 3), Options(algorithm="k2", max_parents=0), Rule("cut", fewest=2000))
 
 
 def test_a_threshold_above_the_number_of_records_is_refused_before_anything_is_asked(alarm_data):
@@ -220,9 +226,9 @@ def test_estimates_of_the_counts_that_were_cut_bring_the_model_closer(alarm_data
 
 
 def test_a_cut_of_complete_records_does_not_tell_what_it_costs(gaps):
-    ours, _ = released(some(gaps), Options(missing="available"), Rule("cut"))
+    ours, _ = released(some(gaps), Options(algorithm="k2", missing="available"), Rule("cut"))
     assert cut_cost(ours.counter, ours.learned.network, 0.5) is None
-    ours, _ = released(some(gaps), Options(), Rule("cut"))
+    ours, _ = released(some(gaps), DEFAULT, Rule("cut"))
     assert cut_cost(ours.counter, ours.learned.network, 0.5).nats_about is None
 
 

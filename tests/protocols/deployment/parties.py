@@ -62,8 +62,10 @@ def deployment(folder, *, people=None, address=None, free=True, analysts=("analy
         write_csv(folder / site / "records.csv", own, texts, COLUMNS[site])
         if free:
             change(folder / site / "site.toml", "# free_tables = false", "free_tables = true")
+    study = folder / "analyst" / "study.toml"
+    change(study, '# algorithm = "hybrid"', 'algorithm = "k2"')  # quick, and of few choices
     if free:
-        without_release(folder / "analyst" / "study.toml")
+        without_release(study)
     change(folder / "north" / "site.toml", '"age" = {}', "age = { cut = [30, 50, 70] }")
     return folder
 
