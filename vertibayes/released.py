@@ -31,7 +31,7 @@ from vertibayes.counting.released import ReleasedCounter
 from vertibayes.learning import Learned, Options, checks, families_of, how_missing, learn_cpts
 from vertibayes.network import Structure
 from vertibayes.parameters.em_steps import NoValueError
-from vertibayes.structure.learners import ALGORITHMS
+from vertibayes.structure.learners import ALGORITHMS, in_order
 from vertibayes.structure.search import Fits, Progress, Search
 
 ReleaseTables: TypeAlias = Callable[[FamilyTables], list[Table]]
@@ -162,7 +162,7 @@ def steps_of(
             ordering=None if options.ordering is None else tuple(options.ordering),
             class_variable=options.class_variable,
         )
-        structure = yield from algorithm.steps(search)
+        structure = in_order((yield from algorithm.steps(search)), variables)
     yield FamilyTables(structure.families, _has_missing_state(variables, options), rule)
     return structure
 

@@ -148,6 +148,7 @@ def test_files_that_the_study_names_are_in_the_digest(capsys, folder):
     structure = {"nodes": ["age", "sex", "pulse", "drug", "outcome"], "edges": [["age", "drug"]]}
     order.write_text(json.dumps(structure))
     change(study_of(folder), 'ordering = "order.json"', 'structure = "order.json"')
+    change(study_of(folder), 'algorithm = "k2"', "")
     shown = approve(capsys, folder, "--yes")[1]
     assert "no choice: the study states the parents" in shown
     assert "at most 2 variables in a table" in shown

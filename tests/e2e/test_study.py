@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_model_is_that_of_the_pooled_records(capsys, folder, tmp_path):
     code, output, _ = learn_study(capsys, folder, tmp_path / "out")
     assert code == 0 and "300 records, 5 variables at 3 sites" in output
-    plain = learn(PlainCounter(pooled(folder)), Options())
+    plain = learn(PlainCounter(pooled(folder)), Options(max_parents=3))
     found = json.loads((tmp_path / "out" / "structure.json").read_text())
     assert [tuple(edge) for edge in found["edges"]] == list(plain.network.structure.edges)
     assert len(found["edges"]) >= 2
@@ -91,7 +91,7 @@ def test_a_study_gone_on_with_asks_only_what_is_missing(capsys, folder, tmp_path
         assert sorted(map(str, found[0])) == sorted(map(str, found[1]))
     change(study, "max_parents = 1", "max_parents = 3")
     assert learn_study(capsys, folder, tmp_path / "more")[0] == 0
-    plain = learn(PlainCounter(pooled(folder)), Options())
+    plain = learn(PlainCounter(pooled(folder)), Options(max_parents=3))
     more = json.loads((tmp_path / "more" / "summary.json").read_text())
     assert more["scores"] == plain.scores.as_json()
 

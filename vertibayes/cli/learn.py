@@ -182,9 +182,10 @@ def learn_with(
         The content of summary.json.
     """
     options = task.options
+    cost = expected(counter, options)
     warn([*warnings, *notices(counter, options), *task.validations.warnings()])
     if not task.quiet:
-        sys.stderr.write(f"expected: {expected(counter, options)}\n")
+        sys.stderr.write(f"expected: {cost}\n")
     with progress_shown(task.quiet, counter.watchers) as progress:
         learned = learn(counter, options, progress)
         outcome = Outcome(

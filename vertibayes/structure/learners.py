@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypedDict, Unpack
@@ -88,7 +88,7 @@ def learn_structure(
     how = ALGORITHMS[algorithm]
     source.check(how.widest(search), missing=search.missing)
     if how.tables is not None and not isinstance(source, Chooser):
-        return how.tables(search, source, told, time_is_up)
+        return in_order(how.tables(search, source, told, time_is_up), source.variables)
     if how.steps is None:
         raise ValueError(f"{algorithm} needs tables, and a chooser reveals none")
     chooser = chooser_of(source)
@@ -103,7 +103,7 @@ def learn_structure(
 
     structure = follow(how.steps(search), answer)
     told(algorithm, done, done)
-    return structure
+    return in_order(structure, source.variables)
 
 
 def k2(
@@ -221,6 +221,11 @@ def search_of(
         ordering=None if ordering is None else tuple(ordering),
         class_variable=class_variable,
     )
+
+
+def in_order(structure: Structure, names: Iterable[str]) -> Structure:
+    """Return a structure with its nodes in another order: learners sort them by name."""
+    return Structure({name: structure.parents[name] for name in names})
 
 
 def algorithm_of(name: str) -> Algorithm:

@@ -63,9 +63,10 @@ def deployment(folder, *, people=None, address=None, free=True, analysts=("analy
         if free:
             change(folder / site / "site.toml", "# free_tables = false", "free_tables = true")
     study = folder / "analyst" / "study.toml"
-    change(study, '# algorithm = "hybrid"', 'algorithm = "k2"')  # quick, and of few choices
     if free:
         without_release(study)
+    else:
+        change(study, '# algorithm = "hybrid"', 'algorithm = "k2"')  # few choices: quick
     change(folder / "north" / "site.toml", '"age" = {}', "age = { cut = [30, 50, 70] }")
     return folder
 
