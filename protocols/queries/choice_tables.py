@@ -23,7 +23,7 @@ Everything here follows from public sizes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, chain, pairwise
 from math import prod
 from typing import NamedTuple, TypeAlias
@@ -36,6 +36,7 @@ from protocols.queries.choice_precision import (
     likelihood_bound,
     score_bound,
 )
+from protocols.queries.choice_prefixes import in_shared_order
 from protocols.queries.ways import Group, check_multiplied, grouped
 from protocols.study import Study
 from protocols.variables import Family, axis_lengths
@@ -60,6 +61,10 @@ class Lookup(NamedTuple):
     shift: int
     table: Names
     kept: Names
+
+    def within(self, table: Names) -> Lookup:
+        """Return the lookup in a table of the same variables in another order."""
+        return Lookup(self.shift, table, tuple([name for name in table if name in self.kept]))
 
 
 class Parts(NamedTuple):
@@ -151,7 +156,7 @@ class ChoiceTables:
                 f"nat in size, got {largest}"
             )
         read = tuple(map(reader.candidate, candidates))
-        lookups = tuple(reader.lookups)
+        lookups = reader.ordered()
         return cls(study, reader.states, reader.records, sizes, read, constants, lookups)
 
     # ---- tables ----------------------------------------------------------------------------------
@@ -234,6 +239,20 @@ class _Reader:
             raise ValueError(f"the sign of a score must be 1 or -1, got {[s.sign for s in scores]}")
         return tuple([Signed(sign, self._of(family, within)) for family, within, sign in scores])
 
+    def ordered(self) -> tuple[Lookup, ...]:
+        """Return the lookups in order, in tables that share products."""
+        codes = {name: variable.codes for name, variable in self.study.variables.items()}
+        widths = {name: max(number - 1, 0) for name, number in codes.items()}
+        tables = list(self._tables.values())
+        ordered = in_shared_order(tables, widths, partial(self._sent, widths))
+        order = dict(zip(tables, ordered, strict=True))
+        return tuple([lookup.within(order[lookup.table]) for lookup in self.lookups])
+
+    def _sent(self, widths: dict[str, int], names: Names) -> int:
+        """Return how many columns are sent for a product, to all parties together."""
+        holders, others = len(self.study.holders_of(names)), len(self.study.sites) - 1
+        return prod(widths[name] for name in names) * (others + (holders if holders > 1 else 0))
+
     def _of(self, family: Family, within: Names) -> Parts:
         parts = self._parts.get((family, within))
         if parts is None:
@@ -268,5 +287,5 @@ class _Reader:
     def _lookup(self, shift: int, kept: Names, others: Names) -> int:
         """Return the place of a lookup; the order of its variables makes no difference."""
         table = self._tables.setdefault(frozenset((*kept, *others)), (*kept, *others))
-        lookup = Lookup(shift, table, tuple([name for name in table if name in kept]))
+        lookup = Lookup(shift, table, kept).within(table)
         return self.lookups.setdefault(lookup, len(self.lookups))

@@ -64,7 +64,7 @@ from protocols.variables import Family, Rows
 
 T = TypeVar("T")
 
-LEAST_WEIGHT = 10**12  # picoseconds of work: choices of less are one query,
+LEAST_WEIGHT = 10**13  # picoseconds of work: choices of less are one query,
 MOST_PARTS = 8  # and choices of more are divided into about so many
 
 COMPARED = "which scores are compared, over which records"
