@@ -36,7 +36,8 @@ from vertibayes.parameters.cpt import scores
 from vertibayes.parameters.synthetic import sample
 from vertibayes.structure.learners import ALGORITHMS, learn_structure
 
-HEAD = "network names algorithm SHD BIC calls sets bits most compared tables cells seconds".split()
+HEAD = ["network", "names", "algorithm", "SHD", "BIC", "calls", "sets", "bits", "most", "compared"]
+HEAD += ["tables", "cells", "seconds"]
 
 
 @dataclass
@@ -122,15 +123,13 @@ def main() -> None:
                 chooser, start = Priced(data), perf_counter()
                 structure = learn_structure(chooser, algorithm)
                 seconds = perf_counter() - start
-                most = ALGORITHMS[algorithm].bits
+                distance = structure.hamming_distance(truth)
                 gain = scores(counter, structure).bic - scores(counter, truth).bic
-                price = chooser.price
-                rows.append(
-                    [name, str(naming), algorithm, str(structure.hamming_distance(truth))]
-                    + [f"{gain:,.0f}", *price[:3]]
-                    + [f"{most(len(data.variables), 4):,}" if most else "-"]
-                    + [*price[3:], f"{seconds:.1f}"]
-                )
+                calls, sets, bits, *work = chooser.price
+                bounds = ALGORITHMS[algorithm].bits
+                most = bounds(len(data.variables), 4) if bounds else 0
+                measured = [distance, f"{gain:,.0f}", calls, sets, bits, f"{most:,.0f}", *work]
+                rows.append([name, naming, algorithm, *measured, f"{seconds:.1f}"])
                 print(*rows[-1], flush=True)
     print(table(HEAD, rows))
 

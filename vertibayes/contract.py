@@ -105,4 +105,14 @@ def most_bits(contract: Contract) -> float:
         return 0.0
     bits = ALGORITHMS[options.by].bits
     assert bits is not None  # `check_options`
-    return bits(len(contract.variables), options.most_parents)
+    most = bits(len(contract.variables), options.most_parents)
+    return most if options.most_bits is None else min(most, options.most_bits)
+
+
+def most_steps(contract: Contract) -> int | None:
+    """Return in how many steps a contract's choices are asked at most; None without a bound."""
+    options = options_of_json(contract.options["learning"])
+    calls = ALGORITHMS[options.by].calls
+    if options.structure is not None or calls is None:
+        return None
+    return calls(len(contract.variables), options.most_parents)

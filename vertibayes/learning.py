@@ -53,6 +53,7 @@ class Options:
     max_parents: int | None = None
     class_variable: str | None = None
     max_seconds: float | None = None
+    most_bits: int | None = None
     missing: Missing | None = None
     pseudo_count: float = PSEUDO_COUNT
     structure_records: int | None = None
@@ -199,6 +200,11 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     ValueError
         If the options do not fit the variables or the records.
     """
+    if options.most_bits is not None:
+        raise ValueError(
+            "`most_bits` limits what the winners of choices reveal: remove it, or learn with a "
+            "release"
+        )
     for check in checks(counter, options).values():
         check()
     start = perf_counter()

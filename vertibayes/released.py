@@ -161,6 +161,7 @@ def steps_of(
             rows=rows,
             ordering=None if options.ordering is None else tuple(options.ordering),
             class_variable=options.class_variable,
+            most_bits=options.most_bits,
         )
         structure = in_order((yield from algorithm.steps(search)), variables)
     yield FamilyTables(structure.families, _has_missing_state(variables, options), rule)
@@ -202,6 +203,12 @@ def check_options(options: Options, validate: Iterable[str] = ()) -> None:
         raise ValueError(
             "`max_seconds` cannot end a search by choices, whose steps the sites derive from the "
             "choices alone: remove it, or learn without a release"
+        )
+    limited = options.most_bits is not None
+    if limited and (options.structure is not None or not ALGORITHMS[options.by].ends_early):
+        early = " or ".join(name for name, how in ALGORITHMS.items() if how.ends_early)
+        raise ValueError(
+            f"`most_bits` needs a search that ends early: remove it, or use `algorithm` {early}"
         )
     if "svdg" in validate:
         raise ValueError(

@@ -83,6 +83,8 @@ LEARNING = (
     Setting("class_variable", "text", "With algorithm tan: the class, parent of all variables."),
     Setting("max_seconds", "number", "Time after which the search ends with the best structure so "
             "far; not with a release, whose steps follow from the choices alone.", above=0),
+    Setting("most_bits", "whole", "With a release: number of bits of winners at which the search "
+            "ends with the structure so far; with algorithm hybrid or hill_climbing.", least=1),
     Setting("missing", "text", "How missing values are treated: filled by EM on the tables (em, "
             "the default if there are any), by the three steps of VertiBayes (synthetic), left out "
             "of each count (available), or counted as a state (state).",

@@ -8,7 +8,7 @@ from typing import Any
 from protocols.contract import Contract, grouped_digest
 from protocols.deployment.files import SiteFile
 from protocols.queries.declared_run import LAST_ROUND
-from vertibayes.contract import most_bits, options_of_json, widest
+from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes.report.words import counted
 
 COMPARED = {  # by algorithm: what the winners say
@@ -77,14 +77,14 @@ def _learned(contract: Contract, mine: Collection[str]) -> Iterator[str]:
     over = "all records"
     if learning["structure_records"] is not None:
         over = f"a random sample of {learning['structure_records']:,} records"
-    options = options_of_json(learning)
+    options, steps = options_of_json(learning), most_steps(contract)
     compared = COMPARED[options.by].format(most=widest(contract) - 1, given=options.class_variable)
     yield f"- by {options.by}: {compared}; and which of these win narrowly"
     yield (
-        f"  compared over {over}; no count: at most {most_bits(contract):,.0f} bits in each run, "
-        "also if it fails later"
+        f"  compared over {over}; no count: at most {most_bits(contract):,.0f} bits"
+        f"{f' and {steps} steps' if steps else ''} in each run, also if it fails later"
     )
-    yield "  what is compared next, and how often, depends on the winners so far"
+    yield "  what is compared next, and how often, depends on the winners so far: the dealer sees both"
     for edge in options.constraints.required:
         if not set(mine).isdisjoint(edge):
             yield f"  required by the study, whatever the data show: {' -> '.join(edge)}"

@@ -71,6 +71,7 @@ class Asking:
         """
         left = [self._open(candidates) for candidates in sets]
         unknown = tuple(dict.fromkeys(one for one in left if len(one) > 1))
+        won: dict[tuple[Candidate, ...], Candidate]
         won = {one: one[0] for one in left if len(one) == 1}
         if unknown:
             self._spend(unknown)
@@ -79,7 +80,7 @@ class Asking:
             for one, winner in zip(unknown, winners, strict=True):
                 won[one] = one[winner]
                 self._remember(one, winner)
-        return [one.index(won[rest]) for one, rest in zip(map(tuple, sets), left, strict=True)]
+        return [list(one).index(won[rest]) for one, rest in zip(sets, left, strict=True)]
 
     def _open(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
         """Return the candidates of a set that may win, as far as is known."""

@@ -64,9 +64,7 @@ def bic_gain(search: Search, after: Iterable[Family], before: Iterable[Family] =
     return (*terms, Constant(-penalty)) if penalty else terms
 
 
-def aic_gain(
-    search: Search, after: Iterable[Family], before: Iterable[Family] = ()
-) -> Candidate:
+def aic_gain(search: Search, after: Iterable[Family], before: Iterable[Family] = ()) -> Candidate:
     """Return by how much AIC rises, whose penalty is one nat for each free parameter.
 
     Akaike (1974), doi:10.1109/TAC.1974.1100705.

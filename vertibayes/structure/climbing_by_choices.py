@@ -82,8 +82,9 @@ class Climb:
         likely: list[Move] = []
         for own in moves:
             key = tuple(map(self._with_before, own))
-            best = self._known.get(key, 0)
-            likely += own if best == 0 else [] if best is None else [best]
+            if key in self._known:
+                own = [best] if (best := self._known[key]) else []
+            likely += own
         return likely
 
     def _winners(self, sets: list[list[Move]]) -> Steps[list[Move | None]]:

@@ -116,6 +116,11 @@ def k2_bits(variables: int, max_parents: int) -> float:
     )
 
 
+def k2_calls(variables: int, max_parents: int) -> int:
+    """Return how many steps K2 has at most: one for each parent of a node."""
+    return min(max_parents, max(variables - 1, 0))
+
+
 def check_ordering(variables: Collection[str], ordering: Sequence[str] | None) -> list[str]:
     """Return an ordering of all variables.
 
@@ -158,4 +163,4 @@ def _nodes(search: Search) -> list[_Node]:
     return nodes
 
 
-K2 = Algorithm(k2_steps, None, k2_widest, k2_bits, max_parents=3)
+K2 = Algorithm(k2_steps, None, k2_widest, k2_bits, max_parents=3, calls=k2_calls)

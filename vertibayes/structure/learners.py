@@ -13,12 +13,16 @@ from protocols.variables import Rows
 from vertibayes.choosing import Chooser, chooser_of, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
-from vertibayes.structure.climbing_by_choices import hill_climbing_bits, hill_climbing_steps
+from vertibayes.structure.climbing_by_choices import (
+    hill_climbing_bits,
+    hill_climbing_calls,
+    hill_climbing_steps,
+)
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.exact import EXACT
 from vertibayes.structure.hill_climbing import HILL_CLIMBING, TABU
 from vertibayes.structure.hybrid import HYBRID
-from vertibayes.structure.hybrid_by_choices import hybrid_bits, hybrid_steps
+from vertibayes.structure.hybrid_by_choices import hybrid_bits, hybrid_calls, hybrid_steps
 from vertibayes.structure.k2 import K2
 from vertibayes.structure.pc import PC
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never
@@ -27,8 +31,16 @@ from vertibayes.structure.trees import CHOW_LIU, TAN
 MOST_PARENTS = 20
 
 ALGORITHMS: Mapping[str, Algorithm] = {
-    "hybrid": replace(HYBRID, steps=hybrid_steps, bits=hybrid_bits),
-    "hill_climbing": replace(HILL_CLIMBING, steps=hill_climbing_steps, bits=hill_climbing_bits),
+    "hybrid": replace(
+        HYBRID, steps=hybrid_steps, bits=hybrid_bits, calls=hybrid_calls, ends_early=True
+    ),
+    "hill_climbing": replace(
+        HILL_CLIMBING,
+        steps=hill_climbing_steps,
+        bits=hill_climbing_bits,
+        calls=hill_climbing_calls,
+        ends_early=True,
+    ),
     "tabu": TABU,
     "pc": PC,
     "chow_liu": CHOW_LIU,

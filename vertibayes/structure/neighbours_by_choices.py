@@ -144,13 +144,13 @@ def _pairs(space: ChoiceSpace, near: Sequence[Mask]) -> Iterator[tuple[int, int]
 def _tests(space: ChoiceSpace, pair: tuple[int, int], near: Sequence[Mask]) -> list[Mask]:
     """Return the variables on which the tests of a pair condition: few first, then by name."""
     x, y = pair
-    most_cells = space.search.records / RECORDS_PER_CELL
     tests: list[Mask] = []
     for level in range(min(LEVELS, space.search.max_parents - 1) + 1):
         around = (combinations(bits(near[v] & ~(1 << x | 1 << y)), level) for v in pair)
         for given in sorted({given for sets in around for given in sets}):
             cells = prod(space.lengths[v] for v in (*pair, *given))
-            if cells <= most_cells and space.fits(x, mask_of((*given, y))):
+            enough = cells * RECORDS_PER_CELL <= space.search.records
+            if enough and space.fits(x, mask_of((*given, y))):
                 tests.append(mask_of(given))
     return tests[:MOST_SEPARATORS]
 
@@ -180,10 +180,7 @@ def _arrows(
         for v in (x, y)
     }
     pointed |= {
-        (x, z)
-        for z in range(space.size)
-        for x in bits(near[z])
-        if not space.allowed[x] >> z & 1
+        (x, z) for z in range(space.size) for x in bits(near[z]) if not space.allowed[x] >> z & 1
     }
     arrows = {(x, z): None for x, z in sorted(pointed) if (z, x) not in pointed}
     follow = list(arrows)

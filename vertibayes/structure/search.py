@@ -106,6 +106,10 @@ class Algorithm:
         needs tables.
     max_parents : int, default=4
         The largest number of parents of a node if none is given.
+    calls : callable, optional
+        As `bits`; returns how many steps by choices there are at most.
+    ends_early : bool, default=False
+        Whether the steps end with the structure so far at `Search.most_bits`.
     """
 
     steps: StepsOfSearch | None
@@ -113,3 +117,5 @@ class Algorithm:
     widest: Callable[[Search], list[Family]]
     bits: Callable[[int, int], float] | None
     max_parents: int = 4
+    calls: Callable[[int, int], int] | None = None
+    ends_early: bool = False
