@@ -127,8 +127,8 @@ def _check_policy(contract: Contract, file: StudyFile, own: SiteFile) -> None:
     if (bits := most_bits(contract)) > (allowed := own.policy.most_choice_bits):
         reason = (
             f"the winners of the study's choices have up to {bits:,.0f} bits: the policy of "
-            f"{own.party} allows {allowed:,}; state fewer `most_bits`, at which a search ends "
-            "early, use another algorithm, or raise most_choice_bits"
+            f"{own.party} allows {allowed:,}; use fewer variables, or with algorithm hybrid or "
+            "hill_climbing state at most so many as most_bits"
         )
         raise file.source.error(("learning", "max_parents"), reason)
 

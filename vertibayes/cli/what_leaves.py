@@ -84,7 +84,7 @@ def _learned(contract: Contract, mine: Collection[str]) -> Iterator[str]:
         f"  compared over {over}; no count: at most {most_bits(contract):,.0f} bits"
         f"{f' and {steps} steps' if steps else ''} in each run, also if it fails later"
     )
-    yield "  what is compared next, and how often, depends on the winners so far: the dealer sees both"
+    yield "  what is compared next, and how often, depends on the winners: the dealer sees both"
     for edge in options.constraints.required:
         if not set(mine).isdisjoint(edge):
             yield f"  required by the study, whatever the data show: {' -> '.join(edge)}"
