@@ -35,8 +35,13 @@ Tick: TypeAlias = Callable[[int, int], None]  # calls done, calls at most
 ADD, DELETE, REVERSE = range(3)
 PREFETCH = 3
 TABU_PREFETCH = 2
+TYPICAL_PARENTS = 3  # few children have more
 PATIENCE = 50  # steps of tabu search without a better structure
 MEMORY = 100  # structures to which tabu search does not return
+
+
+def _silent(done: int, steps: int) -> None:
+    del done, steps
 
 
 class _Moves:
@@ -120,7 +125,7 @@ def climb(
     *,
     ahead: int = PREFETCH,
     patience: int = 0,
-    tick: Tick = lambda done, steps: None,
+    tick: Tick = _silent,
     time_is_up: TimeIsUp = never,
 ) -> Parents:
     """Search greedily from a structure; with patience, beyond the first local optimum (tabu).
@@ -221,18 +226,18 @@ def _search(
 
 
 def typical_families(search: Search) -> list[Family]:
-    """Return families like those whose tables a search asks for: all pairs, and a few wider ones.
+    """Return families like those whose tables a search asks for.
 
-    The list is typical of searches with some thousand records, and no bound: the tables depend on
-    the data. Each pair is there once. For each child and each number of parents from 2, the list
-    has the families whose parents are the variables before the child by name, at most `TYPICAL`.
-    A table that is too large for the policies of the sites is not in the list.
+    The list is typical and not a bound: which tables a search asks for depends on the data. It has
+    all pairs, and for each child the families of as many parents as `TYPICAL_PARENTS`: the
+    variables that follow the child by name, and one more, which is any other variable. Families
+    that do not fit are no candidates of a search, and not in the list.
     """
     names = search.names
     families = [Family(b, (a,)) for i, b in enumerate(names) for a in names[:i]]
     for i, child in enumerate(names):
-        others = [name for name in (*names[i + 1 :], *names[:i])]
-        for parents in range(2, search.max_parents + 1):
+        others = [*names[i + 1 :], *names[:i]]
+        for parents in range(2, min(search.max_parents, TYPICAL_PARENTS) + 1):
             prefix, last = others[: parents - 1], others[parents - 1 :]
             families += [Family(child, (*prefix, name)) for name in last]
     return [family for family in families if search.fits(family)]
