@@ -1,0 +1,326 @@
+"""How sure each arc of a network is, without another query: the parametric bootstrap, and gains.
+
+Samples are drawn from the learned network, and a structure is learned from each sample by the same
+learner. The strength of an arc is the share of the samples in which its two nodes are adjacent. The
+samples follow from the learned network alone, so nothing further is revealed.
+
+The samples have no missing cells: where records have missing cells, the strengths are those of as
+many complete records, and therefore too high. Where the learned tables were cut or have noise, the
+samples are from the network of these tables, and the strengths do not show the error of the rule.
+
+References
+----------
+Friedman, Goldszmidt and Wyner (1999), "Data analysis with Bayesian networks: a bootstrap approach",
+UAI, section 3.
+Scutari and Nagarajan (2013), "Identifying significant edges in graphical models of molecular
+networks", doi:10.1016/j.artmed.2012.12.006.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Any, NamedTuple, TypeAlias
+
+from vertibayes.counting.counter import Counter
+from vertibayes.counting.plain import PlainCounter
+from vertibayes.network import Edge, Network, Structure
+from vertibayes.parameters.synthetic import sample
+from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.equivalence import compelled_edges
+from vertibayes.structure.scores import free_parameters, log_likelihoods
+from vertibayes.structure.search import Progress, TimeIsUp, never
+
+Learn: TypeAlias = Callable[[PlainCounter], Structure]
+
+SAMPLES = 20
+STAGE = "arc strengths"
+
+
+class ArcStrength(NamedTuple):
+    """How sure an arc is.
+
+    Attributes
+    ----------
+    parent, child : str
+        The nodes: as learned, or else in the more frequent direction.
+    strength : float
+        The share of the samples in which the nodes are adjacent.
+    direction : float
+        The share of these in which the arc points from parent to child; an arc that can be reversed
+        without a change of the score counts one half. One half if no sample has the arc.
+    gain : float or None
+        By how much the parent raises the BIC of the learned family, in nats. None if it is not
+        known, or the arc was not learned.
+    """
+
+    parent: str
+    child: str
+    strength: float
+    direction: float
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """The strengths of all arcs that were learned, from the records or from a sample.
+
+    Attributes
+    ----------
+    arcs : tuple of ArcStrength
+        Strongest first, then by name. A pair of nodes that is not here has the strength 0.
+    samples : int
+        The number of samples.
+    records : int
+        The number of records of each sample.
+    threshold : float
+        Of the averaged structure; see `l1_threshold`.
+    averaged : Structure
+        The averaged structure; see `averaged_structure`.
+    """
+
+    arcs: tuple[ArcStrength, ...]
+    samples: int
+    records: int
+    threshold: float
+    averaged: Structure
+
+    @property
+    def by_edge(self) -> dict[Edge, ArcStrength]:
+        """The strengths by (parent, child); all learned arcs are among them."""
+        return {(arc.parent, arc.child): arc for arc in self.arcs}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the strengths as JSON data."""
+        return {
+            "samples": self.samples,
+            "strengths": [arc._asdict() for arc in self.arcs],
+            "averaged": {
+                "threshold": self.threshold,
+                "edges": [list(edge) for edge in self.averaged.edges],
+            },
+        }
+
+
+def arc_strengths(
+    network: Network,
+    learn: Learn,
+    records: int,
+    *,
+    samples: int = SAMPLES,
+    seed: int = 0,
+    gains: Mapping[Edge, float] | None = None,
+    constraints: Constraints = Constraints(),
+    progress: Progress | None = None,
+    time_is_up: TimeIsUp = never,
+) -> Strengths:
+    """Return how sure each arc of a learned network is, by the parametric bootstrap.
+
+    Parameters
+    ----------
+    network : Network
+        The learned network.
+    learn : callable
+        Takes a `PlainCounter` of a sample; returns the structure that the learner of the network
+        learns from it.
+    records : int
+        The number of records of each sample: as many as the network was learned from. Fewer records
+        give lower strengths.
+    samples : int, default=20
+        The number of samples. Strengths are multiples of its reciprocal.
+    seed : int, default=0
+        The seed of the first sample; each further sample has the next.
+    gains : mapping of (parent, child) to float, optional
+        The gain of each learned arc; see `arc_gains`.
+    constraints : Constraints
+        What the learner keeps.
+    progress : callable, optional
+        Called with ("arc strengths", samples done, samples).
+    time_is_up : callable, optional
+        Called after each sample: whether to end. A sample whose learning ends after the time is up
+        does not count, as the learner may have been interrupted.
+
+    Returns
+    -------
+    strengths : Strengths
+        From as many samples as the time allowed.
+
+    Raises
+    ------
+    ValueError
+        If a number is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from protocols.variables import Variable
+    >>> from vertibayes.structure.learners import learn_structure
+    >>> structure = Structure.of(["a", "b", "c"], [("a", "b")])
+    >>> variables = {name: Variable(name, ("no", "yes")) for name in structure.nodes}
+    >>> cpts = {"a": np.array([0.5, 0.5]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])}
+    >>> network = Network(structure, variables, cpts | {"c": np.array([0.5, 0.5])})
+    >>> learn = lambda counter: learn_structure(counter, "k2")
+    >>> for arc in arc_strengths(network, learn, 200).arcs:
+    ...     print(arc.parent, arc.child, arc.strength, arc.direction)
+    a b 1.0 0.5
+    """
+    if samples < 0:
+        raise ValueError(f"the number of samples must be at least 0, got {samples}")
+    votes: Tally[Edge] = Tally()  # two of a sample for each pair of adjacent nodes
+    done = 0
+    for number in range(samples if records else 0):
+        if progress is not None:
+            progress(STAGE, number, samples)
+        structure = learn(PlainCounter(sample(network, records, seed + number)))
+        if time_is_up():
+            break
+        done += 1
+        votes.update(_votes(structure, constraints))
+    arcs = _arcs(network.structure, votes, done, gains or {})
+    threshold = l1_threshold([arc.strength for arc in arcs])
+    nodes = network.structure.nodes
+    averaged = averaged_structure(arcs, nodes, threshold=threshold, constraints=constraints)
+    return Strengths(arcs, done, records, threshold, averaged)
+
+
+def _votes(structure: Structure, constraints: Constraints) -> Iterator[Edge]:
+    """Return each arc twice if it cannot be reversed, and otherwise once in each direction."""
+    compelled = compelled_edges(structure, constraints)
+    for parent, child in structure.edges:
+        yield parent, child
+        yield (parent, child) if (parent, child) in compelled else (child, parent)
+
+
+def _arcs(
+    structure: Structure, votes: Mapping[Edge, int], samples: int, gains: Mapping[Edge, float]
+) -> tuple[ArcStrength, ...]:
+    """Return the strengths of all arcs, strongest first."""
+    arcs, learned = [], set(structure.edges)
+    pairs = {(min(edge), max(edge)) for edge in (*learned, *votes)}
+    for one, other in pairs:
+        ahead, back = votes.get((one, other), 0), votes.get((other, one), 0)
+        if (other, one) in learned or ((one, other) not in learned and back > ahead):
+            one, other, ahead, back = other, one, back, ahead
+        total = ahead + back
+        strength, direction = total / max(2 * samples, 1), ahead / total if total else 0.5
+        arcs.append(ArcStrength(one, other, strength, direction, gains.get((one, other))))
+    return tuple(sorted(arcs, key=lambda arc: (-arc.strength, arc.parent, arc.child)))
+
+
+def l1_threshold(strengths: Sequence[float]) -> float:
+    """Return the strength above which arcs are significant (Scutari and Nagarajan 2013).
+
+    If each strength were 0 or 1, the distribution function F of the strengths would be constant
+    between 0 and 1. The constant t that is nearest to F, by the integral of abs(F(x) - t), is the
+    median of F(x) over x; it is F(1/2), because F never falls. The threshold is the quantile of t:
+    the largest strength of at most 1/2. So the significant arcs are those that more than half of
+    the samples have.
+
+    Parameters
+    ----------
+    strengths : sequence of float
+        The strengths; those of 0 make no difference.
+
+    Examples
+    --------
+    >>> l1_threshold([0.1, 0.35, 0.9, 1.0])
+    0.35
+    """
+    return max((strength for strength in strengths if strength <= 0.5), default=0.0)
+
+
+def averaged_structure(
+    arcs: Iterable[ArcStrength],
+    nodes: Sequence[str],
+    *,
+    threshold: float = 0.5,
+    constraints: Constraints = Constraints(),
+) -> Structure:
+    """Return the structure of the arcs that are stronger than a threshold.
+
+    Required edges come first, then the arcs by strength. An arc takes its more frequent direction;
+    it is reversed if a constraint or a cycle forbids this, and left out if they forbid both.
+
+    Parameters
+    ----------
+    arcs : iterable of ArcStrength
+        The arcs.
+    nodes : sequence of str
+        All nodes.
+    threshold : float, default=0.5
+        Only stronger arcs are kept.
+    constraints : Constraints
+        What the structure keeps. The number of parents is not limited.
+
+    Examples
+    --------
+    >>> arcs = [ArcStrength("a", "b", 1.0, 1.0, None), ArcStrength("b", "c", 0.9, 0.8, None)]
+    >>> averaged_structure([*arcs, ArcStrength("c", "a", 0.8, 0.9, None)], "abc").edges
+    (('a', 'b'), ('a', 'c'), ('b', 'c'))
+    """
+    edges: dict[Edge, None] = dict.fromkeys(constraints.required)
+    children: dict[str, set[str]] = {node: set() for node in nodes}
+    for parent, child in edges:
+        children[parent].add(child)
+    for arc in sorted(arcs, key=lambda arc: -arc.strength):
+        ways = [(arc.parent, arc.child), (arc.child, arc.parent)]
+        if arc.strength <= threshold or any(way in edges for way in ways):
+            continue
+        for parent, child in ways if arc.direction >= 0.5 else ways[::-1]:
+            if constraints.allows(parent, child) and not _leads(children, child, parent):
+                edges[parent, child] = None
+                children[parent].add(child)
+                break
+    return Structure.of(list(nodes), sorted(edges))
+
+
+def _leads(children: Mapping[str, set[str]], start: str, end: str) -> bool:
+    """Whether a path leads from one node to another."""
+    reached, ahead = {start}, [start]
+    while ahead:
+        new = children[ahead.pop()] - reached
+        reached |= new
+        ahead += new
+    return end in reached
+
+
+def arc_gains(
+    counter: Counter, structure: Structure, *, missing: bool = False
+) -> dict[Edge, float]:
+    """Return by how much each parent of a structure raises the BIC of its family, in nats.
+
+    The family is compared with the margin of its table without the parent: over the same records.
+    The tables are those of the CPTs; a counter that has revealed them is asked for nothing else.
+
+    Parameters
+    ----------
+    counter : Counter
+        The source of all counts.
+    structure : Structure
+        The structure.
+    missing : bool, default=False
+        Whether a missing value is a state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from protocols.site.data import SiteData
+    >>> from protocols.variables import Variable
+    >>> a = np.array([0, 1] * 8, np.uint8)
+    >>> variables = {name: Variable(name, ("no", "yes")) for name in "ab"}
+    >>> counter = PlainCounter(SiteData(variables, {"a": a, "b": a}))
+    >>> arc_gains(counter, Structure.of("ab", [("a", "b")]))  # 16 ln 2 - (ln 16) / 2
+    {('a', 'b'): 9.704060527839234}
+    """
+    gains: dict[Edge, float] = {}
+    penalty = log(max(counter.records, 1)) / 2
+    tables = counter.tables(structure.families, missing=missing)
+    for family, table in zip(structure.families, tables, strict=True):
+        margins = [table.sum(axis=axis) for axis in range(1, table.ndim)]
+        likelihood, *without = log_likelihoods([table, *margins])
+        for parent, margin, less in zip(family.parents, margins, without, strict=True):
+            parameters = free_parameters(table.shape) - free_parameters(margin.shape)
+            gains[parent, family.child] = likelihood - less - parameters * penalty
+    return gains
