@@ -1,19 +1,23 @@
 """Draw a structure as SVG, with parents above children and nodes coloured by site.
 
 If there are many edges, they are coloured by parent. The name of an edge or a node appears when the
-pointer rests on it.
+pointer rests on it. If it is known how sure the edges are, strong edges are wide, doubtful ones are
+dashed, and those whose direction says nothing have no arrowhead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from itertools import pairwise
+from types import MappingProxyType
 from unicodedata import east_asian_width
 
-from vertibayes.network import Structure
+from vertibayes.network import Edge, Structure
+from vertibayes.report.arcs import ROW, SAMPLE, ArcStyle, draw_legend, legend_of, style_of
 from vertibayes.report.layout import Size, lay_out
 from vertibayes.report.layout.placement import Point
+from vertibayes.structure.strengths import ArcStrength
 
 COLOURS = (
     "#8ecae6", "#ffb703", "#95d5b2", "#e5989b", "#cdb4db", "#d9c5a0", "#a8dadc", "#f4a261",
@@ -23,17 +27,25 @@ EDGES = (
     "#3a3a3a", "#1d6fa5", "#b03a2e", "#2e7d4f", "#7d3c98", "#a8620b", "#117a8b", "#6b6b1e",
 )  # fmt: skip
 DENSE = 1.6  # edges per node from which edges are coloured
-MARGIN, LEGEND = 16.0, 30.0
+MARGIN, LEGEND, GAP = 16.0, 30.0, 10.0
 LINE, PADDING = 14.0, 12.0  # of the text in a box
 LONGEST_LINE, MOST_LINES = 26, 3  # characters per line, and lines per name
 
+NOTHING: Mapping[Edge, ArcStrength] = MappingProxyType({})
+
 HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" \
 width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="12">
-<style>.edge:hover{{stroke-width:3}}</style>
+<style>.edge:hover path{{stroke-width:4}}</style>
 <rect width="100%" height="100%" fill="white"/>"""
 
 
-def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
+def draw(
+    structure: Structure,
+    sites: Mapping[str, str] | None = None,
+    *,
+    strengths: Mapping[Edge, ArcStrength] = NOTHING,
+    reversible: Collection[Edge] = (),
+) -> str:
     """Return a drawing of a structure.
 
     Parameters
@@ -42,6 +54,10 @@ def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
         The structure.
     sites : mapping of str to str, optional
         The site that holds each node.
+    strengths : mapping of (parent, child) to ArcStrength
+        How sure each edge is (`Strengths.by_edge`); not shown by default.
+    reversible : collection of (parent, child)
+        The edges whose direction says nothing; they are drawn without arrowheads.
 
     Returns
     -------
@@ -56,17 +72,23 @@ def draw(structure: Structure, sites: Mapping[str, str] | None = None) -> str:
     number = {name: place for place, name in enumerate(names)}
     layout = lay_out(boxes, [(number[parent], number[child]) for parent, child in structure.edges])
     fills = _fills(sites)
-    width = max(layout.size.width, sum(legend_width(site) for site in fills)) + 2 * MARGIN
-    height = layout.size.height + 2 * MARGIN + (LEGEND if fills else 0)
     dense = len(structure.edges) >= DENSE * len(names)
+    styles = {edge: style_of(edge, strengths.get(edge), reversible) for edge in structure.edges}
+    rows = legend_of(styles.values(), strengths)
+    row_widths = [SAMPLE + 8 + text_width(row.title) for row in rows]
+    site_widths = sum(legend_width(site) for site in fills)
+    width = max(layout.size.width, site_widths, *row_widths) + 2 * MARGIN
+    below = layout.size.height + MARGIN + (LEGEND if fills else 0)  # of the drawing and the sites
+    height = below + MARGIN + ROW * len(rows) + (GAP if rows else 0)
     body = [
-        _edge(f"{names[parent]} → {names[child]}", points, _stroke(parent, dense))
+        _edge(styles[names[parent], names[child]], points, _stroke(parent, dense))
         for (parent, child), points in layout.paths.items()
     ]
     for node, name in enumerate(names):
         fill = fills[sites[name]] if sites else COLOURS[0]
         body.append(_node(name, lines[node], layout.centres[node], boxes[node], fill))
-    body += legend(fills, height - MARGIN - 14)
+    body += legend(fills, below - 14)
+    body += draw_legend(rows, MARGIN, below + GAP, EDGE)
     return "\n".join([HEAD.format(width=width, height=height), *body, "</svg>", ""])
 
 
@@ -114,9 +136,11 @@ def _stroke(parent: int, dense: bool) -> str:
     return EDGES[parent % len(EDGES)] if dense else EDGE
 
 
-def _edge(title: str, points: Sequence[Point], stroke: str) -> str:
+def _edge(style: ArcStyle, points: Sequence[Point], stroke: str) -> str:
     moved = [(x + MARGIN, y + MARGIN) for x, y in points]
     (x, y), (end, tip) = moved[0], moved[-1]
+    if not style.is_reversible:
+        moved[-1] = end, tip - 4  # a wide line would cover the point of the arrowhead
     path = f"M{x:.1f},{y:.1f}"
     for place, ((x0, y0), (x1, y1)) in enumerate(pairwise(moved)):
         middle = (y0 + y1) / 2
@@ -124,11 +148,7 @@ def _edge(title: str, points: Sequence[Point], stroke: str) -> str:
             path += f" C{x0:.1f},{middle:.1f} {x1:.1f},{middle:.1f} {x1:.1f},{y1:.1f}"
         else:
             path += f" L{x1:.1f},{y1:.1f}"
-    arrow = f"M{end - 3:.1f},{tip - 7:.1f} L{end + 3:.1f},{tip - 7:.1f} L{end:.1f},{tip:.1f} z"
-    return (
-        f'<g class="edge" stroke="{stroke}"><title>{escape(title)}</title>'
-        f'<path d="{path}" fill="none"/><path d="{arrow}" fill="{stroke}"/></g>'
-    )
+    return style.svg(path, end, tip, stroke)
 
 
 def _node(name: str, lines: Sequence[str], centre: Point, box: Size, fill: str) -> str:

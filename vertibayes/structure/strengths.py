@@ -1,4 +1,4 @@
-"""How sure each arc of a network is, without another query: the parametric bootstrap, and gains.
+"""How sure each arc of a network is, without another query: the parametric bootstrap.
 
 Samples are drawn from the learned network, and a structure is learned from each sample by the same
 learner. The strength of an arc is the share of the samples in which its two nodes are adjacent. The
@@ -18,19 +18,16 @@ networks", doi:10.1016/j.artmed.2012.12.006.
 
 from __future__ import annotations
 
-from collections import Counter as Tally
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 from typing import Any, NamedTuple, TypeAlias
 
-from vertibayes.counting.counter import Counter
 from vertibayes.counting.plain import PlainCounter
 from vertibayes.network import Edge, Network, Structure
 from vertibayes.parameters.synthetic import sample
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import compelled_edges
-from vertibayes.structure.scores import free_parameters, log_likelihoods
 from vertibayes.structure.search import Progress, TimeIsUp, never
 
 Learn: TypeAlias = Callable[[PlainCounter], Structure]
@@ -133,7 +130,7 @@ def arc_strengths(
     seed : int, default=0
         The seed of the first sample; each further sample has the next.
     gains : mapping of (parent, child) to float, optional
-        The gain of each learned arc; see `arc_gains`.
+        The gain of each learned arc; see `structure.gains.edge_gains`.
     constraints : Constraints
         What the learner keeps.
     progress : callable, optional
@@ -157,18 +154,16 @@ def arc_strengths(
     >>> import numpy as np
     >>> from protocols.variables import Variable
     >>> from vertibayes.structure.learners import learn_structure
-    >>> structure = Structure.of(["a", "b", "c"], [("a", "b")])
-    >>> variables = {name: Variable(name, ("no", "yes")) for name in structure.nodes}
+    >>> structure = Structure.of("ab", [("a", "b")])
+    >>> variables = {name: Variable(name, ("no", "yes")) for name in "ab"}
     >>> cpts = {"a": np.array([0.5, 0.5]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])}
-    >>> network = Network(structure, variables, cpts | {"c": np.array([0.5, 0.5])})
-    >>> learn = lambda counter: learn_structure(counter, "k2")
-    >>> for arc in arc_strengths(network, learn, 200).arcs:
-    ...     print(arc.parent, arc.child, arc.strength, arc.direction)
-    a b 1.0 0.5
+    >>> network = Network(structure, variables, cpts)
+    >>> arc_strengths(network, lambda counter: learn_structure(counter, "k2"), 200).arcs
+    (ArcStrength(parent='a', child='b', strength=1.0, direction=0.5, gain=None),)
     """
     if samples < 0:
         raise ValueError(f"the number of samples must be at least 0, got {samples}")
-    votes: Tally[Edge] = Tally()  # two of a sample for each pair of adjacent nodes
+    votes: Counter[Edge] = Counter()  # two of a sample for each pair of adjacent nodes
     done = 0
     for number in range(samples if records else 0):
         if progress is not None:
@@ -284,43 +279,3 @@ def _leads(children: Mapping[str, set[str]], start: str, end: str) -> bool:
         reached |= new
         ahead += new
     return end in reached
-
-
-def arc_gains(
-    counter: Counter, structure: Structure, *, missing: bool = False
-) -> dict[Edge, float]:
-    """Return by how much each parent of a structure raises the BIC of its family, in nats.
-
-    The family is compared with the margin of its table without the parent: over the same records.
-    The tables are those of the CPTs; a counter that has revealed them is asked for nothing else.
-
-    Parameters
-    ----------
-    counter : Counter
-        The source of all counts.
-    structure : Structure
-        The structure.
-    missing : bool, default=False
-        Whether a missing value is a state.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from protocols.site.data import SiteData
-    >>> from protocols.variables import Variable
-    >>> a = np.array([0, 1] * 8, np.uint8)
-    >>> variables = {name: Variable(name, ("no", "yes")) for name in "ab"}
-    >>> counter = PlainCounter(SiteData(variables, {"a": a, "b": a}))
-    >>> arc_gains(counter, Structure.of("ab", [("a", "b")]))  # 16 ln 2 - (ln 16) / 2
-    {('a', 'b'): 9.704060527839234}
-    """
-    gains: dict[Edge, float] = {}
-    penalty = log(max(counter.records, 1)) / 2
-    tables = counter.tables(structure.families, missing=missing)
-    for family, table in zip(structure.families, tables, strict=True):
-        margins = [table.sum(axis=axis) for axis in range(1, table.ndim)]
-        likelihood, *without = log_likelihoods([table, *margins])
-        for parent, margin, less in zip(family.parents, margins, without, strict=True):
-            parameters = free_parameters(table.shape) - free_parameters(margin.shape)
-            gains[parent, family.child] = likelihood - less - parameters * penalty
-    return gains
