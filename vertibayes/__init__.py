@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vertibayes.released import learn_released
     from vertibayes.splitting import split_columns
     from vertibayes.structure.learners import k2
+    from vertibayes.structure.strengths import arc_strengths, averaged_structure
     from vertibayes.study import connect_study
 
 __version__ = RELEASE
@@ -50,6 +51,8 @@ _HOMES = {
     "Structure": "vertibayes.network",
     "TableChooser": "vertibayes.choosing",
     "Variable": "protocols.variables",
+    "arc_strengths": "vertibayes.structure.strengths",
+    "averaged_structure": "vertibayes.structure.strengths",
     "connect_study": "vertibayes.study",
     "federate": "protocols.federation",
     "fit_cpts": "vertibayes.parameters.cpt",
@@ -86,6 +89,8 @@ __all__ = [
     "Structure",
     "TableChooser",
     "Variable",
+    "arc_strengths",
+    "averaged_structure",
     "connect_study",
     "federate",
     "fit_cpts",

@@ -32,6 +32,7 @@ from vertibayes.structure.learners import (
     search_of,
 )
 from vertibayes.structure.search import Progress, Search, never
+from vertibayes.structure.strengths import Strengths
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Options:
     missing: Missing | None = None
     pseudo_count: float = PSEUDO_COUNT
     structure_records: int | None = None
+    bootstrap: int | None = None
     wider_cells: int = 0
     synthetic_records: int | None = None
     em_restarts: int = 0
@@ -167,6 +169,10 @@ class Learned(Fitted):
         Time that the structure and the CPTs took, in seconds.
     pseudo_count : float
         Count added to each cell of the CPTs.
+    strengths : Strengths, optional
+        How sure each edge is; None if that was not computed.
+    strengths_seconds : float
+        Time that the strengths took, in seconds.
     """
 
     algorithm: str | None
@@ -176,6 +182,8 @@ class Learned(Fitted):
     structure_seconds: float
     parameters_seconds: float
     pseudo_count: float
+    strengths: Strengths | None = None
+    strengths_seconds: float = 0.0
 
 
 def learn(counter: Counter, options: Options, progress: Progress | None = None) -> Learned:

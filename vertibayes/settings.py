@@ -102,6 +102,10 @@ LEARNING = (
             "are exact either way.", 0.5, least=0),
     Setting("structure_records", "whole", "Number of records in a random sample on which the "
             "structure is learned; all records if not given.", least=1),
+    Setting("bootstrap", "whole", "Number of samples, drawn from the learned network, on which the "
+            "structure is learned again, to show how sure each arc is; this asks the sites "
+            "nothing. 20, or as many as a minute allows, if not given; 0 for none.", least=0,
+            most=10_000),
 )  # fmt: skip
 VALIDATION = (
     Setting("validate", "texts", "Validations to run, which need a target.", (),

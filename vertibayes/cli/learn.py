@@ -33,6 +33,7 @@ from vertibayes.learning import (
 )
 from vertibayes.released import check_options, check_validations
 from vertibayes.report.edges import report_of_edges
+from vertibayes.report.strengths import report_of_strengths
 from vertibayes.report.words import area_of, counted, size
 
 # By algorithm: medians over eight networks of 8 to 76 variables. The calls of others are few.
@@ -192,7 +193,7 @@ def learn_with(
             learned, counter, lambda: {"calls": counter.calls, "queries": counter.queries}
         )
         run = run._replace(traffic=counter.traffic)  # of another session, if the first one broke
-        return learned, conclude(outcome, run, task, commit_seconds, progress)
+        return conclude(outcome, run, task, commit_seconds, progress)
 
 
 def expected(counter: SecureCounter, options: Options) -> str:
@@ -268,6 +269,7 @@ def report_of(learned: Learned, summary: dict[str, Any]) -> str:
         f"structure{by}: {counted(len(structure.edges), 'edge')}; BIC {scores.bic:.3f}, "
         f"AIC {scores.aic:.3f}, K2 score {scores.k2:.3f} nats",
         *report_of_edges(learned),
+        *report_of_strengths(learned, summary),
         *(report_of_release(summary) if is_released else []),
         f"CPTs: {_smoothing(learned.pseudo_count, 'released' if is_released else 'exact')}",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "

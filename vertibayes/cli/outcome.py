@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from protocols.release import Rule
+from vertibayes.bootstrap import strengths_of
 from vertibayes.cli.notices import warn
 from vertibayes.cli.outputs import Run, summarize, write_results
 from vertibayes.cli.validations import Validations, warnings_of
@@ -17,7 +18,7 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import Learned, Options
 from vertibayes.report.disclosure import Disclosure, disclosure
 from vertibayes.report.words import counted
-from vertibayes.structure.search import Progress
+from vertibayes.structure.search import Fits, Progress
 from vertibayes.validation.methods import Validation
 
 
@@ -60,18 +61,21 @@ class Outcome(NamedTuple):
         Returns further entries of summary.json, after the validations.
     write : callable, optional
         Takes the folder of the results, and writes further files.
+    fits : callable, optional
+        Of a structure by choices: takes a family; returns whether it could be a candidate.
     """
 
     learned: Learned
     counter: SecureCounter | ReleasedCounter
     further: Callable[[], Mapping[str, Any]]
     write: Callable[[Path], object] | None = None
+    fits: Fits | None = None
 
 
 def conclude(
     outcome: Outcome, run: Run, task: Task, commit_seconds: float, progress: Progress
-) -> dict[str, Any]:
-    """Validate what was learned, warn about the results, and write them.
+) -> tuple[Learned, dict[str, Any]]:
+    """Say how sure the arcs are, validate what was learned, warn, and write the results.
 
     Parameters
     ----------
@@ -88,10 +92,13 @@ def conclude(
 
     Returns
     -------
+    learned : Learned
+        What the run learned, with the strengths of its arcs.
     summary : dict
         The content of summary.json.
     """
-    learned, counter, before = outcome.learned, outcome.counter, perf_counter()
+    counter, learned = outcome.counter, _with_strengths(outcome, task.options, progress)
+    before = perf_counter()
     validated = task.validations.run(counter, learned, task.options, progress)
     seconds = {"commit": commit_seconds, "validation": perf_counter() - before}
     disclosed = disclosure(counter.opened, counter.records)
@@ -101,7 +108,15 @@ def conclude(
     warn(_warnings(learned, validated, disclosed, counts))
     if task.out is not None:
         write_results(task.out, learned, run, summary, validated, outcome.write)
-    return summary
+    return learned, summary
+
+
+def _with_strengths(outcome: Outcome, options: Options, progress: Progress) -> Learned:
+    """Return what was learned, with how sure each arc is."""
+    before = perf_counter()
+    strengths = strengths_of(outcome.learned, outcome.counter, options, progress, outcome.fits)
+    seconds = perf_counter() - before
+    return replace(outcome.learned, strengths=strengths, strengths_seconds=seconds)
 
 
 def _warnings(

@@ -34,8 +34,8 @@ from vertibayes.naive_bayes.model_file import write_naive_bayes
 from vertibayes.network import Network, Structure
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
-from vertibayes.report.drawing import draw
 from vertibayes.report.edges import edges_json
+from vertibayes.report.strengths import draw_learned, summary_of_strengths
 from vertibayes.report.words import area_of, size
 from vertibayes.validation.methods import Validation
 
@@ -226,7 +226,7 @@ def write_results(
                 part / "validation.json", {name: as_json(v, aic) for name, v in validated.items()}
             )
         holders = {name: site for site, names in run.shown.items() for name in names}
-        write_text(part / "structure.svg", draw(learned.network.structure, holders))
+        write_text(part / "structure.svg", draw_learned(learned, holders))
         for name, validation in validated.items():
             picture = draw_curves(validation, title_of(name, validation))
             write_text(part / f"validation-{name}.svg", picture)
@@ -334,6 +334,7 @@ def summarize(
         "commit": other_seconds["commit"],
         "structure": learned.structure_seconds,
         "parameters": learned.parameters_seconds,
+        "strengths": learned.strengths_seconds,
         "validation": other_seconds["validation"],
     }
     seconds["total"] = sum(seconds.values())
@@ -346,6 +347,7 @@ def summarize(
         "variables": described(counter.variables),
         "algorithm": learned.algorithm,
         "edges": len(learned.network.structure.edges),
+        "strengths": summary_of_strengths(learned.strengths),
         "pseudo_count": learned.pseudo_count,
         "scores": learned.scores.as_json(),
         "unseen_parent_configurations": {n: c for n, c in learned.network.unseen.items() if c},

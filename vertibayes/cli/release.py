@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from vertibayes.cli.notices import warn
 from vertibayes.cli.outcome import Outcome, Task, conclude
 from vertibayes.cli.outputs import Run
 from vertibayes.cli.progress import progress_shown
-from vertibayes.learning import Learned, notices
+from vertibayes.learning import Learned, how_missing, notices
 from vertibayes.released import Released, learn_released
 from vertibayes.report.release import assess, write_release
 from vertibayes.report.rule_cost import cut_cost, noise_cost
@@ -58,9 +59,11 @@ def release_with(
             evidence = folder / "release"
             write_release(evidence, counter, learned.network, ledger=run.ledger, study=run.study)
 
-        outcome = Outcome(learned, counter, further, write)
+        as_state = how_missing(counter.variables, task.options) == "state"
+        fits = partial(chooser.fits, missing=as_state)
+        outcome = Outcome(learned, counter, further, write, fits)
         run = run._replace(traffic=study.traffic)  # of another session, if the first one broke
-        return learned, conclude(outcome, run, task, commit_seconds, progress)
+        return conclude(outcome, run, task, commit_seconds, progress)
 
 
 def summary_of(released: Released, sites: int) -> dict[str, Any]:

@@ -107,8 +107,8 @@ def legend_of(styles: Iterable[ArcStyle], strengths: Mapping[Edge, ArcStrength])
     """Return the rows of the legend, each as an arc whose title is the text of the row."""
     drawn, rows = list(styles), []
     if drawn and strengths:
-        rows.append(ArcStyle("the wider, the stronger: in all samples", 2.6))
-        rows.append(ArcStyle("in half of the samples", 1.1))
+        rows.append(ArcStyle("strength 100%: all samples have the arc", 2.6))
+        rows.append(ArcStyle("strength 50%: half of the samples have it", 1.1))
     if any(style.is_doubtful for style in drawn):
         text = f"doubtful: strength below {DOUBTFUL:.0%}, or gain below {FEW_NATS:g} nats"
         rows.append(ArcStyle(text, 1.9, is_doubtful=True))

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertibayes.learning import Learned
+from vertibayes.report.arcs import FEW_NATS
+from vertibayes.report.strengths import strengths_json
 from vertibayes.report.words import counted
 
-DOUBTFUL = 5.0  # nats: the report names edges of a smaller gain
 NAMED = 5  # edges that a line names at most
 
 
@@ -16,7 +17,7 @@ def edges_json(learned: Learned) -> Mapping[str, Any]:
     """Return what structure.json has beside nodes and edges, as JSON data.
 
     `compelled` and `reversible` list the edges of either kind; `gain` has a number in nats for each
-    of the structure's `edges`, in their order.
+    of the structure's `edges`, in their order. `strengths_json` has the rest.
     """
     edges = learned.network.structure.edges
     return {
@@ -24,6 +25,7 @@ def edges_json(learned: Learned) -> Mapping[str, Any]:
         "compelled": [list(edge) for edge in edges if edge in learned.compelled],
         "reversible": [list(edge) for edge in edges if edge not in learned.compelled],
         "gain": [round(learned.gains[edge], 3) for edge in edges],
+        **strengths_json(learned.strengths, edges),
     }
 
 
@@ -33,7 +35,7 @@ def report_of_edges(learned: Learned) -> list[str]:
     if edges and learned.algorithm is not None:
         compelled = len(learned.compelled)
         lines.append(f"arrows: {_directions(compelled, len(edges) - compelled)}")
-    doubtful = [edge for edge in edges if learned.gains[edge] < DOUBTFUL]
+    doubtful = [edge for edge in edges if learned.gains[edge] < FEW_NATS]
     if doubtful:
         doubtful.sort(key=learned.gains.__getitem__)
         names = ", ".join(f"{p} -> {c} ({learned.gains[p, c]:.1f})" for p, c in doubtful[:NAMED])
@@ -41,7 +43,7 @@ def report_of_edges(learned: Learned) -> list[str]:
         raises = "raises" if len(doubtful) == 1 else "raise"
         lines.append(
             f"doubtful: {counted(len(doubtful), 'edge')} {raises} the BIC by less than "
-            f"{DOUBTFUL:g} nats: {names}{more}"
+            f"{FEW_NATS:g} nats: {names}{more}"
         )
     return lines
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from vertibayes.counting.plain import PlainCounter
 from vertibayes.network import Edge, Network, Structure
@@ -62,14 +62,16 @@ class ArcStrength(NamedTuple):
 
 @dataclass(frozen=True)
 class Strengths:
-    """The strengths of all arcs that were learned, from the records or from a sample.
+    """How sure the arcs of a network are.
 
     Attributes
     ----------
     arcs : tuple of ArcStrength
-        Strongest first, then by name. A pair of nodes that is not here has the strength 0.
-    samples : int
-        The number of samples.
+        The learned arcs, and all others that were learned from a sample; strongest first, then by
+        name. Empty without samples.
+    samples, planned : int
+        The numbers of samples that were learned from, and that would have been if the time had
+        allowed it.
     records : int
         The number of records of each sample.
     threshold : float
@@ -80,25 +82,15 @@ class Strengths:
 
     arcs: tuple[ArcStrength, ...]
     samples: int
+    planned: int
     records: int
     threshold: float
     averaged: Structure
 
     @property
     def by_edge(self) -> dict[Edge, ArcStrength]:
-        """The strengths by (parent, child); all learned arcs are among them."""
+        """The strengths by (parent, child)."""
         return {(arc.parent, arc.child): arc for arc in self.arcs}
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the strengths as JSON data."""
-        return {
-            "samples": self.samples,
-            "strengths": [arc._asdict() for arc in self.arcs],
-            "averaged": {
-                "threshold": self.threshold,
-                "edges": [list(edge) for edge in self.averaged.edges],
-            },
-        }
 
 
 def arc_strengths(
@@ -177,7 +169,7 @@ def arc_strengths(
     threshold = l1_threshold([arc.strength for arc in arcs])
     nodes = network.structure.nodes
     averaged = averaged_structure(arcs, nodes, threshold=threshold, constraints=constraints)
-    return Strengths(arcs, done, records, threshold, averaged)
+    return Strengths(arcs, done, samples, records, threshold, averaged)
 
 
 def _votes(structure: Structure, constraints: Constraints) -> Iterator[Edge]:
@@ -192,6 +184,8 @@ def _arcs(
     structure: Structure, votes: Mapping[Edge, int], samples: int, gains: Mapping[Edge, float]
 ) -> tuple[ArcStrength, ...]:
     """Return the strengths of all arcs, strongest first."""
+    if not samples:
+        return ()
     arcs, learned = [], set(structure.edges)
     pairs = {(min(edge), max(edge)) for edge in (*learned, *votes)}
     for one, other in pairs:
@@ -199,7 +193,7 @@ def _arcs(
         if (other, one) in learned or ((one, other) not in learned and back > ahead):
             one, other, ahead, back = other, one, back, ahead
         total = ahead + back
-        strength, direction = total / max(2 * samples, 1), ahead / total if total else 0.5
+        strength, direction = total / (2 * samples), ahead / total if total else 0.5
         arcs.append(ArcStrength(one, other, strength, direction, gains.get((one, other))))
     return tuple(sorted(arcs, key=lambda arc: (-arc.strength, arc.parent, arc.child)))
 
