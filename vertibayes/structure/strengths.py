@@ -27,7 +27,7 @@ from vertibayes.counting.plain import PlainCounter
 from vertibayes.network import Edge, Network, Structure
 from vertibayes.parameters.synthetic import sample
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.equivalence import compelled_edges
+from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.search import Progress, TimeIsUp, never
 
 Learn: TypeAlias = Callable[[PlainCounter], Structure]
@@ -174,7 +174,7 @@ def arc_strengths(
 
 def _votes(structure: Structure, constraints: Constraints) -> Iterator[Edge]:
     """Return each arc twice if it cannot be reversed, and otherwise once in each direction."""
-    compelled = compelled_edges(structure, constraints)
+    compelled = set(cpdag_of(structure, constraints).compelled)
     for parent, child in structure.edges:
         yield parent, child
         yield (parent, child) if (parent, child) in compelled else (child, parent)
