@@ -155,21 +155,59 @@ def arc_strengths(
     """
     if samples < 0:
         raise ValueError(f"the number of samples must be at least 0, got {samples}")
-    votes: Counter[Edge] = Counter()  # two of a sample for each pair of adjacent nodes
-    done = 0
+    learned: list[Structure] = []
     for number in range(samples if records else 0):
         if progress is not None:
             progress(STAGE, number, samples)
         structure = learn(PlainCounter(sample(network, records, seed + number)))
         if time_is_up():
             break
-        done += 1
-        votes.update(_votes(structure, constraints))
-    arcs = _arcs(network.structure, votes, done, gains or {})
+        learned.append(structure)
+    arcs = strengths_from(network.structure, learned, gains=gains, constraints=constraints)
     threshold = l1_threshold([arc.strength for arc in arcs])
     nodes = network.structure.nodes
     averaged = averaged_structure(arcs, nodes, threshold=threshold, constraints=constraints)
-    return Strengths(arcs, done, samples, records, threshold, averaged)
+    return Strengths(arcs, len(learned), samples, records, threshold, averaged)
+
+
+def strengths_from(
+    structure: Structure,
+    learned: Sequence[Structure],
+    *,
+    gains: Mapping[Edge, float] | None = None,
+    constraints: Constraints = Constraints(),
+) -> tuple[ArcStrength, ...]:
+    """Return how sure each arc of a structure is, from the structures of samples.
+
+    Parameters
+    ----------
+    structure : Structure
+        The structure that was learned from the records.
+    learned : sequence of Structure
+        The structures that were learned from the samples, over the same nodes.
+    gains, constraints
+        As `arc_strengths`.
+
+    Returns
+    -------
+    arcs : tuple of ArcStrength
+        Strongest first, then by name; the arcs of all structures. Empty without samples.
+    """
+    if not learned:
+        return ()
+    votes: Counter[Edge] = Counter()
+    for sampled in learned:
+        votes.update(_votes(sampled, constraints))
+    arcs, own = [], set(structure.edges)
+    for one, other in {(min(edge), max(edge)) for edge in (*own, *votes)}:
+        edge = one, other
+        if (other, one) in own or (edge not in own and votes[other, one] > votes[edge]):
+            edge = other, one
+        ahead, total = votes[edge], votes[one, other] + votes[other, one]
+        direction = ahead / total if total else 0.5
+        strength = total / (2 * len(learned))
+        arcs.append(ArcStrength(*edge, strength, direction, (gains or {}).get(edge)))
+    return tuple(sorted(arcs, key=lambda arc: (-arc.strength, arc.parent, arc.child)))
 
 
 def _votes(structure: Structure, constraints: Constraints) -> Iterator[Edge]:
@@ -178,24 +216,6 @@ def _votes(structure: Structure, constraints: Constraints) -> Iterator[Edge]:
     for parent, child in structure.edges:
         yield parent, child
         yield (parent, child) if (parent, child) in compelled else (child, parent)
-
-
-def _arcs(
-    structure: Structure, votes: Mapping[Edge, int], samples: int, gains: Mapping[Edge, float]
-) -> tuple[ArcStrength, ...]:
-    """Return the strengths of all arcs, strongest first."""
-    if not samples:
-        return ()
-    arcs, learned = [], set(structure.edges)
-    pairs = {(min(edge), max(edge)) for edge in (*learned, *votes)}
-    for one, other in pairs:
-        ahead, back = votes.get((one, other), 0), votes.get((other, one), 0)
-        if (other, one) in learned or ((one, other) not in learned and back > ahead):
-            one, other, ahead, back = other, one, back, ahead
-        total = ahead + back
-        strength, direction = total / (2 * samples), ahead / total if total else 0.5
-        arcs.append(ArcStrength(one, other, strength, direction, gains.get((one, other))))
-    return tuple(sorted(arcs, key=lambda arc: (-arc.strength, arc.parent, arc.child)))
 
 
 def l1_threshold(strengths: Sequence[float]) -> float:
