@@ -1,4 +1,4 @@
-"""Arc strengths beside the truth: is an arc of strength .9 there in about 90 % of the cases?
+"""Arc strengths beside the truth: about 90 % of the arcs with strength .9 should be true.
 
     python benchmarks/strengths.py [--network alarm] [--datasets 20] [--records 2000] [--samples 20]
         [--ways parametric likelihood rows] [--algorithm hybrid] [--keep FILE.jsonl] [--parts ...]
@@ -21,6 +21,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -147,8 +148,9 @@ def show(cases: Sequence[Case], truth: Network, ways: Sequence[str]) -> None:
             continue
         arcs = [ArcStrength(*arc) for case in own for arc in case.arcs]  # type: ignore[arg-type]
         learned = [arc for arc in arcs if arc.gain is not None]
-        print(f"\n{way}: {len(own)} datasets, {own[0].records} records, {own[0].samples} samples, "
-              f"{np.median([case.seconds for case in own]):.1f} s of the processor (median)\n")  # fmt: skip
+        seconds = np.median([case.seconds for case in own])
+        print(f"\n{way}: {len(own)} datasets of {own[0].records} records, {own[0].samples} samples")
+        print(f"in {seconds:.1f} s of the processor (median); mean: share of true arcs (n)\n")
         rows = [
             _row("learned arcs", [a.strength for a in learned], _true(learned, edges)),
             _row("all arcs of any sample", [a.strength for a in arcs], _true(arcs, edges)),
@@ -156,7 +158,7 @@ def show(cases: Sequence[Case], truth: Network, ways: Sequence[str]) -> None:
             _row("gain", [a.gain or 0.0 for a in learned], _true(learned, edges), bins=False),
             _direction_row("direction", learned, edges),
         ]
-        bins = [f"{low:g} to {high:g}" for low, high in _bins()]
+        bins = [f"{low:g} to {high:g}" for low, high in pairwise(BINS)]
         print(table(("", "n", "AUC", "calibration error", *bins), rows))
         distances = {n: np.median([case.distances[n] for case in own]) for n in own[0].distances}
         print("\nSHD (median):", ", ".join(f"{n} {d:g}" for n, d in distances.items()))
@@ -198,10 +200,6 @@ def _row(
         error += chosen.sum() * abs(mean - share) / len(values)
         cells.append(f"{mean:.3f}: {share:.3f} ({chosen.sum()})")
     return [*head, f"{error:.3f}", *cells]
-
-
-def _bins() -> Iterator[tuple[float, float]]:
-    return zip(BINS, BINS[1:], strict=False)
 
 
 def _auc(scores: NDArray[np.float64], true: NDArray[np.bool_]) -> str:
