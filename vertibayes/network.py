@@ -204,6 +204,35 @@ class Network:
 
         save_model(self, path)
 
+    def do(self, states: Mapping[str, str] | None = None, /, **more: str) -> Network:
+        """Return the network in which variables are set to states, without their parents.
+
+        Parameters
+        ----------
+        states : mapping of str to str, optional
+            The state of each variable that is set.
+        **more : str
+            The same, for names that are identifiers.
+
+        Raises
+        ------
+        ValueError
+            As `vertibayes.inference.interventions.intervene`.
+
+        Examples
+        --------
+        >>> network = Network(
+        ...     Structure({"rain": (), "wet": ("rain",)}),
+        ...     {name: Variable(name, ("no", "yes")) for name in ("rain", "wet")},
+        ...     {"rain": np.array([0.8, 0.2]), "wet": np.array([[0.9, 0.1], [0.1, 0.9]])},
+        ... )
+        >>> network.do(wet="yes").structure.edges
+        ()
+        """
+        from vertibayes.inference.interventions import intervene
+
+        return intervene(self, {**(states or {}), **more})
+
     def predict_proba(self, data: DataFrame | SiteData, target: str) -> DataFrame:
         """Return the distribution of a variable for each record, given the others.
 

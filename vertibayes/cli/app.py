@@ -49,6 +49,10 @@ app.add_typer(roster_commands, name="roster")
 
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
 IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")
+ADJUST = Setting("adjust", "texts", "Columns to adjust for, with --data; none for no column; those "
+                 "that the arrows need if not given.", (), shown="COLUMN,...|none")  # fmt: skip
+NOT_ADJUST = Setting("not_adjust", "texts", "Variables that may not be adjusted for.", (),
+                     shown="VARIABLE,...")  # fmt: skip
 ONE_FILE = Setting("data", "path", "Records, as CSV, which are dealt to the parties or nodes.",
                    REQUIRED, shown="FILE.csv[.gz]")  # fmt: skip
 
@@ -214,6 +218,36 @@ def _predict(
 
     values = values_of([IDENTIFIERS, MISSING_CODES], given)
     run_predict(model, data, target, out, missing_state=missing_state, **values)
+
+
+@app.command("effect", context_settings=EXTRA)
+@takes(ADJUST, NOT_ADJUST, *SPLIT, *READING, MEMORY)
+def _effect(
+    context: typer.Context,
+    exposure: Annotated[str, typer.Option(help="Variable that is set to each of its states.")],
+    outcome: Annotated[
+        str, typer.Option(metavar="VARIABLE[=STATE]", help="Variable of which the risks are shown.")
+    ],
+    model: Annotated[
+        Path | None, typer.Option(help="model.json, .bif or .bifxml, whose arrows are causes.")
+    ] = None,
+    **given: Any,
+) -> None:
+    """Print the risk of an outcome if all records had one exposure.
+
+    For example: vertibayes effect --model results/model.json --exposure smoke --outcome lung=yes
+
+    or, from one table of the sites' columns: add --data patients.csv --sites 3
+
+    These risks are effects only under assumptions that no data can check; the command prints them.
+    """
+    check_arguments(context.args)
+    from vertibayes.cli.effect import Question, run_effect
+    from vertibayes.cli.inputs import Source
+
+    question = Question(exposure, outcome, **values_of([ADJUST, NOT_ADJUST], given))
+    values = values_of([*SPLIT, *READING, MEMORY], given)
+    run_effect(question, model, Source(**values) if given["data"] else None)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,78 @@
+"""``vertibayes effect``, and the commands of docs/effects.md as they are written."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.e2e.command import run, write
+from vertibayes import PlainCounter, SiteData
+
+PAGE = (Path(__file__).parents[2] / "docs" / "effects.md").read_text()
+
+
+@pytest.fixture
+def patients(tmp_path, monkeypatch):
+    generator = np.random.default_rng(0)
+    old = generator.random(5000) < 0.4
+    smokes = generator.random(5000) < np.where(old, 0.6, 0.2)
+    ill = generator.random(5000) < 0.05 + 0.1 * smokes + 0.2 * old
+    words = [
+        np.where(old, "old", "young"), np.where(smokes, "yes", "no"), np.where(ill, "yes", "no")
+    ]  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "order.json").write_text('["age", "smoke", "lung"]')
+    return write(tmp_path / "patients.csv", ["age", "smoke", "lung"], zip(*words, strict=True))
+
+
+def test_the_page_on_effects_runs_as_it_is_written(patients, capsys):
+    import pandas as pd
+
+    blocks = re.findall(r"(?ms)^```\n(.*?)^```$", PAGE)
+    outputs = []
+    for command in "".join(blocks).splitlines():
+        code, out, _ = run(capsys, *shlex.split(command)[1:])
+        assert code == 0
+        outputs.append(out)
+    assert len(outputs) == 4
+    shown = re.search(r"(?m)^(?:    .*\n)+", PAGE)[0]
+    assert outputs[1].startswith(shown.replace("\n    ", "\n").removeprefix("    "))
+    assert outputs[2].partition("\n")[2] == outputs[3]
+    assert "revealed to the analyst: 1 table, 8 cells, and nothing else" in outputs[3]
+    counter = PlainCounter(SiteData.from_frame(pd.read_csv(patients)))
+    names = {"counter": counter}
+    (code,) = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE)
+    exec(compile(code, "docs/effects.md", "exec"), names)
+    assert f"ratio {names['effect'].ratio('yes', 'yes', 'no'):.3f}" in outputs[3]
+
+
+def test_a_set_that_the_network_does_not_accept_causes_a_warning(patients, capsys):
+    data = ["--data", patients, "--sites", 3]
+    run(capsys, "learn", *data, "--ordering", "order.json", "--out", "results", "--quiet")
+    asked = ["effect", "--model", "results/model.json", "--exposure", "smoke", "--outcome", "lung"]
+    code, out, error = run(capsys, *asked, "--adjust", "none", *data)
+    assert code == 0 and "not adjusted" in out
+    assert "--adjust is not valid by the network: a back-door path between smoke and lung" in error
+    code, _, error = run(capsys, *asked, "--not-adjust", "age")
+    assert code == 2 and "no adjustment set without age separates" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--exposure", "smoke", "--outcome", "lung"], "specify --model FILE or --data FILE"),
+        (["--exposure", "smoke", "--outcome", "lung", "DATA"], "specify --model FILE, whose"),
+        (["--exposure", "q", "--outcome", "lung", "DATA"], "--exposure q: no such variable"),
+        (["--exposure", "smoke", "--outcome", "lung=maybe", "DATA"], "the states are no, yes"),
+        (["--exposure", "smoke", "--outcome", "smoke", "--adjust", "none", "DATA"], "two variable"),
+        (["--exposure", "smoke", "--outcome", "lung", "--adjust", "w", "DATA"], "--adjust w: no"),
+        (["--exposure", "smoke", "--outcome", "lung", "--model", "none.json"], "none.json"),
+    ],
+)
+def test_a_wrong_question_is_one_error(patients, capsys, arguments, reason):
+    data = ["--data", patients, "--sites", 2]
+    given = [text for part in arguments for text in (data if part == "DATA" else [part])]
+    code, out, error = run(capsys, "effect", *given)
+    assert code == 2 and out == "" and reason in error and error.count("\n") == 1

@@ -1,0 +1,274 @@
+"""Effects: equal to statsmodels on pooled records, to the truth, and to pgmpy's criterion."""
+
+from itertools import combinations
+
+import networkx
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import assume, given, settings
+
+from protocols.federation import federate
+from protocols.release import FamilyTables, Rule
+from protocols.site.data import SiteData
+from protocols.variables import Family, Variable
+from tests.vertibayes.test_junction_tree import joint_of, networks
+from vertibayes.counting import PlainCounter
+from vertibayes.counting.released import ReleasedCounter
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.inference.adjustment import adjustment_sets, is_adjustment_set, why_not_valid
+from vertibayes.inference.effects import effect_in, standardized
+from vertibayes.network import Network, Structure
+from vertibayes.parameters.synthetic import sample
+from vertibayes.splitting import split_columns
+
+DAGS = {
+    "confounders": Structure.of(
+        "abxy", [("a", "b"), ("a", "x"), ("b", "x"), ("a", "y"), ("b", "y"), ("x", "y")]
+    ),
+    "m-bias": Structure.of("abmxy", [("a", "m"), ("b", "m"), ("a", "x"), ("b", "y"), ("x", "y")]),
+    "front door": Structure.of("umxy", [("u", "x"), ("u", "y"), ("x", "m"), ("m", "y")]),
+}
+SETS = {"confounders": (("a", "b"),), "m-bias": ((),), "front door": (("u",),)}
+
+
+def network_of(structure):
+    """Binary variables: each parent that is "yes" makes "yes" more probable, up to .9."""
+    variables = {name: Variable(name, ("no", "yes")) for name in structure.nodes}
+    cpts = {}
+    for child, parents in structure.families:
+        share = sum(np.indices([2] * len(parents))) / len(parents) if parents else np.array(0.6)
+        yes = 0.05 + 0.85 * share**2
+        cpts[child] = np.array([1 - yes, yes])
+    return Network(structure, variables, cpts)
+
+
+def by_regression(data, names):
+    """The g-formula by statsmodels: a saturated logistic regression, predicted for all records."""
+    columns = {name: codes.astype(float) for name, codes in data.codes.items()}
+
+    def design(x):
+        terms = [np.ones(data.records)]
+        for name in names:
+            terms += [term * columns[name] for term in terms]
+        return np.column_stack([*terms, *(term * x for term in terms)])
+
+    model = sm.GLM(columns["y"], design(columns["x"]), family=sm.families.Binomial())
+    fitted = model.fit(tol=1e-13, maxiter=100)
+    return [fitted.predict(design(np.full(data.records, x))).mean() for x in (0.0, 1.0)]
+
+
+def by_weights(data, names):
+    """The g-formula by statsmodels: means weighted by the inverse share of the exposure."""
+    stratum = sum(data.codes[name].astype(int) << i for i, name in enumerate(names))
+    stratum = stratum + np.zeros(data.records, int)
+    risks = []
+    for x in (0, 1):
+        chosen = data.codes["x"] == x
+        weight = np.bincount(stratum)[stratum] / np.maximum(
+            np.bincount(stratum[chosen], minlength=stratum.max() + 1)[stratum], 1
+        )
+        risks.append(
+            sm.stats.DescrStatsW(data.codes["y"][chosen].astype(float), weight[chosen]).mean
+        )
+    return risks
+
+
+@pytest.mark.parametrize("name", DAGS)
+def test_standardized_risks_equal_statsmodels_on_pooled_records(name):
+    network = network_of(DAGS[name])
+    data = sample(network, 4000, seed=1)
+    (names,) = adjustment_sets(network.structure, "x", "y")
+    assert (names,) == SETS[name]
+    effect = standardized(PlainCounter(data), "x", "y", names)
+    assert effect.risks[:, 1] == pytest.approx(by_regression(data, names), abs=1e-9)
+    assert effect.risks[:, 1] == pytest.approx(by_weights(data, names), abs=1e-12)
+    truth = effect_in(network, "x", "y")
+    assert effect.difference("yes", "yes", "no") == pytest.approx(
+        truth.difference("yes", "yes", "no"), abs=0.05
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("confounders", ["a"]), ("m-bias", ["m"]), ("front door", [])]
+)
+def test_a_set_that_is_not_valid_gives_another_effect(name, wrong):
+    """The negative control: adjusting for too little, for a collider, for nothing."""
+    network = network_of(DAGS[name])
+    data = sample(network, 200_000, seed=1)
+    assert why_not_valid(network.structure, "x", "y", wrong)
+    truth = effect_in(network, "x", "y").difference("yes", "yes", "no")
+    effects = [
+        standardized(PlainCounter(data), "x", "y", names) for names in (wrong, SETS[name][0])
+    ]
+    wrong_by, right_by = (abs(e.difference("yes", "yes", "no") - truth) for e in effects)
+    assert wrong_by > 0.05 and right_by < 0.01
+
+
+def test_without_the_confounder_the_front_door_has_no_adjustment_set():
+    structure = DAGS["front door"]
+    assert adjustment_sets(structure, "x", "y", excluded=["u"]) == ()
+    assert why_not_valid(structure, "x", "y", ["m"]) == "x is a cause of m"
+    assert "back-door path" in why_not_valid(structure, "x", "y", [])
+
+
+def test_an_outcome_that_causes_the_exposure_has_no_adjustment_set():
+    structure = Structure.of("axy", [("y", "x"), ("a", "x")])
+    assert adjustment_sets(structure, "x", "y") == ()
+
+
+def test_all_minimal_sets_are_listed_the_smallest_first():
+    edges = [("a", "x"), ("b", "a"), ("b", "y"), ("x", "y"), ("c", "x"), ("c", "y")]
+    structure = Structure.of("abcxy", edges)
+    assert adjustment_sets(structure, "x", "y") == (("a", "c"), ("b", "c"))
+    assert adjustment_sets(structure, "x", "y", most=1) in ((("a", "c"),), (("b", "c"),))
+    assert adjustment_sets(structure, "x", "y", excluded=["a"]) == (("b", "c"),)
+
+
+@settings(max_examples=30, deadline=None)
+@given(networks())
+def test_adjustment_sets_are_pgmpys_valid_sets_that_have_no_valid_subset(drawn):
+    from pgmpy.inference import CausalInference
+
+    structure = drawn[0].structure
+    assume(len(structure.nodes) > 1)
+    x, y = sorted(structure.nodes)[:2]
+    judge = CausalInference(drawn[0].to_pgmpy())
+    graph = structure.to_networkx()
+    others = sorted(set(structure.nodes) - networkx.descendants(graph, x) - {x, y})
+    valid = []
+    for size in range(len(others) + 1):
+        for names in combinations(others, size):
+            expected = judge.is_valid_backdoor_adjustment_set(x, y, list(names))
+            assert is_adjustment_set(structure, x, y, names) == expected
+            if expected and not any(set(smaller) <= set(names) for smaller in valid):
+                valid.append(names)
+    assert adjustment_sets(structure, x, y, most=100) == tuple(
+        sorted(valid, key=lambda n: (len(n), n))
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(networks())
+def test_the_g_formula_on_the_joint_distribution_is_the_intervention(drawn):
+    network = drawn[0]
+    assume(len(network.structure.nodes) > 1)
+    x, y = list(network.structure.nodes)[:2]
+    names, joint = joint_of(network, {})
+    counts = np.round(joint[0] * 1e12).astype(np.int64)
+    for adjust in adjustment_sets(network.structure, x, y):
+        members = (y, x, *adjust)
+        table = np.einsum(counts, list(range(len(names))), [names.index(n) for n in members])
+        request = FamilyTables((Family(y, (x, *adjust)),), missing=False, rule=Rule("exact"))
+        counter = ReleasedCounter(network.variables, int(counts.sum()), request, [table])
+        try:
+            effect = standardized(counter, x, y, adjust)
+        except ValueError:
+            continue  # no stratum has every exposure
+        if effect.used == 1:
+            known = ~np.isnan(effect.risks)
+            expected = effect_in(network, x, y).risks
+            assert effect.risks[known] == pytest.approx(expected[known], abs=1e-6)
+
+
+@pytest.mark.parametrize("sites", [2, 3])
+def test_the_federation_gives_the_effect_of_pooled_records_from_one_table(sites):
+    data = sample(network_of(DAGS["confounders"]), 500, seed=2)
+    pooled = standardized(PlainCounter(data), "x", "y", ["a", "b"])
+    with federate(split_columns(data, sites, 0)) as federation:
+        counter = SecureCounter.of(federation, order=list(data.variables))
+        effect = standardized(counter, "x", "y", ["a", "b"])
+        tables = counter.ledger.tables
+    assert np.array_equal(effect.risks, pooled.risks) and effect.never == pooled.never
+    assert [(t.variables, t.cells) for t in tables] == [(("y", "x", "a", "b"), 16)]
+
+
+def test_a_released_table_gives_the_effects_of_its_margins():
+    data = sample(network_of(DAGS["confounders"]), 500, seed=2)
+    plain = PlainCounter(data)
+    request = FamilyTables((Family("y", ("x", "b", "a")),), missing=False, rule=Rule("exact"))
+    counter = ReleasedCounter(plain.variables, 500, request, plain.tables(request.families))
+    for names in (["a"], ["a", "b"], []):
+        expected = standardized(plain, "x", "y", names)
+        assert standardized(counter, "x", "y", names).risks == pytest.approx(expected.risks)
+
+
+def counter_of(*rows, missing=()):
+    """Columns y, x, z of digits; 9 is a missing cell."""
+    columns = dict(zip("yxz", np.array(rows).T, strict=True))
+    variables = {n: Variable(n, ("0", "1"), bool((c == 9).any())) for n, c in columns.items()}
+    codes = {n: np.where(c == 9, 2, c).astype(np.uint8) for n, c in columns.items()}
+    return PlainCounter(SiteData(variables, codes))
+
+
+def test_strata_without_an_exposure_are_left_out_for_all_and_named():
+    both = [(1, 1, 0), (0, 1, 0), (0, 0, 0), (0, 0, 0), (1, 0, 0), (1, 0, 0)]
+    effect = standardized(counter_of(*both, (1, 0, 1), (1, 0, 1)), "x", "y", ["z"])
+    assert effect.risk("1", "1") == 0.5 and effect.risk("1", "0") == 0.5
+    assert effect.never == {"0": 0, "1": 0.25} and effect.used == 0.75 and effect.records == 8
+    assert "never occurs: 25.0% for 1; the risks are of 75.0% of the records" in effect.basis
+
+
+def test_records_with_missing_cells_in_the_table_are_left_out():
+    rows = [(1, 1, 0), (0, 1, 0), (0, 0, 0), (1, 0, 1), (1, 1, 1)]
+    whole = standardized(counter_of(*rows), "x", "y", ["z"])
+    more = standardized(counter_of(*rows, (9, 1, 0), (1, 9, 1), (0, 1, 9)), "x", "y", ["z"])
+    assert np.array_equal(whole.risks, more.risks) and more.records == 5
+
+
+def test_an_exposure_that_no_record_has_gets_no_risk():
+    effect = standardized(counter_of((1, 0, 0), (0, 0, 1)), "x", "y")
+    assert effect.risk("1", "0") == 0.5 and np.isnan(effect.risk("1", "1"))
+    assert np.isnan(effect.ratio("1", "1", "0"))
+
+
+def test_a_ratio_to_a_risk_of_zero_is_infinite():
+    effect = standardized(counter_of((0, 0, 0), (1, 1, 0)), "x", "y")
+    assert effect.ratio("1", "1", "0") == np.inf and np.isnan(
+        standardized(counter_of((0, 0, 0), (0, 1, 0)), "x", "y").ratio("1", "1", "0")
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("x", "x"), "exposure and outcome must be two variables, got x for both"),
+        (("x", "y", ["x"]), "x is the exposure or the outcome: it cannot be adjusted for"),
+        (("x", "w"), "no variable 'w'"),
+        (("x", "y", ["z"]), "no stratum of z has every state of x"),
+    ],
+)
+def test_a_question_that_has_no_answer_is_refused(arguments, reason):
+    with pytest.raises(ValueError, match=reason):
+        standardized(counter_of((0, 0, 0), (1, 1, 1)), *arguments)
+
+
+def test_without_a_complete_record_there_is_no_effect():
+    with pytest.raises(ValueError, match="no record is complete in y, x"):
+        standardized(counter_of((9, 0, 0), (1, 9, 1)), "x", "y")
+
+
+def test_an_intervention_cuts_the_edges_into_the_variable_and_no_others():
+    network = network_of(DAGS["confounders"])
+    cut = network.do(x="yes")
+    assert cut.structure.parents == {**network.structure.parents, "x": ()}
+    assert cut.cpts["x"].tolist() == [0, 1] and cut.cpts["y"] is network.cpts["y"]
+    assert network.do({"x": "yes"}, a="no").cpts["a"].tolist() == [1, 0]
+    assert network.do().structure == network.structure
+    for wrong, reason in (({"q": "yes"}, "no variable 'q'"), ({"x": "maybe"}, "no state 'maybe'")):
+        with pytest.raises(ValueError, match=reason):
+            network.do(wrong)
+
+
+def test_an_intervention_is_not_an_observation():
+    """Simpson's reversal: who is treated is more ill."""
+    structure = Structure.of("axy", [("a", "x"), ("a", "y"), ("x", "y")])
+    variables = {name: Variable(name, ("no", "yes")) for name in "axy"}
+    yes = np.array([[0.3, 0.2], [0.9, 0.8]])  # P(y | a, x): x helps in both strata
+    x = np.array([0.1, 0.9])
+    cpts = {"a": np.array([0.5, 0.5]), "x": np.array([1 - x, x]), "y": np.array([1 - yes, yes])}
+    network = Network(structure, variables, cpts)
+    assert effect_in(network, "x", "y").difference("yes", "yes", "no") == pytest.approx(-0.1)
+    joint = joint_of(network, {})[1][0]
+    seen = joint.sum(axis=0)[:, 1] / joint.sum(axis=(0, 2))
+    assert seen[1] > seen[0]

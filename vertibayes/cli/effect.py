@@ -1,0 +1,221 @@
+"""``vertibayes effect``: risks under interventions, from a model or from the sites' columns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+
+from protocols.errors import DataError
+from protocols.federation import federate
+from protocols.opening import open_study
+from protocols.variables import Variable
+from vertibayes.cli.inputs import Sites, Source, read_sites
+from vertibayes.cli.notices import warn
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.inference.adjustment import (
+    MOST_SETS,
+    adjustment_sets,
+    check_names,
+    check_roles,
+    why_not_valid,
+)
+from vertibayes.inference.effects import Effect, effect_in, standardized
+from vertibayes.model_file import read_model
+from vertibayes.network import Network
+from vertibayes.report.words import counted
+
+NONE = ("none",)  # of --adjust: no variable
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked.
+
+    Parameters
+    ----------
+    exposure : str
+        The variable that is set.
+    outcome : str
+        The variable of which the risks are asked, or VARIABLE=STATE.
+    adjust : tuple of str, default=()
+        The variables to adjust for; ``("none",)`` for no variable. If empty, the network gives
+        them.
+    not_adjust : tuple of str, default=()
+        The variables that the network's adjustment sets must not have.
+    """
+
+    exposure: str
+    outcome: str
+    adjust: tuple[str, ...] = ()
+    not_adjust: tuple[str, ...] = ()
+
+    def outcome_in(self, variables: Mapping[str, Variable]) -> tuple[str, tuple[str, ...]]:
+        """Return the outcome's variable, and the states whose risks are shown.
+
+        Raises
+        ------
+        ValueError
+            If there is no such variable or state.
+        """
+        name, _, state = self.outcome.rpartition("=")
+        if self.outcome in variables or not name:
+            name, state = self.outcome, ""
+        for option, column in (("--exposure", self.exposure), ("--outcome", name)):
+            if column not in variables:
+                known = ", ".join(variables)
+                raise ValueError(f"{option} {column}: no such variable; there are {known}")
+        states = variables[name].states
+        if state and state not in states:
+            raise ValueError(f"--outcome {self.outcome}: the states are {', '.join(states)}")
+        return name, (state,) if state else states[1:] if len(states) == 2 else states
+
+
+def run_effect(question: Question, model: Path | None, source: Source | None) -> None:
+    """Print adjustment sets and risks.
+
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+    model : Path or None
+        The network's file.
+    source : Source or None
+        The records; the risks follow from the network's CPTs if None.
+
+    Raises
+    ------
+    ValueError
+        If an input cannot be used.
+    """
+    network = None if model is None else read_model(model)
+    if source is not None:
+        lines = _from_records(question, network, source)
+    elif network is None:
+        raise ValueError("specify --model FILE or --data FILE: neither was given")
+    elif question.adjust:
+        raise ValueError("--adjust needs --data: a model alone gives the risks by its CPTs")
+    else:
+        lines = _from_model(question, network)
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _from_model(question: Question, network: Network) -> list[str]:
+    outcome, states = question.outcome_in(network.variables)
+    sets = _sets(question, outcome, network)
+    effect = effect_in(network, question.exposure, outcome)
+    return [_about_sets(sets), *_report(effect, states)]
+
+
+def _from_records(question: Question, network: Network | None, source: Source) -> list[str]:
+    sites = read_sites(source)
+    variables = {n: v for data in sites.data.values() for n, v in data.variables.items()}
+    for name in (question.exposure, question.outcome, *question.adjust):
+        if name in sites.left_out:
+            raise DataError(f"{name}: the column is left out: {sites.left_out[name]}")
+    outcome, states = question.outcome_in(variables)
+    adjust, lines = _adjusted(question, outcome, network, variables)
+    check_roles(question.exposure, outcome, adjust)
+    for name in adjust:
+        if name not in variables:
+            raise ValueError(f"--adjust {name}: no such column; there are {', '.join(variables)}")
+    warn(sites.warnings)
+    effect, revealed = _count(sites, question.exposure, outcome, adjust)
+    return [*lines, *_report(effect, states), revealed]
+
+
+def _adjusted(
+    question: Question, outcome: str, network: Network | None, variables: Mapping[str, Variable]
+) -> tuple[Sequence[str], list[str]]:
+    """Return the variables to adjust for, and the lines about them."""
+    chosen = () if question.adjust == NONE else question.adjust
+    if network is None:
+        if not question.adjust:
+            raise ValueError(
+                "specify --model FILE, whose arrows give the adjustment set, or --adjust "
+                "COLUMN,... (--adjust none to adjust for nothing)"
+            )
+        return chosen, []
+    if not question.adjust:
+        sets = _sets(question, outcome, network)
+        return min(sets, key=lambda names: (_cells(names, variables), names)), [_about_sets(sets)]
+    check_names(network.structure, question.exposure, outcome, chosen)
+    if reason := why_not_valid(network.structure, question.exposure, outcome, chosen):
+        warn([f"--adjust is not valid by the network: {reason}"])
+    return chosen, []
+
+
+def _sets(question: Question, outcome: str, network: Network) -> tuple[tuple[str, ...], ...]:
+    """Return the adjustment sets of a network.
+
+    Raises
+    ------
+    ValueError
+        If it has no valid one.
+    """
+    exposure, excluded = question.exposure, question.not_adjust
+    sets = adjustment_sets(network.structure, exposure, outcome, excluded=excluded)
+    if not sets:
+        without = f" without {', '.join(excluded)}" if excluded else ""
+        raise ValueError(
+            f"no adjustment set{without} separates the effect of {exposure} on {outcome} from "
+            "other paths in the network: choose other variables, or allow more with fewer "
+            "--not-adjust"
+        )
+    return sets
+
+
+def _cells(names: Sequence[str], variables: Mapping[str, Variable]) -> int:
+    cells = 1
+    for name in names:
+        cells *= len(variables[name].states) if name in variables else 1
+    return cells
+
+
+def _count(sites: Sites, exposure: str, outcome: str, adjust: Sequence[str]) -> tuple[Effect, str]:
+    """Return the effect from one table of the sites, and the line on what was revealed."""
+    chosen = [name for name in sites.order if name in {exposure, outcome, *adjust}]
+    with federate(sites.data, memory_budget=sites.memory) as federation:
+        session, names, dealer = federation.session, federation.sites, federation.dealer
+        study = open_study(session, names, dealer, order=chosen, variables=chosen)
+        effect = standardized(SecureCounter(study), exposure, outcome, adjust)
+        ledger = session.role.ledger
+        tables, cells = counted(len(ledger.tables), "table"), counted(ledger.cells, "cell")
+    return effect, f"revealed to the analyst: {tables}, {cells}, and nothing else of the records"
+
+
+def _about_sets(sets: Sequence[Sequence[str]]) -> str:
+    if sets == ((),):
+        return "adjustment sets by the network: none is needed"
+    shown = "; or ".join(", ".join(names) for names in sets)
+    more = f" (the first {MOST_SETS})" if len(sets) == MOST_SETS else ""
+    return f"adjustment sets by the network{more}: {shown}"
+
+
+def _report(effect: Effect, states: Sequence[str]) -> Iterator[str]:
+    """Yield the lines about the risks of some states of the outcome."""
+    for outcome in states:
+        yield f"P({effect.outcome.name}={outcome} | do({effect.exposure.name})):"
+        yield from _risks(effect, outcome)
+    yield effect.basis
+    yield effect.assumptions
+    yield "A reversible arrow, whose direction the data do not determine, says nothing of cause."
+
+
+def _risks(effect: Effect, outcome: str) -> Iterator[str]:
+    """Yield a line for each exposure; the first one with records is the baseline of the others."""
+    states = effect.exposure.states
+    width = max(map(len, states))
+    baseline = next(state for state in states if not isnan(effect.risk(outcome, state)))
+    for state in states:
+        risk = effect.risk(outcome, state)
+        if isnan(risk):
+            yield f"  {state:{width}}  no record"
+        elif state == baseline:
+            yield f"  {state:{width}}  {risk:.4f}"
+        else:
+            difference = effect.difference(outcome, state, baseline)
+            ratio = effect.ratio(outcome, state, baseline)
+            yield f"  {state:{width}}  {risk:.4f}  difference {difference:+.4f}  ratio {ratio:.3f}"

@@ -1,0 +1,167 @@
+"""Adjustment sets: the variables that make records with different exposures comparable.
+
+A set is valid by the back-door criterion (Pearl 2009, section 3.3.1): it has no descendant of the
+exposure, and it separates exposure and outcome in the graph without the edges that leave the
+exposure. A minimal set has no valid subset. All minimal sets are listed by forbidding, in turn,
+each variable of a set that is already known: every other minimal set lacks one of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from vertibayes.network import Structure
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
+
+MOST_SETS = 10  # how many are listed if not said otherwise: their number can be exponential
+
+
+def is_adjustment_set(
+    structure: Structure, exposure: str, outcome: str, names: Collection[str]
+) -> bool:
+    """Return whether a set of variables is valid by the back-door criterion.
+
+    Raises
+    ------
+    ValueError
+        If a variable is not in the structure, or exposure and outcome are the same.
+    """
+    from networkx import is_d_separator
+
+    check_names(structure, exposure, outcome, names)
+    if not set(names) <= _allowed(structure, exposure, outcome):
+        return False
+    graph = _back_door_graph(structure, exposure)
+    return bool(is_d_separator(graph, {exposure}, {outcome}, set(names)))
+
+
+def adjustment_sets(
+    structure: Structure,
+    exposure: str,
+    outcome: str,
+    *,
+    excluded: Collection[str] = (),
+    most: int = MOST_SETS,
+) -> tuple[tuple[str, ...], ...]:
+    """Return the minimal adjustment sets, the smallest first.
+
+    Parameters
+    ----------
+    structure : Structure
+        The structure; its edges are taken as causes.
+    exposure, outcome : str
+        The variable that is set, and the variable of which the risk is asked.
+    excluded : collection of str, default=()
+        The variables that may not be adjusted for.
+    most : int, default=10
+        The search ends after this number of sets.
+
+    Returns
+    -------
+    sets : tuple of tuple of str
+        The sets, each sorted by name. ``((),)`` says that no adjustment is needed, and an empty
+        tuple that no set of the variables is valid.
+
+    Raises
+    ------
+    ValueError
+        As `is_adjustment_set`.
+
+    References
+    ----------
+    van der Zander, B., Liskiewicz, M. and Textor, J. (2019). Separators and adjustment sets in
+    causal graphs. Artificial Intelligence 270, 1-40. doi:10.1016/j.artint.2018.12.006
+
+    Examples
+    --------
+    >>> confounded = Structure.of("axy", [("a", "x"), ("a", "y"), ("x", "y")])
+    >>> adjustment_sets(confounded, "x", "y")
+    (('a',),)
+    >>> adjustment_sets(confounded, "x", "y", excluded=["a"])
+    ()
+    """
+    check_names(structure, exposure, outcome, excluded)
+    minimal: set[tuple[str, ...]] = set()
+    for names in _minimal_sets(structure, exposure, outcome, frozenset(excluded)):
+        minimal.add(names)
+        if len(minimal) >= most:
+            break
+    return tuple(sorted(minimal, key=lambda names: (len(names), names)))
+
+
+def why_not_valid(structure: Structure, exposure: str, outcome: str, names: Collection[str]) -> str:
+    """Return a clause that says why a set is not valid; empty for a valid set."""
+    late = sorted(set(names) & _descendants(structure, exposure))
+    if late:
+        return f"{exposure} is a cause of {', '.join(late)}"
+    if not is_adjustment_set(structure, exposure, outcome, names):
+        return f"a back-door path between {exposure} and {outcome} stays open"
+    return ""
+
+
+def check_names(structure: Structure, exposure: str, outcome: str, names: Collection[str]) -> None:
+    """Refuse names that are not in a structure, or that have two roles.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message names it.
+    """
+    for name in (exposure, outcome, *names):
+        if name not in structure.parents:
+            known = ", ".join(structure.nodes)
+            raise ValueError(f"the network has no variable {name!r}; it has {known}")
+    check_roles(exposure, outcome, names)
+
+
+def check_roles(exposure: str, outcome: str, names: Collection[str]) -> None:
+    """Refuse a variable that has two roles; as `check_names`."""
+    if exposure == outcome:
+        raise ValueError(f"exposure and outcome must be two variables, got {exposure} for both")
+    for name in (exposure, outcome):
+        if name in names:
+            raise ValueError(f"{name} is the exposure or the outcome: it cannot be adjusted for")
+
+
+def _minimal_sets(
+    structure: Structure, exposure: str, outcome: str, excluded: frozenset[str]
+) -> Iterator[tuple[str, ...]]:
+    """Yield minimal sets, some of them more than once."""
+    from networkx import find_minimal_d_separator
+
+    graph = _back_door_graph(structure, exposure)
+    allowed = _allowed(structure, exposure, outcome)
+    waiting, tried = deque([excluded]), {excluded}
+    while waiting:
+        forbidden = waiting.popleft()
+        names = find_minimal_d_separator(
+            graph, {exposure}, {outcome}, restricted=allowed - forbidden
+        )
+        if names is None:
+            continue
+        yield tuple(sorted(names))
+        branches = [forbidden | {name} for name in sorted(names)]
+        waiting += [branch for branch in branches if branch not in tried]
+        tried.update(branches)
+
+
+def _back_door_graph(structure: Structure, exposure: str) -> DiGraph[str]:
+    """Return the graph without the edges that leave the exposure."""
+    graph = structure.to_networkx()
+    graph.remove_edges_from(list(graph.out_edges(exposure)))
+    return graph
+
+
+def _allowed(structure: Structure, exposure: str, outcome: str) -> set[str]:
+    """Return the variables that an adjustment set may have."""
+    return set(structure.nodes) - _descendants(structure, exposure) - {exposure, outcome}
+
+
+def _descendants(structure: Structure, node: str) -> set[str]:
+    from networkx import descendants
+
+    return set(descendants(structure.to_networkx(), node))

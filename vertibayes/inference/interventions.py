@@ -1,0 +1,81 @@
+"""Interventions: the network in which some variables are set from outside (Pearl 2009).
+
+An intervention sets a variable to a state for every record, whatever its causes are. The variable
+therefore loses its parents, and every other CPT stays as it is: the mutilated network. That is the
+effect of an action only if the edges into and out of the variable are causal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vertibayes.inference.algebra import Array
+from vertibayes.inference.marginals import Marginals
+
+if TYPE_CHECKING:
+    from vertibayes.network import Network
+
+
+def intervene(network: Network, states: Mapping[str, str]) -> Network:
+    """Return the network in which variables are set to states, without their parents.
+
+    Parameters
+    ----------
+    network : Network
+        The network; its edges are taken as causes.
+    states : mapping of str to str
+        The state of each variable that is set.
+
+    Raises
+    ------
+    ValueError
+        If the network has no such variable, or the variable no such state.
+
+    References
+    ----------
+    Pearl, J. (2009). Causality, 2nd edition, equation 3.10. doi:10.1017/CBO9780511803161
+    """
+    cpts = {name: _certain(network, name, state) for name, state in states.items()}
+    parents = {**network.structure.parents, **dict.fromkeys(states, ())}
+    return replace(
+        network,
+        structure=type(network.structure)(parents),
+        cpts={**network.cpts, **cpts},
+        unseen={node: count for node, count in network.unseen.items() if node not in states},
+    )
+
+
+def _certain(network: Network, name: str, state: str) -> Array:
+    """Return the CPT of a variable without parents that has one state always."""
+    if name not in network.variables:
+        raise ValueError(
+            f"the network has no variable {name!r}; it has {', '.join(network.structure.nodes)}"
+        )
+    states = network.variables[name].states
+    if state not in states:
+        raise ValueError(f"{name} has no state {state!r}; its states are {', '.join(states)}")
+    return np.array([float(other == state) for other in states])
+
+
+def distributions_under(network: Network, exposure: str, outcome: str) -> Array:
+    """Return P(outcome | do(exposure)) of a network, for each state of the exposure.
+
+    Returns
+    -------
+    risks : ndarray of shape (states of `exposure`, states of `outcome`)
+        One distribution per row.
+
+    Raises
+    ------
+    ValueError
+        If the network has no such variable, or its cliques are too large.
+    """
+    if exposure not in network.variables:
+        raise ValueError(f"the network has no variable {exposure!r}")
+    states = network.variables[exposure].states
+    worlds = (intervene(network, {exposure: state}) for state in states)
+    return np.array([Marginals.of(world).joint([outcome]) for world in worlds])
