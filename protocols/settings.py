@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from protocols.quantities import parse_seconds, parse_size
 
-Binning: TypeAlias = Literal["equal-frequency", "equal-width"]
+Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
     "seconds", "names or file", "pairs",
@@ -194,7 +194,8 @@ COLUMNS = (  # how the columns of any file become variables
     MISSING_CODES,
     Setting("bins", "number", "Share of the records in a bin of a numeric column (of its range, if "
             "the bins are of equal width): 0.1 gives ten bins.", 0.1, above=0, most=0.5),
-    Setting("binning", "text", "How numeric columns without declared edges are cut into bins.",
+    Setting("binning", "text", "How numeric columns without declared edges are cut into bins; "
+            "intervals are of equal frequency, and no value has its own bin.",
             "equal-frequency", choices=get_args(Binning)),
     Setting("max_states", "whole", "Maximum number of states of a variable; columns with more are "
             "left out.", 100, least=2, most=65_000, old="most_states"),

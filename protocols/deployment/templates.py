@@ -64,7 +64,7 @@ file = "records.csv"             # never leaves this machine; with \\ in it, as 
 id_column = "id"                 # identifies people; the same people where sites hold columns
 # missing_codes = ["NA"]         # mean missing, beside the empty field; in one column: "age=999"
 # bins = 0.1                     # share of the records in a bin of a numeric column
-# binning = "equal-frequency"    # or "equal-width"
+# binning = "equal-frequency"    # or "equal-width", "intervals"
 # max_states = 100               # variables with more are left out
 # keep_spaces = false            # keep spaces around names and values
 # strict = false                 # refuse data with variables that would be left out

@@ -71,27 +71,59 @@ def equal_frequency(values: Sequence[Decimal], counts: Sequence[int], share: flo
     >>> bin_names(equal_frequency(ages, [2] * 30, share=1 / 3))
     ('le_29', 'from_29_to_39', 'gt_39')
     """
+    groups, alone = _groups(counts, share)
+    return _bins(values, groups, alone, _edge_of(values))
+
+
+def intervals(values: Sequence[Decimal], counts: Sequence[int], share: float) -> list[Bin]:
+    """Cut sorted distinct values into the bins of `equal_frequency`, each named as an interval.
+
+    A value that has its own bin is then not named: the edges of all bins can be declared as cuts.
+
+    Parameters
+    ----------
+    values, counts, share
+        As `equal_frequency`.
+
+    Examples
+    --------
+    >>> hours = [Decimal(hour) for hour in (20, 40, 60)]
+    >>> bin_names(equal_frequency(hours, [10, 80, 10], share=1 / 3))
+    ('lt_40', 'eq_40', 'gt_40')
+    >>> bin_names(intervals(hours, [10, 80, 10], share=1 / 3))
+    ('le_30', 'from_30_to_50', 'gt_50')
+    """
+    groups, _ = _groups(counts, share)
+    return _bins(values, groups, set(), _edge_of(values))
+
+
+def _groups(counts: Sequence[int], share: float) -> tuple[list[Group], set[Group]]:
+    """Return groups of values of sizes as equal as ties allow, and the frequent single values."""
     records = sum(counts)
     bins = min(_most_bins(share), records // FEWEST_RECORDS)
     heavy = [place for place, count in enumerate(counts) if count * bins > records]
     rest = records - sum(counts[place] for place in heavy)
     left = bins - len(heavy)
     groups: list[Group] = []
-    for before, after in pairwise([-1, *heavy, len(values)]):
+    for before, after in pairwise([-1, *heavy, len(counts)]):
         inside = sum(counts[before + 1 : after])
         if inside:
             several = max(1, min(round(inside / rest * left), inside // FEWEST_RECORDS))
             groups += _balanced(counts, (before + 1, after - 1), several)
             left, rest = left - several, rest - inside
-        if after < len(values):
+        if after < len(counts):
             groups.append((after, after))
-    alone = {(place, place) for place in heavy}
+    return _merged(counts, groups), {(place, place) for place in heavy}
+
+
+def _edge_of(values: Sequence[Decimal]) -> Callable[[Decimal, Decimal], Decimal]:
+    """Return what gives the edge between two successive values."""
     whole = all(value == value.to_integral_value() for value in values)
 
     def edge(low: Decimal, high: Decimal) -> Decimal:
         return low if whole and high - low == 1 else shortest_between(low, high)
 
-    return _bins(values, _merged(counts, groups), alone, edge)
+    return edge
 
 
 def equal_width(values: Sequence[Decimal], counts: Sequence[int], share: float) -> list[Bin]:
@@ -123,7 +155,9 @@ def equal_width(values: Sequence[Decimal], counts: Sequence[int], share: float) 
     return _bins(values, _merged(counts, groups), set(), edge)
 
 
-METHODS = {"equal-frequency": equal_frequency, "equal-width": equal_width}
+METHODS = {
+    "equal-frequency": equal_frequency, "equal-width": equal_width, "intervals": intervals
+}  # fmt: skip
 
 
 def _most_bins(share: float) -> int:

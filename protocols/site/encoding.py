@@ -41,7 +41,7 @@ class Encoding:
     cuts : mapping of str to sequence of Decimal
         The inner edges of the bins of some columns, ascending.
     binning : str, default="equal-frequency"
-        How the other numeric columns are cut: "equal-frequency" or "equal-width".
+        How the other numeric columns are cut: "equal-frequency", "equal-width" or "intervals".
     ignore_case : collection of str
         The columns in which texts that differ only in case are one state, with the name of the most
         frequent text.
@@ -83,7 +83,9 @@ class Encoding:
         if not 2 <= self.max_states <= 65_000:
             raise ValueError(f"max_states must be from 2 to 65000, got {self.max_states}")
         if self.binning not in METHODS:
-            raise ValueError(f"binning must be {' or '.join(METHODS)}, got {self.binning!r}")
+            *others, last = METHODS
+            known = f"{', '.join(others)} or {last}"
+            raise ValueError(f"binning must be {known}, got {self.binning!r}")
         for name, edges in self.cuts.items():
             if not edges or any(low >= high for low, high in pairwise(edges)):
                 raise ValueError(f"the edges of {name!r} must be one number or more, ascending")

@@ -142,7 +142,10 @@ def test_what_is_no_identifier(values):
         ({"bins": 0}, "above 0 and at most 0.5 of the records, got 0"),
         ({"bins": 0.51}, "at most 0.5"),
         ({"own_bins": {"x": 0.6}}, "got 0.6"),
-        ({"binning": "even"}, "binning must be equal-frequency or equal-width, got 'even'"),
+        (
+            {"binning": "even"},
+            "equal-frequency, equal-width or intervals, got 'even'",
+        ),
         ({"cuts": {"x": [2, 1]}}, "the edges of 'x' must be one number or more, ascending"),
         ({"cuts": {"x": []}}, "the edges of 'x' must be one number"),
         ({"bins": float("nan")}, "got nan"),
