@@ -62,6 +62,13 @@ READING = (
 BOUNDS = Setting("bounds", "repeated", "Bounds of a column that stays a number: age=17,90; "
                  "repeat --bounds for each column. Choose them without looking at the data.", (),
                  shown="COLUMN=LOW,HIGH")  # fmt: skip
+MDLP = (
+    Setting("mdlp", "text", "Cut numeric columns where their bins tell most about this column "
+            "(MDLP, Fayyad and Irani 1993). One table is revealed for each of them.",
+            shown="COLUMN"),
+    Setting("pre_bins", "whole", "With --mdlp: number of bins of equal frequency between which a "
+            "numeric column is cut.", 64, least=2, most=1000),
+)  # fmt: skip
 MEMORY = Setting("memory", "size", "Memory that all parties may use together, as 512MiB.", "1GiB")
 
 # ---- Bayesian networks ---------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from vertibayes.settings import (
     BOUNDS,
     CALIBRATION,
     LEARNING,
+    MDLP,
     MEMORY,
     NAIVE_BAYES,
     OUT,
@@ -77,7 +78,7 @@ def _callback(
 
 @app.command("learn", context_settings=EXTRA)
 @takes(
-    *(OUT, *SPLIT, *READING, MEMORY, *LEARNING),
+    *(OUT, *SPLIT, *READING, *MDLP, MEMORY, *LEARNING),
     *(setting for setting in VALIDATION if setting is not MISSING_CODES),
     *(*RELEASE_OPTIONS, QUIET),
 )
@@ -119,7 +120,7 @@ def _learn(
     from vertibayes.cli.validations import Validations
     from vertibayes.released import rule_of
 
-    source = Source(**values_of([*SPLIT, *READING, MEMORY], given))
+    source = Source(**values_of([*SPLIT, *READING, *MDLP, MEMORY], given))
     options = options_from(values_of(LEARNING, given))
     validations = Validations(**values_of(VALIDATION, given))
     rule = rule_of(values_of(RELEASE_OPTIONS, given), "release")
@@ -218,6 +219,36 @@ def _predict(
 
     values = values_of([IDENTIFIERS, MISSING_CODES], given)
     run_predict(model, data, target, out, missing_state=missing_state, **values)
+
+
+@app.command("cuts", context_settings=EXTRA)
+@takes(*MDLP, *SPLIT, *READING, MEMORY)
+def _cuts(
+    context: typer.Context,
+    study: Annotated[
+        Path | None,
+        typer.Argument(help="A study.toml, whose sites set binning to intervals in their files."),
+    ] = None,
+    **given: Any,
+) -> None:
+    """Print the edges at which MDLP cuts numeric columns.
+
+    For example: vertibayes cuts --data patients.csv --sites 3 --mdlp lung
+
+    or, with sites on other machines, for lines of their files: vertibayes cuts cuts.toml --mdlp
+    lung
+
+    `vertibayes learn --mdlp` does the same and learns from the bins.
+    """
+    from vertibayes.cli.cuts import run_cuts, run_study_cuts
+    from vertibayes.cli.inputs import Source
+
+    check_arguments(context.args)
+    if study is not None:
+        return run_study_cuts(study, given["mdlp"])
+    if not given["data"]:
+        raise ValueError("specify a study.toml or --data FILE: neither was given")
+    return run_cuts(Source(**values_of([*MDLP, *SPLIT, *READING, MEMORY], given)))
 
 
 @app.command("effect", context_settings=EXTRA)

@@ -26,8 +26,8 @@ from vertibayes.splitting import deal_columns
 class Source:
     """Where the data are and how they are read.
 
-    The fields are the values of `vertibayes.settings.SPLIT`, `READING`, `BOUNDS` and `MEMORY`,
-    whose help says what each does; `memory` is in bytes.
+    The fields are the values of `vertibayes.settings.SPLIT`, `READING`, `BOUNDS`, `MEMORY` and
+    `MDLP`, whose help says what each does; `memory` is in bytes.
     """
 
     data: tuple[str, ...]
@@ -47,6 +47,8 @@ class Source:
     seed: int = 0
     memory: int = GIBIBYTE
     bounds: tuple[str, ...] = ()
+    mdlp: str | None = None
+    pre_bins: int = 64
 
     @property
     def encoding(self) -> Encoding:

@@ -14,6 +14,7 @@ from protocols.federation import federate
 from protocols.ledger import Ledger
 from protocols.opening import open_study
 from protocols.policy import ALLOW_ALL, Policy
+from vertibayes.cli.cuts import Cuts, report_of_cuts, with_cuts
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.json_files import read_constraints, read_ordering, read_structure
 from vertibayes.cli.notices import warn
@@ -59,6 +60,19 @@ def run_learn(source: Source, task: Task) -> None:
     task.validations.check()
     if task.rule is not None:
         check_options(task.options, task.validations.validate)
+        if source.mdlp is not None:
+            raise ValueError("--mdlp reveals exact tables, and --release does not: remove one")
+    source, cuts = with_cuts(source)
+    with ledger_kept(Ledger() if cuts is None else cuts.ledger, task.out):
+        sites, task = _prepared(source, task)
+    learned, summary = learn_from(sites, task, cuts)
+    if not task.quiet:
+        sys.stdout.write(report_of(learned, summary))
+        sys.stdout.write(f"Written: {task.out}\n")
+
+
+def _prepared(source: Source, task: Task) -> tuple[Sites, Task]:
+    """Read the sites' data, and fit the task to the variables."""
     sites = read_sites(source)
     variables = {n: v for data in sites.data.values() for n, v in data.variables.items()}
     in_order = {name: variables[name] for name in sites.order}
@@ -68,10 +82,7 @@ def run_learn(source: Source, task: Task) -> None:
     validations = task.validations.prepared(in_order, records)
     if task.rule is not None:
         check_validations(in_order, options, validations.validate)
-    learned, summary = learn_from(sites, replace(task, options=options, validations=validations))
-    if not task.quiet:
-        sys.stdout.write(report_of(learned, summary))
-        sys.stdout.write(f"Written: {task.out}\n")
+    return sites, replace(task, options=options, validations=validations)
 
 
 def options_from(values: Mapping[str, Any]) -> Options:
@@ -111,13 +122,17 @@ def _of_variables(options: Options, left_out: Mapping[str, str]) -> Options:
     return replace(options, ordering=ordering, constraints=constraints)
 
 
-def learn_from(sites: Sites, task: Task) -> tuple[Learned, dict[str, Any]]:
+def learn_from(
+    sites: Sites, task: Task, cuts: Cuts | None = None
+) -> tuple[Learned, dict[str, Any]]:
     """Learn over sites in this process; return what was learned and what summary.json has."""
     start = perf_counter()
     policy = None if task.rule is None else ALLOW_ALL  # one person holds all data: any budget
     with federate(sites.data, policy=policy, memory_budget=sites.memory) as federation:
         ledger = federation.session.role.ledger
         with ledger_kept(ledger, task.out):
+            if cuts is not None:
+                cuts.note(ledger)
             study = open_study(
                 federation.session,
                 federation.sites,
@@ -126,7 +141,9 @@ def learn_from(sites: Sites, task: Task) -> tuple[Learned, dict[str, Any]]:
                 choices=task.rule is not None,
             )
             shown = {site: list(role.shown) for site, role in federation.roles.items()}
-            run = Run(ledger, federation.traffic, shown)
+            run = Run(
+                ledger, federation.traffic, shown, cuts=None if cuts is None else cuts.as_json()
+            )
             if task.rule is not None:
                 return release_with(study, run, task, perf_counter() - start, sites.warnings)
             counter = SecureCounter(study)
@@ -271,6 +288,7 @@ def report_of(learned: Learned, summary: dict[str, Any]) -> str:
         *report_of_edges(learned),
         *report_of_strengths(learned, summary),
         *(report_of_release(summary) if is_released else []),
+        *(report_of_cuts(summary["discretization"]) if "discretization" in summary else []),
         f"CPTs: {_smoothing(learned.pseudo_count, 'released' if is_released else 'exact')}",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
         f"parameters {seconds['parameters']:.3f}",

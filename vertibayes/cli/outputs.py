@@ -65,6 +65,8 @@ class Run(NamedTuple):
         The party whose messages `traffic` has; all parties if None.
     study : mapping, optional
         The file, the id and the parties' keys of a study between machines.
+    cuts : mapping, optional
+        The cuts of numeric columns that the run chose before.
     """
 
     ledger: Ledger
@@ -72,6 +74,7 @@ class Run(NamedTuple):
     shown: Mapping[Party, Sequence[str]]
     sender: Party | None = None
     study: Mapping[str, Any] | None = None
+    cuts: Mapping[str, Any] | None = None
 
 
 def check_folder(folder: Path) -> None:
@@ -342,6 +345,7 @@ def summarize(
         "version": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         **({} if run.study is None else {"study": dict(run.study)}),
+        **({} if run.cuts is None else {"discretization": dict(run.cuts)}),
         "records": counter.records,
         "sites": {site: list(names) for site, names in run.shown.items()},
         "variables": described(counter.variables),
