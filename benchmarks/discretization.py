@@ -41,6 +41,8 @@ from vertibayes.counting import PlainCounter
 from vertibayes.discretization import discretize, edges_of, mdlp_edges
 
 FILTER = "weka.filters.supervised.attribute.Discretize"
+_NUMBER = r"-?[0-9.]+(?:E-?[0-9]+)?"
+LABEL = rf"\((?:-inf|{_NUMBER})-({_NUMBER})\]"  # of a bin; its upper edge is a cut point
 PRE_BINS = (32, 64, 128)
 SETS = {  # file, class, columns that are no numbers or no features
     "iris": ("iris/iris.csv", "label", ["record_id"]),
@@ -82,7 +84,7 @@ def weka_cuts(jar: Path, data: Data) -> dict[str, list[float]]:
         subprocess.run(list(map(str, command)), check=True)
         header = [line for line in result.read_text().splitlines() if line.startswith("@attribute")]
     return {
-        name: [float(edge) for edge in re.findall(r"-(-?[0-9.eE+-]*?[0-9.])\]", line)]
+        name: [float(edge) for edge in re.findall(LABEL, line)]
         for name, line in zip(data.columns, header, strict=False)
     }
 
