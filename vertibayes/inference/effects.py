@@ -19,9 +19,10 @@ import numpy as np
 from protocols.variables import Family, Variable
 from vertibayes.counting import Counter
 from vertibayes.counting.counter import Table
-from vertibayes.inference.adjustment import check_roles
+from vertibayes.inference.adjustment import check_names, check_roles
 from vertibayes.inference.algebra import Array
-from vertibayes.inference.interventions import distributions_under
+from vertibayes.inference.interventions import intervene
+from vertibayes.inference.marginals import Marginals
 from vertibayes.network import Network
 from vertibayes.report.words import counted, percent
 
@@ -140,8 +141,10 @@ def effect_in(network: Network, exposure: str, outcome: str) -> Effect:
     ValueError
         If the network has no such variables, they are the same, or its cliques are too large.
     """
-    check_roles(exposure, outcome, ())
-    risks = distributions_under(network, exposure, outcome)
+    check_names(network.structure, exposure, outcome, ())
+    states = network.variables[exposure].states
+    worlds = (intervene(network, {exposure: state}) for state in states)
+    risks = np.array([Marginals.of(world).joint([outcome]) for world in worlds])
     return Effect(network.variables[exposure], network.variables[outcome], risks)
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vertibayes.inference.algebra import Array
-from vertibayes.inference.marginals import Marginals
 
 if TYPE_CHECKING:
     from vertibayes.network import Network
@@ -59,23 +58,3 @@ def _certain(network: Network, name: str, state: str) -> Array:
     if state not in states:
         raise ValueError(f"{name} has no state {state!r}; its states are {', '.join(states)}")
     return np.array([float(other == state) for other in states])
-
-
-def distributions_under(network: Network, exposure: str, outcome: str) -> Array:
-    """Return P(outcome | do(exposure)) of a network, for each state of the exposure.
-
-    Returns
-    -------
-    risks : ndarray of shape (states of `exposure`, states of `outcome`)
-        One distribution per row.
-
-    Raises
-    ------
-    ValueError
-        If the network has no such variable, or its cliques are too large.
-    """
-    if exposure not in network.variables:
-        raise ValueError(f"the network has no variable {exposure!r}")
-    states = network.variables[exposure].states
-    worlds = (intervene(network, {exposure: state}) for state in states)
-    return np.array([Marginals.of(world).joint([outcome]) for world in worlds])
