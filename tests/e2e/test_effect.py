@@ -55,8 +55,19 @@ def test_a_set_that_the_network_does_not_accept_causes_a_warning(patients, capsy
     code, out, error = run(capsys, *asked, "--adjust", "none", *data)
     assert code == 0 and "not adjusted" in out
     assert "--adjust is not valid by the network: a back-door path between smoke and lung" in error
-    code, _, error = run(capsys, *asked, "--not-adjust", "age")
+    code, _, error = run(capsys, *asked, "--not-adjust", "age", *data)
     assert code == 2 and "no adjustment set without age separates" in error
+
+
+def test_an_outcome_that_causes_the_exposure_is_named(patients, capsys):
+    data = ["--data", patients, "--sites", 3]
+    run(capsys, "learn", *data, "--ordering", "order.json", "--out", "results", "--quiet")
+    asked = ["effect", "--model", "results/model.json", "--exposure", "lung", "--outcome", "age"]
+    code, out, _ = run(capsys, *asked)
+    assert code == 0 and "by the network, lung does not cause age" in out
+    assert "no set is valid" in out and "difference +0.0000  ratio 1.000" in out
+    code, _, error = run(capsys, *asked, *data)
+    assert code == 2 and "age is a cause of lung in the network: swap --exposure" in error
 
 
 @pytest.mark.parametrize(
@@ -76,3 +87,11 @@ def test_a_wrong_question_is_one_error(patients, capsys, arguments, reason):
     given = [text for part in arguments for text in (data if part == "DATA" else [part])]
     code, out, error = run(capsys, "effect", *given)
     assert code == 2 and out == "" and reason in error and error.count("\n") == 1
+
+
+def test_columns_that_the_data_do_not_have_are_not_adjusted_for(patients, capsys):
+    data = ["--data", patients, "--sites", 2]
+    run(capsys, "learn", *data, "--ordering", "order.json", "--out", "results", "--quiet")
+    asked = ["effect", "--model", "results/model.json", "--exposure", "smoke", "--outcome", "lung"]
+    code, _, error = run(capsys, *asked, *data, "--exclude", "age")
+    assert code == 2 and "no adjustment set without age separates" in error

@@ -9,6 +9,7 @@ import pytest
 
 # Methods of `Network` call the modules that work on networks; a method imports them when it runs.
 METHODS = {
+    ("vertibayes.network", "vertibayes.inference.interventions"),
     ("vertibayes.network", "vertibayes.inference.prediction"),
     ("vertibayes.network", "vertibayes.model_file"),
     ("vertibayes.network", "vertibayes.records"),

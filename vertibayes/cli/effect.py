@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from vertibayes.inference.adjustment import (
     adjustment_sets,
     check_names,
     check_roles,
+    is_cause,
     why_not_valid,
 )
 from vertibayes.inference.effects import Effect, effect_in, standardized
@@ -104,9 +105,8 @@ def run_effect(question: Question, model: Path | None, source: Source | None) ->
 
 def _from_model(question: Question, network: Network) -> list[str]:
     outcome, states = question.outcome_in(network.variables)
-    sets = _sets(question, outcome, network)
-    effect = effect_in(network, question.exposure, outcome)
-    return [_about_sets(sets), *_report(effect, states)]
+    lines = _about_sets(question, outcome, network, _sets(question, outcome, network))
+    return [*lines, *_report(effect_in(network, question.exposure, outcome), states)]
 
 
 def _from_records(question: Question, network: Network | None, source: Source) -> list[str]:
@@ -139,8 +139,13 @@ def _adjusted(
             )
         return chosen, []
     if not question.adjust:
+        absent = [name for name in network.structure.nodes if name not in variables]
+        question = replace(question, not_adjust=(*question.not_adjust, *absent))
         sets = _sets(question, outcome, network)
-        return min(sets, key=lambda names: (_cells(names, variables), names)), [_about_sets(sets)]
+        if not sets:
+            raise ValueError(_without_set(question, outcome, network))
+        lines = _about_sets(question, outcome, network, sets)
+        return min(sets, key=lambda names: (_cells(names, variables), names)), lines
     check_names(network.structure, question.exposure, outcome, chosen)
     if reason := why_not_valid(network.structure, question.exposure, outcome, chosen):
         warn([f"--adjust is not valid by the network: {reason}"])
@@ -148,29 +153,27 @@ def _adjusted(
 
 
 def _sets(question: Question, outcome: str, network: Network) -> tuple[tuple[str, ...], ...]:
-    """Return the adjustment sets of a network.
+    """Return the adjustment sets of a network."""
+    return adjustment_sets(
+        network.structure, question.exposure, outcome, excluded=question.not_adjust
+    )
 
-    Raises
-    ------
-    ValueError
-        If it has no valid one.
-    """
+
+def _without_set(question: Question, outcome: str, network: Network) -> str:
+    """Return the error about an effect that no adjustment set gives."""
     exposure, excluded = question.exposure, question.not_adjust
-    sets = adjustment_sets(network.structure, exposure, outcome, excluded=excluded)
-    if not sets:
-        without = f" without {', '.join(excluded)}" if excluded else ""
-        raise ValueError(
-            f"no adjustment set{without} separates the effect of {exposure} on {outcome} from "
-            "other paths in the network: choose other variables, or allow more with fewer "
-            "--not-adjust"
-        )
-    return sets
+    if outcome in network.structure.parents[exposure]:
+        return f"{outcome} is a cause of {exposure} in the network: swap --exposure and --outcome"
+    return (
+        f"no adjustment set without {', '.join(excluded)} separates the effect of {exposure} on "
+        f"{outcome} from other paths in the network: allow more variables with fewer --not-adjust"
+    )
 
 
 def _cells(names: Sequence[str], variables: Mapping[str, Variable]) -> int:
     cells = 1
     for name in names:
-        cells *= len(variables[name].states) if name in variables else 1
+        cells *= len(variables[name].states)
     return cells
 
 
@@ -186,12 +189,16 @@ def _count(sites: Sites, exposure: str, outcome: str, adjust: Sequence[str]) -> 
     return effect, f"revealed to the analyst: {tables}, {cells}, and nothing else of the records"
 
 
-def _about_sets(sets: Sequence[Sequence[str]]) -> str:
-    if sets == ((),):
-        return "adjustment sets by the network: none is needed"
-    shown = "; or ".join(", ".join(names) for names in sets)
+def _about_sets(
+    question: Question, outcome: str, network: Network, sets: Sequence[Sequence[str]]
+) -> list[str]:
+    """Return the lines about adjustment sets, and about an exposure that is not a cause."""
+    shown = "; or ".join(", ".join(names) for names in sets) if sets else "no set is valid"
     more = f" (the first {MOST_SETS})" if len(sets) == MOST_SETS else ""
-    return f"adjustment sets by the network{more}: {shown}"
+    lines = [f"adjustment sets by the network{more}: {shown or 'none is needed'}"]
+    if not is_cause(network.structure, question.exposure, outcome):
+        lines.append(f"by the network, {question.exposure} does not cause {outcome}")
+    return lines
 
 
 def _report(effect: Effect, states: Sequence[str]) -> Iterator[str]:

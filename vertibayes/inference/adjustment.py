@@ -93,6 +93,11 @@ def adjustment_sets(
     return tuple(sorted(minimal, key=lambda names: (len(names), names)))
 
 
+def is_cause(structure: Structure, exposure: str, outcome: str) -> bool:
+    """Return whether a directed path leads from the exposure to the outcome."""
+    return outcome in _descendants(structure, exposure)
+
+
 def why_not_valid(structure: Structure, exposure: str, outcome: str, names: Collection[str]) -> str:
     """Return a clause that says why a set is not valid; empty for a valid set."""
     late = sorted(set(names) & _descendants(structure, exposure))

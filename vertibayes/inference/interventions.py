@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vertibayes.inference.algebra import Array
-
-if TYPE_CHECKING:
-    from vertibayes.network import Network
+from vertibayes.network import Network, Structure
 
 
 def intervene(network: Network, states: Mapping[str, str]) -> Network:
@@ -42,7 +39,7 @@ def intervene(network: Network, states: Mapping[str, str]) -> Network:
     parents = {**network.structure.parents, **dict.fromkeys(states, ())}
     return replace(
         network,
-        structure=type(network.structure)(parents),
+        structure=Structure(parents),
         cpts={**network.cpts, **cpts},
         unseen={node: count for node, count in network.unseen.items() if node not in states},
     )
