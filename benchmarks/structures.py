@@ -35,7 +35,6 @@ from peers.structure_learners import PEERS
 
 warnings.simplefilter("ignore", FutureWarning)  # pgmpy renames its modules
 from pgmpy.utils import get_example_model
-from vertibayes.structure.equivalence import cpdag_of
 
 from protocols.choices import Choices
 from protocols.federation import federate
@@ -50,6 +49,7 @@ from vertibayes.network import Structure, from_pgmpy
 from vertibayes.parameters.cpt import scores
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
+from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.learners import ALGORITHMS, learn_structure
 
 NETWORKS = "asia,child,insurance,alarm,hepar2,hailfinder"

@@ -160,7 +160,8 @@ def test_each_tree_keeps_random_constraints_and_the_number_of_parents(seed):
                 max_parents=most,
             )
         except ValueError as error:
-            assert "required" in str(error)
+            if "required" not in str(error):
+                raise
             continue
         assert constraints.violations(structure) == []
         assert max(map(len, structure.parents.values())) <= most

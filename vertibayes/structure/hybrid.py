@@ -60,7 +60,7 @@ def hybrid_by_tables(
     if near is None:
         return scores.structure(scores.required)
 
-    def improve(orders: list[Order]) -> Parents:
+    def improve(orders: list[Order], near: list[Mask]) -> Parents:
         tick, up = partial(progress, "order search"), time_is_up
         dag = search_orders(scores, orders, near, tick=tick, time_is_up=up)
         tick = partial(progress, "hill climbing")
@@ -68,12 +68,12 @@ def hybrid_by_tables(
 
     generator = np.random.default_rng(SEED)
     orders = [generator.permutation(scores.variables).tolist() for _ in range(ORDERS)]
-    best = improve(orders)
+    best = improve(orders, near)
     for _ in range(AGAIN):
         if time_is_up() or not any(p & ~near[c] for c, p in enumerate(best)):
             break
         near = [n | m for n, m in zip(near, edges(best), strict=True)]
-        dag = improve([topological(best), *orders])
+        dag = improve([topological(best), *orders], near)
         if not scores.knows_dag(dag) or scores.total(dag) <= scores.total(best):
             break
         best = dag
