@@ -39,7 +39,7 @@ def test_the_page_on_effects_runs_as_it_is_written(patients, capsys):
     assert len(outputs) == 4
     shown = re.search(r"(?m)^(?:    .*\n)+", PAGE)[0]
     assert outputs[1].startswith(shown.replace("\n    ", "\n").removeprefix("    "))
-    assert outputs[2].partition("\n")[2] == outputs[3]
+    assert outputs[2].endswith(outputs[3]) and outputs[3].startswith("P(lung=yes | do(smoke)):")
     assert "revealed to the analyst: 1 table, 8 cells, and nothing else" in outputs[3]
     counter = PlainCounter(SiteData.from_frame(pd.read_csv(patients)))
     names = {"counter": counter}

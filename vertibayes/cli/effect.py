@@ -27,6 +27,7 @@ from vertibayes.inference.effects import Effect, effect_in, standardized
 from vertibayes.model_file import read_model
 from vertibayes.network import Network
 from vertibayes.report.words import counted
+from vertibayes.structure.equivalence import cpdag_of
 
 NONE = ("none",)  # of --adjust: no variable
 
@@ -192,12 +193,18 @@ def _count(sites: Sites, exposure: str, outcome: str, adjust: Sequence[str]) -> 
 def _about_sets(
     question: Question, outcome: str, network: Network, sets: Sequence[Sequence[str]]
 ) -> list[str]:
-    """Return the lines about adjustment sets, and about an exposure that is not a cause."""
+    """Return the lines about adjustment sets, and about the directions of the exposure's edges."""
     shown = "; or ".join(", ".join(names) for names in sets) if sets else "no set is valid"
     more = f" (the first {MOST_SETS})" if len(sets) == MOST_SETS else ""
     lines = [f"adjustment sets by the network{more}: {shown or 'none is needed'}"]
     if not is_cause(network.structure, question.exposure, outcome):
         lines.append(f"by the network, {question.exposure} does not cause {outcome}")
+    reversible = [e for e in cpdag_of(network.structure).reversible if question.exposure in e]
+    if reversible:
+        pairs = ", ".join(" - ".join(edge) for edge in reversible)
+        lines.append(
+            f"directions that data alone do not determine, and that you must know: {pairs}"
+        )
     return lines
 
 
@@ -208,7 +215,6 @@ def _report(effect: Effect, states: Sequence[str]) -> Iterator[str]:
         yield from _risks(effect, outcome)
     yield effect.basis
     yield effect.assumptions
-    yield "A reversible arrow, whose direction the data do not determine, says nothing of cause."
 
 
 def _risks(effect: Effect, outcome: str) -> Iterator[str]:
