@@ -40,6 +40,8 @@ from tests.protocols.small import (
     study_of,
 )
 from tests.protocols.test_choice_precision import k2_score, log_likelihood
+from vertibayes.choosing import TableChooser
+from vertibayes.counting import PlainCounter
 
 DATA = data_of(a="xy", b="z", c="w")
 STUDY = study_of(DATA)
@@ -137,6 +139,15 @@ def test_winners_are_those_of_the_same_integers_in_the_clear(data, asked):
     assert winners == oracle(data, study, asked)
     assert joined.decided == leads(data, study, asked)
     assert not decided_wrongly(data, asked, winners, joined.decided)
+    by_tables = TableChooser(PlainCounter(pooled(data))).choose(asked)
+    both = zip(winners, by_tables, joined.decided, strict=True)
+    assert all(by_shares == plain for by_shares, plain, decided in both if decided)
+
+
+def pooled(data):
+    """Return the columns of all sites as those of one."""
+    variables = {n: v for site in data.values() for n, v in site.variables.items()}
+    return SiteData(variables, {n: c for site in data.values() for n, c in site.codes.items()})
 
 
 @pytest.mark.parametrize("rows", [Rows(1, 0, 20), Rows(0, 10)])
