@@ -52,7 +52,8 @@ def _directions(compelled: int, reversible: int) -> str:
     """Say how many directions the data show."""
     if not reversible:
         return f"all {compelled} compelled: each structure that fits as well has them"
+    first = f"{compelled} compelled; {reversible}" if compelled else f"all {reversible}"
     return (
-        f"{compelled} compelled; {reversible} reversible: turned round they fit as well, so their "
+        f"{first} reversible: turned round they fit as well, so their "
         "direction says nothing (structure.json lists both kinds)"
     )
