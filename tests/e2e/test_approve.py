@@ -40,8 +40,9 @@ def test_the_owner_sees_what_leaves_and_to_whom(capsys, folder):
         "analyst learns, once:",
         "by k2: which parents, at most 3 and before it in the order, predict each variable best; "
         "and which of these win narrowly",
-        "compared over all records; no count: at most 23 bits in each run",
-        "what is compared next, and how often, depends on the winners so far",
+        "compared over all records; no count: at most 23 bits",
+        "in each run, also if",
+        "what is compared next, and how often, depends on the winners",
         "5 tables of counts over all records: one for each variable with its parents",
         "rule cut: a count below 10 is released as 0",
         "The other sites (south, east) learn the same",

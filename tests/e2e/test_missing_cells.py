@@ -173,7 +173,8 @@ def test_validation_learns_as_the_options_say(tmp_path, capsys, gaps_file, gaps)
         out = tmp_path / str(pseudo_count)
         learn(
             capsys, out, "--data", gaps_file, "--sites", 2, "--pseudo-count", pseudo_count,
-            "--algorithm", "k2", "--target", list(gaps.variables)[1], "--validate", "scv,svdg", "--folds", 3,
+            "--algorithm", "k2", "--target", list(gaps.variables)[1], "--validate", "scv,svdg",
+            "--folds", 3,
         )  # fmt: skip
         areas.append(outputs(out)[1]["auc"])
     assert min(areas[0].values()) > 0.9

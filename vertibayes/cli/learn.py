@@ -206,6 +206,8 @@ def learn_with(
         sys.stderr.write(f"expected: {cost}\n")
     with progress_shown(task.quiet, counter.watchers) as progress:
         learned = learn(counter, options, progress)
+        if options.max_seconds is not None and learned.structure_seconds >= options.max_seconds:
+            warn(["the search ended when its time was up: the structure is the best so far"])
         outcome = Outcome(
             learned, counter, lambda: {"calls": counter.calls, "queries": counter.queries}
         )
