@@ -36,7 +36,7 @@ def strengths_of(
     counter : Counter
         From which; only the names and the number of its records are used.
     options : Options
-        What the run learns. `bootstrap` samples are drawn; 20, or as many as a minute allows, if it
+        What the run learns. `bootstrap` samples are drawn; 10, or as many as a minute allows, if it
         is None. `max_seconds` limits their time too.
     progress : callable
         Called with (stage, samples done, samples).

@@ -24,7 +24,8 @@ def test_one_file_over_sites(folder, tmp_path, capsys):
     assert code == 0 and {p.name for p in (tmp_path / "out").iterdir()} == FILES
     structure, summary, ledger = outputs(tmp_path / "out")
     assert structure["nodes"][:2] == ["HISTORY", "LVFAILURE"] and structure["edges"]
-    assert set(summary["seconds"]) == {"commit", "structure", "parameters", "validation", "total"}
+    names = {"commit", "structure", "parameters", "strengths", "validation", "total"}
+    assert set(summary["seconds"]) == names
     assert summary["records"] == 2000 and len(summary["sites"]) == 3
     assert sum(summary["bytes"]["links"].values()) == summary["bytes"]["total"]
     assert summary["opened"]["cells"] == sum(table["cells"] for table in ledger["tables"])

@@ -293,7 +293,7 @@ def report_of(learned: Learned, summary: dict[str, Any]) -> str:
         *(report_of_cuts(summary["discretization"]) if "discretization" in summary else []),
         f"CPTs: {_smoothing(learned.pseudo_count, 'released' if is_released else 'exact')}",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
-        f"parameters {seconds['parameters']:.3f}",
+        f"parameters {seconds['parameters']:.3f}, arc strengths {seconds['strengths']:.3f}",
         f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",
         f"revealed to the analyst: {counted(opened['tables'], 'table')}, "
         f"{counted(opened['cells'], 'cell')}{winners}, and nothing else of the records",

@@ -32,7 +32,7 @@ from vertibayes.structure.search import Progress, TimeIsUp, never
 
 Learn: TypeAlias = Callable[[PlainCounter], Structure]
 
-SAMPLES = 20
+SAMPLES = 10
 STAGE = "arc strengths"
 
 
@@ -117,7 +117,7 @@ def arc_strengths(
     records : int
         The number of records of each sample: as many as the network was learned from. Fewer records
         give lower strengths.
-    samples : int, default=20
+    samples : int, default=10
         The number of samples. Strengths are multiples of its reciprocal.
     seed : int, default=0
         The seed of the first sample; each further sample has the next.
