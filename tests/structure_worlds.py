@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import numpy as np
 import pandas as pd
 from pgmpy.utils import get_example_model
@@ -12,6 +14,18 @@ from vertibayes.counting import PlainCounter
 from vertibayes.network import Network, Structure, from_pgmpy
 from vertibayes.parameters.synthetic import sample
 from vertibayes.structure.constraints import Constraints
+
+
+def all_structures(names):
+    """Yield all DAGs of some nodes."""
+    pairs = list(combinations(names, 2))
+    for ends in product((None, 0, 1), repeat=len(pairs)):
+        chosen = zip(pairs, ends, strict=True)
+        edges = [pair if end else pair[::-1] for pair, end in chosen if end is not None]
+        try:
+            yield Structure.of(names, edges)
+        except ValueError:
+            continue
 
 
 def random_constraints(generator, names):

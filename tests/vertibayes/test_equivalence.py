@@ -1,25 +1,12 @@
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
 
+from tests.structure_worlds import all_structures, random_constraints
 from vertibayes.network import Structure
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import Cpdag, cpdag_of, extension
-
-
-def all_structures(names):
-    pairs = list(combinations(names, 2))
-    for ends in product((None, 0, 1), repeat=len(pairs)):
-        edges = [
-            pair if end else pair[::-1]
-            for pair, end in zip(pairs, ends, strict=True)
-            if end is not None
-        ]
-        try:
-            yield Structure.of(names, edges)
-        except ValueError:
-            continue
 
 
 def shape(structure):
@@ -57,22 +44,6 @@ def test_the_cpdags_of_all_structures_of_four_nodes(classes):
         expected = by_enumeration(structures, "abcd")
         assert {cpdag_of(structure) for structure in structures} == {expected}
         assert extension(expected) in structures
-
-
-def random_constraints(generator, names):
-    edges = [(a, b) for a in names for b in names if a != b]
-    some = lambda most: tuple(  # noqa: E731
-        edges[i] for i in generator.choice(len(edges), generator.integers(0, most + 1), False)
-    )
-    tier_of = generator.integers(0, 3, len(names))
-    tiers = tuple(tuple(n for i, n in enumerate(names) if tier_of[i] == t) for t in range(2))
-    root = tuple(name for name in names if generator.random() < 0.1)
-    try:
-        return Constraints(
-            some(1), some(3), tiers if generator.random() < 0.4 else (), root, root[:0]
-        )
-    except ValueError:
-        return random_constraints(generator, names)
 
 
 def test_what_experts_know_compels_what_enumeration_says(classes):

@@ -1,12 +1,10 @@
-from itertools import combinations, product
-
 import numpy as np
 import pytest
 
 from protocols.choices import Choices
 from protocols.site.data import SiteData
 from protocols.variables import Family, Variable
-from tests.structure_worlds import random_constraints, random_data, with_gaps
+from tests.structure_worlds import all_structures, random_constraints, random_data, with_gaps
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
@@ -14,18 +12,6 @@ from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.exact import exact_widest
 from vertibayes.structure.learners import learn_structure, search_of
-
-
-def all_structures(names):
-    pairs = list(combinations(names, 2))
-    for ends in product((None, 0, 1), repeat=len(pairs)):
-        edges = [
-            p if end else p[::-1] for p, end in zip(pairs, ends, strict=True) if end is not None
-        ]
-        try:
-            yield Structure.of(names, edges)
-        except ValueError:
-            continue
 
 
 def bic_of(source, structures, **parameters):
@@ -72,7 +58,7 @@ def test_no_structure_that_keeps_the_constraints_has_a_higher_bic(seed):
 def test_its_bic_is_not_below_that_of_other_learners(seed):
     data = random_data(seed, 8, 1000, concentration=1.0)
     source = PlainCounter(data)
-    names = ("exact", "k2", "chow_liu", "pc")
+    names = ("exact", "k2", "chow_liu", "pc", "hill_climbing", "hybrid")
     learned = [learn_structure(source, name, max_parents=3) for name in names]
     exact, *others = bic_of(source, learned)
     assert exact >= max(others) - 1e-5

@@ -55,8 +55,7 @@ def test_the_order_of_columns_never_matters(algorithm):
     data = random_data(2, 8, 400, concentration=1.0)
     expected = learn(PlainCounter(data), algorithm)
     for seed in range(3):
-        structure = learn(PlainCounter(shuffled(data, seed)), algorithm)
-        assert structure == expected and structure.nodes == expected.nodes
+        assert learn(PlainCounter(shuffled(data, seed)), algorithm) == expected
 
 
 @pytest.mark.parametrize("algorithm", ["pc", "exact"])
@@ -75,7 +74,7 @@ def test_random_constraints_are_kept(algorithm, seed):
 def test_small_data_give_a_structure(algorithm, case):
     source = one_state() if case == "one state" else firm_cases()[case]
     structure = learn(source, algorithm)
-    assert structure.nodes == tuple(sorted(source.variables))
+    assert set(structure.nodes) == set(source.variables)
     if ALGORITHMS[algorithm].steps is not None:
         assert learn(TableChooser(source), algorithm) == structure
     if algorithm in ("pc", "exact") and source.records < 2:
@@ -96,6 +95,7 @@ def test_the_winners_have_no_more_bits_than_stated(algorithm):
     bits, choose = [0.0], chooser.choose
 
     def counted(choices):
+        bits.append(0.0)
         bits[0] += sum(np.log2(len(one)) + 1 for one in choices.sets)
         return choose(choices)
 
@@ -103,4 +103,5 @@ def test_the_winners_have_no_more_bits_than_stated(algorithm):
     learn(chooser, algorithm)
     how = ALGORITHMS[algorithm]
     assert 0 < bits[0] <= how.bits(8, how.max_parents)
+    assert len(bits) - 1 <= how.calls(8, how.max_parents)
     assert skeleton_bits(1, 2) == 0

@@ -63,12 +63,13 @@ def pc_result_steps(
     """Learn a structure by PC; return also the graph of the tests, and where they contradict.
 
     The skeleton is that of PC-stable, with tests given up to `max_parents` variables. A common
-    neighbour of a removed pair that is not in its separator is a collider. An edge to which two
-    colliders give both directions stays undirected, so that no order of colliders matters; a
-    collider that the constraints do not allow is left out. The constraints then fix directions, and
-    Meek's rules what follows. The DAG is `PartialGraph.extension` of the graph. Where a node has
-    more than `max_parents` parents, or a table too large, its required parents stay, and of the
-    others those that raise the BIC most are added one by one: a call each.
+    neighbour of a removed pair that is not in its separator is a collider, unless the constraints
+    do not allow it. An edge to which two colliders give both directions gets neither from them, so
+    that no order of colliders matters. Meek's rules then say what follows from the colliders and
+    the constraints; where tests contradict each other, the first rule by name decides. The DAG is
+    `PartialGraph.extension` of the graph. Where a node has more than `max_parents` parents, or a
+    table too large, its required parents stay, and of the others those that raise the BIC most are
+    added one by one: a call each.
 
     Parameters
     ----------
@@ -186,4 +187,10 @@ def pc_bits(variables: int, max_parents: int) -> float:
     return skeleton_bits(variables, max_parents) + surplus
 
 
-PC = Algorithm(pc_steps, None, pc_widest, pc_bits, max_parents=3)
+def pc_calls(variables: int, max_parents: int) -> int:
+    """Return how many calls there are at most: the levels, and one for each surplus parent."""
+    del variables
+    return 2 * max_parents + 1
+
+
+PC = Algorithm(pc_steps, None, pc_widest, pc_bits, max_parents=3, calls=pc_calls)

@@ -296,17 +296,26 @@ def tan_widest(search: Search) -> list[Family]:
     return [forest.family(x, y) for x, y in _pairs(forest)]
 
 
-def tree_bits(variables: int, max_parents: int) -> float:
-    """Return how many bits the winners have at most.
+def tree_calls(variables: int, max_parents: int) -> int:
+    """Return how many calls there are at most.
 
-    At each of the rounds, whose number is the logarithm of that of the nodes, each node and each
-    tree has a winner. With constraints that allow one direction only, each round joins two trees at
-    least, so that there may be as many rounds as nodes.
+    Two calls join two trees or more. Without constraints they halve the number of trees at least;
+    if constraints allow one direction only they may join no more than two.
     """
     del max_parents
+    return max(1, 2 * (variables - 1))
+
+
+def tree_bits(variables: int, max_parents: int) -> float:
+    """Return how many bits the winners have at most: each node and each tree has one per round."""
     each = log2(max(variables, 1)) + 1
-    return variables * 2 * variables * each
+    return tree_calls(variables, max_parents) * variables * each
 
 
-CHOW_LIU = Algorithm(chow_liu_steps, chow_liu_tables, chow_liu_widest, tree_bits, max_parents=1)
-TAN = Algorithm(tan_steps, tan_tables, tan_widest, tree_bits, max_parents=2)
+CHOW_LIU, TAN = (
+    Algorithm(steps, tables, widest, tree_bits, max_parents=most, calls=tree_calls)
+    for steps, tables, widest, most in (
+        (chow_liu_steps, chow_liu_tables, chow_liu_widest, 1),
+        (tan_steps, tan_tables, tan_widest, 2),
+    )
+)
