@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from protocols.federation import federate
+from protocols.opening import open_study
 from tests.structure_worlds import (
     firm_cases,
     one_state,
@@ -13,6 +14,7 @@ from tests.structure_worlds import (
     with_gaps,
 )
 from vertibayes.choosing import TableChooser
+from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
@@ -48,6 +50,19 @@ def test_choices_and_tables_give_one_structure(algorithm, missing):
     structure = learn(source, algorithm, missing=missing)
     assert structure.edges
     assert learn(TableChooser(source), algorithm, missing=missing) == structure
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("algorithm", LEARNERS[:3])
+def test_winners_alone_give_the_structure_of_tables(algorithm, gaps):
+    data = random_data(4, 5, 500, concentration=1.0)
+    data = with_gaps(data) if gaps else data
+    expected = learn(PlainCounter(data), algorithm)
+    with federate(split_columns(data, 2, 0)) as federation:
+        opened = open_study(federation.session, federation.sites, federation.dealer)
+        chooser = SecretChooser(opened)
+        assert learn(chooser, algorithm) == expected
+    assert expected.edges
 
 
 @pytest.mark.parametrize("algorithm", LEARNERS)
