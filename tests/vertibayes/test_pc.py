@@ -64,8 +64,20 @@ def test_a_collider_compels_what_follows_it():
     assert not (result.reversed_arrows or result.dropped or result.surplus)
 
 
+def skeleton_of(neighbours, separators):
+    separating = {pair: frozenset(given) for pair, given in separators.items()}
+    return Skeleton(neighbours, separators, separating)
+
+
+def test_a_variable_of_any_separator_is_no_collider():
+    """Of two sets that separate a pair, only the second has their common neighbour."""
+    neighbours = {"a": ("c",), "b": ("c",), "c": ("a", "b"), "d": ()}
+    skeleton = Skeleton(neighbours, {("a", "b"): ("d",)}, {("a", "b"): frozenset("cd")})
+    assert pattern(skeleton, Constraints()).arrows == []
+
+
 def test_constraints_compel_directions_and_what_follows():
-    chain = Skeleton({"a": ("b",), "b": ("a", "c"), "c": ("b",)}, {("a", "c"): ("b",)})
+    chain = skeleton_of({"a": ("b",), "b": ("a", "c"), "c": ("b",)}, {("a", "c"): ("b",)})
     assert pattern(chain, Constraints()).arrows == []
     assert pattern(chain, Constraints(required=(("a", "b"),))).arrows == [("a", "b"), ("b", "c")]
     assert pattern(chain, Constraints(tiers=(("c",), ("b",)))).arrows == [("b", "a"), ("c", "b")]
@@ -74,7 +86,7 @@ def test_constraints_compel_directions_and_what_follows():
 def test_colliders_that_contradict_each_other_are_decided_by_name():
     neighbours = {"a": ("b",), "b": ("a", "c"), "c": ("b", "d"), "d": ("c",)}
     separators = {("a", "c"): (), ("b", "d"): (), ("a", "d"): ()}
-    graph = pattern(Skeleton(neighbours, separators), Constraints())
+    graph = pattern(skeleton_of(neighbours, separators), Constraints())
     assert graph.arrows == [("a", "b"), ("b", "c"), ("d", "c")]
 
 

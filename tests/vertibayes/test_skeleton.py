@@ -84,6 +84,7 @@ def test_a_separator_is_the_first_in_order_of_names():
     )
     learned = skeleton(PlainCounter(data), alpha=0.001)
     assert learned.separators["x", "y"] == ("a",)
+    assert learned.separating["x", "y"] == {"a", "b"}
 
 
 def test_required_edges_stay_and_forbidden_pairs_are_never_adjacent(alarm_data):

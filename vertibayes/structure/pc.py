@@ -63,8 +63,8 @@ def pc_result_steps(
     """Learn a structure by PC; return also the graph of the tests, and where they contradict.
 
     The skeleton is that of PC-stable, with tests given up to `max_parents` variables. A common
-    neighbour of a removed pair that is not in its separator is a collider, unless the constraints
-    do not allow it. An edge to which two colliders give both directions gets neither from them, so
+    neighbour of a removed pair that is in none of its separators is a collider, unless the
+    constraints do not allow it. An edge to which two colliders give both directions gets neither from them, so
     that no order of colliders matters. Meek's rules then say what follows from the colliders and
     the constraints; where tests contradict each other, the first rule by name decides. The DAG is
     `PartialGraph.extension` of the graph. Where a node has more than `max_parents` parents, or a
@@ -123,9 +123,9 @@ def pattern(skeleton: Skeleton, constraints: Constraints) -> PartialGraph:
 def _collider_arrows(skeleton: Skeleton, constraints: Constraints) -> set[Edge]:
     """Return the arrows of all colliders that the constraints allow."""
     arrows: set[Edge] = set()
-    for (x, y), separator in skeleton.separators.items():
+    for (x, y), separating in skeleton.separating.items():
         common = set(skeleton.neighbours[x]) & set(skeleton.neighbours[y])
-        for node in common - set(separator):
+        for node in common - separating:
             new = {(x, node), (y, node)}
             fixed = any(is_fixed(constraints, child, parent) for parent, child in new)
             if not fixed:

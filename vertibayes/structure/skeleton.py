@@ -34,10 +34,13 @@ class Skeleton:
     separators : mapping of (str, str) to tuple of str
         For each pair that a test has removed, sorted by name: the first set of variables, in order
         of names, given which the two are independent.
+    separating : mapping of (str, str) to frozenset of str
+        For the same pairs, the variables of all such sets of the same level.
     """
 
     neighbours: Mapping[str, tuple[str, ...]]
     separators: Mapping[Edge, tuple[str, ...]]
+    separating: Mapping[Edge, frozenset[str]]
 
     @property
     def pairs(self) -> list[Edge]:
@@ -104,6 +107,7 @@ def skeleton_steps(
     most_cells = search.records / records_per_cell if records_per_cell else float("inf")
     neighbours = _start(search)
     separators: dict[Edge, tuple[str, ...]] = {}
+    separating: dict[Edge, frozenset[str]] = {}
     for level in range(levels + 1):
         tests = [
             test
@@ -117,10 +121,13 @@ def skeleton_steps(
         winners = yield Choices(sets, search.missing, search.rows, score="likelihood")
         for test, winner in zip(tests, winners, strict=True):
             if winner == 0:
-                separators.setdefault((test.x, test.y), test.given)
+                pair = test.x, test.y
+                separators.setdefault(pair, test.given)
+                separating[pair] = separating.get(pair, frozenset()).union(test.given)
                 neighbours[test.x].discard(test.y)
                 neighbours[test.y].discard(test.x)
-    return Skeleton({name: tuple(sorted(neighbours[name])) for name in search.names}, separators)
+    sorted_neighbours = {name: tuple(sorted(neighbours[name])) for name in search.names}
+    return Skeleton(sorted_neighbours, separators, separating)
 
 
 def skeleton_widest(
