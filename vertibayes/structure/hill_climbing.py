@@ -30,7 +30,7 @@ from vertibayes.structure.family_scores import (
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never
 
 Gains: TypeAlias = NDArray[np.float64]  # [child, kind, parent], in nats
-Tick: TypeAlias = Callable[[int, int], None]  # calls done, calls at most
+Tick: TypeAlias = Callable[[int, int], None]  # calls done; 0, as nobody knows how many follow
 
 ADD, DELETE, REVERSE = range(3)
 PREFETCH = 3
@@ -146,7 +146,7 @@ def climb(
     patience : int, default=0
         The steps without a better structure after which tabu search ends; 0 is greedy search.
     tick : callable, optional
-        Called before each call with (calls so far, calls at most).
+        Called before each call with (calls so far, 0).
     time_is_up : callable, optional
         Called before each call: whether to end with the best structure so far.
 
@@ -166,7 +166,7 @@ def climb(
         if not scores.know_all(wanted := moves.wanted()):
             if time_is_up():
                 return best
-            tick(calls, calls + 1)
+            tick(calls, 0)
             calls += 1
             early = moves.wanted_next(ahead, least) if calls > 1 else ()
             scores.ask([*wanted, *early])
@@ -212,7 +212,7 @@ def _search(
     ahead: int,
     patience: int,
 ) -> Structure:
-    """Climb from the required edges."""
+    """Search from the required edges."""
     scores = FamilyScores(search, counter)
     dag = climb(
         scores,

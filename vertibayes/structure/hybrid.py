@@ -46,7 +46,7 @@ def hybrid_by_tables(
     counter : Counter
         The source of all counts.
     progress : callable
-        Called with (stage, calls so far, calls at most).
+        Called with (stage, calls so far, calls at most or 0).
     time_is_up : callable
         Called before each call: whether to end with the best structure so far.
 

@@ -47,7 +47,7 @@ def search_orders(
     among : sequence of int
         For each child, which variables may become parents, required ones in any case.
     tick : callable
-        Called before each call with (calls so far, calls at most).
+        Called before each call with (calls so far, 0).
     time_is_up : callable
         Called before each call: whether to end with the best structure so far.
 
@@ -67,7 +67,7 @@ def search_orders(
         if not scores.know_all(wanted):
             if time_is_up():
                 break
-            tick(calls, calls + 1)
+            tick(calls, 0)
             calls += 1
             scores.ask(wanted)
         for node, tree in missing.items():
