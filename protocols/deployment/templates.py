@@ -134,6 +134,7 @@ _LEARNING = """
 [learning]
 max_parents = 3
 # algorithm = "hybrid"           # the default; or hill_climbing, pc, chow_liu, tan, k2
+# most_bits = 1_000              # hybrid, hill_climbing: bits of winners at which the search ends
 # constraints = "experts.json"   # required and forbidden edges, tiers, roots, leaves
 # class_variable = "a"           # tan: the class
 # ordering = ["a", "b"]          # k2: all variables, causes before effects

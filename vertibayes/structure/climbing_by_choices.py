@@ -27,7 +27,7 @@ from vertibayes.structure.search import Search
 Move: TypeAlias = tuple[tuple[int, Mask], ...]  # the variables that change, with their new parents
 
 
-class Climb:
+class EdgeMoves:
     """A structure that moves of single edges improve.
 
     Parameters
@@ -157,7 +157,7 @@ def has_cycle(dag: Parents) -> bool:
 
 
 def hill_climbing_steps(search: Search) -> Steps[Structure]:
-    """Climb greedily from the required edges, by choices.
+    """EdgeMoves greedily from the required edges, by choices.
 
     The path is that of hill climbing by tables, a call for each move. The search ends early with
     the structure so far if the next call would exceed `hill_climbing_bits` or
@@ -182,10 +182,10 @@ def hill_climbing_steps(search: Search) -> Steps[Structure]:
     space = ChoiceSpace(search)
     numbers = len(search.names), search.max_parents
     asking = Asking(search, hill_climbing_bits(*numbers), hill_climbing_calls(*numbers))
-    climb = Climb(space, asking, list(space.required))
+    moves = EdgeMoves(space, asking, list(space.required))
     with suppress(SpentError):
-        yield from climb.greedily()
-    return space.structure(climb.dag)
+        yield from moves.greedily()
+    return space.structure(moves.dag)
 
 
 def hill_climbing_bits(variables: int, max_parents: int) -> int:

@@ -20,7 +20,7 @@ from protocols.approval import Steps
 from vertibayes.network import Structure
 from vertibayes.structure.asking import Asking, SpentError
 from vertibayes.structure.choice_space import ChoiceSpace
-from vertibayes.structure.climbing_by_choices import Climb
+from vertibayes.structure.climbing_by_choices import EdgeMoves
 from vertibayes.structure.family_scores import Mask, Parents, edges, topological
 from vertibayes.structure.neighbours_by_choices import grown, order_by_colliders, separated
 from vertibayes.structure.order_by_choices import Order, OrderSearch
@@ -81,8 +81,8 @@ class _Hybrid:
         ]
         for _ in range(AGAIN + 1):
             yield from self._best_order(near, taken, orders)
-            climb = Climb(space, asking, self.dag)  # which changes it
-            yield from climb.in_parallel()
+            moves = EdgeMoves(space, asking, self.dag)  # which changes it
+            yield from moves.in_parallel()
             if not any(parents & ~near[c] for c, parents in enumerate(self.dag)):
                 return
             near = [n | m for n, m in zip(near, edges(self.dag), strict=True)]
