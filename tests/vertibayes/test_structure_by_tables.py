@@ -300,7 +300,7 @@ def test_progress_has_stages_and_steps(alarm_data):
         PlainCounter(taken(alarm_data, 8)), "hybrid", progress=lambda *step: seen.append(step)
     )
     assert {stage for stage, _, _ in seen} == {"tests", "order search", "hill climbing"}
-    assert all(0 <= done and (done < steps or not steps) for _, done, steps in seen)
+    assert all(done >= 0 and (done < steps or not steps) for _, done, steps in seen)
 
 
 # ---- firm ----------------------------------------------------------------------------------------
