@@ -119,7 +119,7 @@ def price_by_tables(algorithm: str, data: SiteData) -> list[object]:
     for sites in (2, 5, 3):
         start = perf_counter()
         with federate(split_columns(data, sites)) as federation:
-            counter = SecureCounter.of(federation)
+            counter = SecureCounter.of(federation, order=list(data.variables))
             assert learn_structure(counter, algorithm) == wanted, f"{algorithm} at {sites} sites"
         ledger, traffic = counter.ledger, federation.traffic
         row = [f"{perf_counter() - start:.1f}", counter.calls, traffic.rounds]
@@ -152,7 +152,8 @@ def price_by_choices(algorithm: str, data: SiteData) -> list[object]:
     wanted, start = chosen(algorithm, data), perf_counter()
     with federate(split_columns(data, 3), memory_budget=1 << 34) as federation:
         session, parties, dealer = federation.session, federation.sites, federation.dealer
-        study = open_study(session, parties, dealer, choices=True)
+        order = list(data.variables)
+        study = open_study(session, parties, dealer, order=order, choices=True)
         chooser = _Bits(SecretChooser(study))
         structure = learn_structure(chooser, algorithm)
     equal = "" if structure == wanted else f" (other than pooled: {chooser.undecided} undecided)"
