@@ -99,9 +99,9 @@ class PartialGraph:
         """Return a DAG with the edges of the graph that keeps constraints.
 
         Nodes are taken from the graph one by one: a node without children whose undirected edges
-        make no collider, of several the last by name. If no node qualifies, the node with the fewest
-        arrows that must be dropped, then the fewest that must be reversed, then the fewest edges
-        that make a collider is taken. A required arrow is neither dropped nor reversed.
+        make no collider, of several the last by name. If no node qualifies, the node is taken of
+        which the fewest arrows must be dropped, then the fewest reversed, then the fewest edges
+        make a collider. A required arrow is neither dropped nor reversed.
 
         References
         ----------

@@ -64,12 +64,12 @@ def pc_result_steps(
 
     The skeleton is that of PC-stable, with tests given up to `max_parents` variables. A common
     neighbour of a removed pair that is in none of its separators is a collider, unless the
-    constraints do not allow it. An edge to which two colliders give both directions gets neither from them, so
-    that no order of colliders matters. Meek's rules then say what follows from the colliders and
-    the constraints; where tests contradict each other, the first rule by name decides. The DAG is
-    `PartialGraph.extension` of the graph. Where a node has more than `max_parents` parents, or a
-    table too large, its required parents stay, and of the others those that raise the BIC most are
-    added one by one: a call each.
+    constraints do not allow it. An edge to which two colliders give both directions gets neither
+    from them, so that no order of colliders matters. Meek's rules then say what follows from the
+    colliders and the constraints; where tests contradict each other, the first rule by name
+    decides. The DAG is `PartialGraph.extension` of the graph. Where a node has more than
+    `max_parents` parents, or a table too large, its required parents stay, and of the others those
+    that raise the BIC most are added one by one: a call each.
 
     Parameters
     ----------
