@@ -1,9 +1,10 @@
 """The default learner: tests find neighbours, orders the structure, and hill climbing repairs it.
 
 PC-stable's tests find which variables may be neighbours. Best order score search learns a structure
-within these, and greedy hill climbing, to which all edges are open, goes on from it: tests remove
-edges falsely where variables determine each other. Edges that hill climbing adds become neighbours,
-and the order search runs again.
+within these, from random orders and from two that fit the arrows which the tests imply. Greedy hill
+climbing, to which all edges are open, goes on from it: tests remove edges falsely where variables
+determine each other. Edges that hill climbing adds become neighbours, and the order search runs
+again.
 
 References
 ----------
@@ -13,6 +14,7 @@ doi:10.1080/10618600.2021.2020127: searches within a skeleton that is widened ag
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -22,14 +24,23 @@ from protocols.choices import Choices
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
-from vertibayes.structure.family_scores import FamilyScores, Mask, Parents, edges, topological
+from vertibayes.structure.choice_space import ChoiceSpace
+from vertibayes.structure.family_scores import (
+    FamilyScores,
+    Mask,
+    Parents,
+    edges,
+    mask_of,
+    topological,
+)
 from vertibayes.structure.hill_climbing import PREFETCH, climb, typical_families
+from vertibayes.structure.neighbours_by_choices import order_by_colliders
 from vertibayes.structure.order_search import Order, search_orders
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp
-from vertibayes.structure.skeleton import skeleton_steps
+from vertibayes.structure.skeleton import Skeleton, skeleton_steps
 
 LEVELS = 2  # variables on which a test conditions
-ORDERS = 10
+ORDERS = 10  # random ones
 AGAIN = 3  # times that the order search runs again
 SEED = 0  # of the orders: the same for all data, so that one data set gives one structure
 
@@ -56,18 +67,17 @@ def hybrid_by_tables(
         A structure that is a local optimum of BIC for single changes of edges.
     """
     scores = FamilyScores(search, counter)
-    near = _neighbours(search, counter, progress, time_is_up)
-    if near is None:
+    skeleton = _skeleton(search, counter, progress, time_is_up)
+    if skeleton is None:
         return scores.structure(scores.required)
 
-    def improve(orders: list[Order], near: list[Mask]) -> Parents:
+    def improve(orders: Sequence[Order], near: Sequence[Mask]) -> Parents:
         tick, up = partial(progress, "order search"), time_is_up
         dag = search_orders(scores, orders, near, tick=tick, time_is_up=up)
         tick = partial(progress, "hill climbing")
         return climb(scores, dag, ahead=PREFETCH, tick=tick, time_is_up=up)
 
-    generator = np.random.default_rng(SEED)
-    orders = [generator.permutation(scores.variables).tolist() for _ in range(ORDERS)]
+    near, orders = _start(search, skeleton)
     best = improve(orders, near)
     for _ in range(AGAIN):
         if time_is_up() or not any(p & ~near[c] for c, p in enumerate(best)):
@@ -80,9 +90,25 @@ def hybrid_by_tables(
     return scores.structure(best)
 
 
-def _neighbours(
+def _start(search: Search, skeleton: Skeleton) -> tuple[list[Mask], list[Order]]:
+    """Return the neighbours, and the orders: two that fit the separators, and random ones."""
+    place = {name: i for i, name in enumerate(search.names)}
+    near = [mask_of(place[n] for n in skeleton.neighbours[name]) for name in search.names]
+    separators = {
+        (place[x], place[y]): mask_of(place[name] for name in given)
+        for (x, y), given in skeleton.separators.items()
+    }
+    space, generator = ChoiceSpace(search), np.random.default_rng(SEED)
+    orders = [
+        order_by_colliders(space, near, separators, backwards=backwards)
+        for backwards in (False, True)
+    ]
+    return near, orders + [generator.permutation(len(near)).tolist() for _ in range(ORDERS)]
+
+
+def _skeleton(
     search: Search, counter: Counter, progress: Progress, time_is_up: TimeIsUp
-) -> list[Mask] | None:
+) -> Skeleton | None:
     """Return the neighbours of each variable by tests; None if time is up before they are known."""
     chooser, calls = TableChooser(counter), 0
 
@@ -100,11 +126,9 @@ def _neighbours(
 
     levels = min(LEVELS, search.max_parents - 1)  # tests have no wider tables than families
     try:
-        skeleton = follow(skeleton_steps(search, levels=levels), answer)
+        return follow(skeleton_steps(search, levels=levels), answer)
     except _TimeIsUpError:
         return None
-    place = {name: i for i, name in enumerate(search.names)}
-    return [sum(1 << place[n] for n in skeleton.neighbours[name]) for name in search.names]
 
 
 HYBRID = Algorithm(None, hybrid_by_tables, typical_families, None)
