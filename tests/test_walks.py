@@ -70,8 +70,8 @@ def run(command, folder, *options):
 
 
 OPTIONS = {
-    "learn": ["--sites", 3],
-    "learn --release cut": ["--sites", 3],
+    "learn": ["--sites", 3, "--bootstrap", 0],
+    "learn --release cut": ["--sites", 3, "--algorithm", "k2", "--bootstrap", 0],
     "calibrate": ["--target", "d", "--nodes", 3, "--rounds", 2],
     "nb": ["--target", "d", "--method", "hdpnb", "--parties", 3, "--noise", "none"],
 }

@@ -62,11 +62,12 @@ def deployment(folder, *, people=None, address=None, free=True, analysts=("analy
         write_csv(folder / site / "records.csv", own, texts, COLUMNS[site])
         if free:
             change(folder / site / "site.toml", "# free_tables = false", "free_tables = true")
-    study = folder / "analyst" / "study.toml"
-    if free:
-        without_release(study)
-    else:
-        change(study, '# algorithm = "hybrid"', 'algorithm = "k2"')  # few choices: quick
+    for analyst in analysts:
+        study = folder / analyst / "study.toml"
+        if free:
+            without_release(study)
+        else:
+            change(study, '# algorithm = "hybrid"', 'algorithm = "k2"')  # few choices: quick
     change(folder / "north" / "site.toml", '"age" = {}', "age = { cut = [30, 50, 70] }")
     return folder
 

@@ -94,7 +94,7 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
          "called id_column"),
         ("[data]", "[data]\nmost_states = 9", "most_states is now called max_states"),
         ('"sex" = {}', "sex = { edges = [1] }", "variables.sex.edges: edges is now called cut"),
-        ("[data]", "[data]\nbinning = 'x'", "binning: must be equal-frequency or eq"),
+        ("[data]", "[data]\nbinning = 'x'", "binning: must be equal-frequency, eq"),
         ("[data]", "[data]\nbin = 1", "expected one of file, id_column, missing_codes"),
     ],
 )  # fmt: skip
