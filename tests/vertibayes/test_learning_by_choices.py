@@ -17,10 +17,10 @@ from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
 from vertibayes.splitting import split_columns
-from vertibayes.structure.asking import Asking, SpentError, bits_of
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import ALGORITHMS, learn_structure, search_of
+from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, bits_of
 
 BY_CHOICES = ["hybrid", "hill_climbing"]
 
@@ -218,11 +218,11 @@ def test_a_candidate_that_has_lost_is_not_asked_again():
     counter = drawn(4, 50, 8)
     search = search_of(counter, "k2")
     a, b, c, d = (bic_gain(search, [f]) for f in Structure.of(search.names, []).families)
-    asking, places = Asking(search, 1_000, 10), []
+    limited, places = LimitedChoices(search, 1_000, 10), []
 
     def steps():
         for sets in ([[a, b, c]], [[b, c, d]], [[a, b], [b, a]], [[b, a, d]]):
-            places.append((yield from asking.best(sets)))
+            places.append((yield from limited.best(sets)))
 
     # b wins against a, which comes before it, and against c, which comes after it
     assert answered(steps(), iter([(1,), (0,)])) == [((a, b, c),), ((b, d),)]
@@ -233,11 +233,11 @@ def test_of_equals_the_first_may_win_again():
     """A candidate that lost to one before it is not left out where it comes first itself."""
     search = search_of(drawn(2, 50, 8), "k2")
     a, b = (bic_gain(search, [f]) for f in Structure.of(search.names, []).families)
-    asking = Asking(search, 1_000, 10)
+    limited = LimitedChoices(search, 1_000, 10)
 
     def steps():
-        yield from asking.best([[a, b]])
-        yield from asking.best([[b, a]])
+        yield from limited.best([[a, b]])
+        yield from limited.best([[b, a]])
 
     assert answered(steps(), iter([(0,), (0,)])) == [((a, b),), ((b, a),)]
 
@@ -247,9 +247,9 @@ def test_a_call_that_would_exceed_the_bits_is_not_asked():
     candidates = [bic_gain(search, [f]) for f in Structure.of(search.names, []).families]
     assert bits_of([4]) == 3 and bits_of([]) == 0
     for bits, calls in ((2, 1), (3, 0)):
-        with pytest.raises(SpentError):
-            answered(Asking(search, bits, calls).best([candidates]), iter([(0,)]))
-    assert answered(Asking(search, 3, 1).best([candidates]), iter([(0,)]))
+        with pytest.raises(LimitReachedError):
+            answered(LimitedChoices(search, bits, calls).best([candidates]), iter([(0,)]))
+    assert answered(LimitedChoices(search, 3, 1).best([candidates]), iter([(0,)]))
 
 
 @pytest.mark.parametrize("algorithm", BY_CHOICES)

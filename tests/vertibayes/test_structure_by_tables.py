@@ -21,9 +21,10 @@ from vertibayes.counting.secure import SecureCounter
 from vertibayes.network import Structure
 from vertibayes.splitting import split_columns
 from vertibayes.structure.bic import bic_gain
+from vertibayes.structure.climbing_by_tables import climb
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.family_scores import FamilyScores, Wanted, bits, mask_of
-from vertibayes.structure.hill_climbing import climb
+from vertibayes.structure.family_scores import FamilyScores, Wanted
+from vertibayes.structure.graphs import elements, mask_of
 from vertibayes.structure.learners import learn_structure, search_of
 
 ALGORITHMS = ("hybrid", "hill_climbing", "tabu")
@@ -173,7 +174,7 @@ def test_scores_are_those_of_choices(missing, gaps):
     scores, chooser = FamilyScores(search, PlainCounter(gaps)), TableChooser(PlainCounter(gaps))
     for wanted in (Wanted(0, 0b110), Wanted(4, 0b1, 1 << 8), Wanted(9, 0, 1)):
         scores.ask([wanted])
-        parents = tuple(search.names[p] for p in bits(wanted.parents))
+        parents = tuple(search.names[p] for p in elements(wanted.parents))
         child = search.names[wanted.child]
         gain = bic_gain(search, [Family(child, parents)], [Family(child)])
         expected = chooser.scores_of(Choices(((gain, ()),), missing=missing, score="likelihood"))[
@@ -189,13 +190,13 @@ def test_parents_that_are_no_candidates_do_not_raise_a_score(missing, gaps):
     scores = FamilyScores(search_of(counter, "hybrid", missing=missing), counter)
     left_out = 0
     for child in range(10):
-        for first in bits(scores.allowed[child]):
+        for first in elements(scores.allowed[child]):
             scores.ask([Wanted(child, 1 << first)])
             rest = scores.allowed[child] & ~(1 << first)
             out = rest & ~mask_of(scores.candidates(child, 1 << first))
-            scores.ask([Wanted(child, 1 << first, 1 << x) for x in bits(out)])
+            scores.ask([Wanted(child, 1 << first, 1 << x) for x in elements(out)])
             left_out += out.bit_count()
-            for x in bits(out):
+            for x in elements(out):
                 gain = scores.score(child, 1 << first | 1 << x) - scores.score(child, 1 << first)
                 assert gain <= 1e-9
     assert left_out > 20

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from unicodedata import east_asian_width
 
 from vertibayes.network import Edge, Structure
-from vertibayes.report.arcs import ROW, SAMPLE, ArcStyle, draw_legend, legend_of, style_of
+from vertibayes.report.edge_styles import ROW, SAMPLE, EdgeStyle, draw_legend, legend_of, style_of
 from vertibayes.report.layout import Size, lay_out
 from vertibayes.report.layout.placement import Point
 from vertibayes.structure.strengths import ArcStrength
@@ -136,7 +136,7 @@ def _stroke(parent: int, dense: bool) -> str:
     return EDGES[parent % len(EDGES)] if dense else EDGE
 
 
-def _edge(style: ArcStyle, points: Sequence[Point], stroke: str) -> str:
+def _edge(style: EdgeStyle, points: Sequence[Point], stroke: str) -> str:
     moved = [(x + MARGIN, y + MARGIN) for x, y in points]
     (x, y), (end, tip) = moved[0], moved[-1]
     if not style.is_reversible:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertibayes.learning import Learned
-from vertibayes.report.arcs import FEW_NATS
+from vertibayes.report.edge_styles import FEW_NATS
 from vertibayes.report.strengths import strengths_json
 from vertibayes.report.words import counted
 

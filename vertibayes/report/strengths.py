@@ -7,8 +7,8 @@ from typing import Any
 
 from vertibayes.learning import Learned
 from vertibayes.network import Edge
-from vertibayes.report.arcs import DOUBTFUL
 from vertibayes.report.drawing import draw
+from vertibayes.report.edge_styles import DOUBTFUL
 from vertibayes.report.words import counted
 from vertibayes.structure.strengths import ArcStrength, Strengths
 

@@ -19,10 +19,10 @@ from typing import TypeAlias
 
 from protocols.approval import Steps
 from vertibayes.network import Structure
-from vertibayes.structure.asking import Asking, SpentError
-from vertibayes.structure.choice_space import ChoiceSpace
-from vertibayes.structure.family_scores import Mask, Parents, bits, mask_of, topological
+from vertibayes.structure.graphs import Mask, Parents, ancestors, elements, has_cycle
+from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError
 from vertibayes.structure.search import Search
+from vertibayes.structure.search_space import SearchSpace
 
 Move: TypeAlias = tuple[tuple[int, Mask], ...]  # the variables that change, with their new parents
 
@@ -32,21 +32,21 @@ class EdgeMoves:
 
     Parameters
     ----------
-    space : ChoiceSpace
+    space : SearchSpace
         What may be asked.
-    asking : Asking
+    choices : LimitedChoices
         Asks it.
     dag : list of int
         The parents of each variable, which keep the constraints. It is changed by each move.
     """
 
-    def __init__(self, space: ChoiceSpace, asking: Asking, dag: Parents) -> None:
-        self._space, self._asking, self.dag = space, asking, dag
+    def __init__(self, space: SearchSpace, choices: LimitedChoices, dag: Parents) -> None:
+        self._space, self._choices, self.dag = space, choices, dag
         self._gain = cache(space.gain)
         self._known: dict[tuple[tuple[Move, Move], ...], Move | None] = {}
 
     def greedily(self) -> Steps[None]:
-        """Make the best move of all, again and again: the path of `structure.hill_climbing`.
+        """Make the best move of all, again and again: the path of `structure.climbing_by_tables`.
 
         Of equal moves the first wins: by the child's name, then add, delete, reverse, then by the
         parent's name. The first call asks for the best move of each variable. Each further call
@@ -92,7 +92,7 @@ class EdgeMoves:
         keys = [tuple(map(self._with_before, moves)) for moves in sets]
         new = list(dict.fromkeys(key for key in keys if key not in self._known))
         candidates = [[(), *starmap(self._gain, key)] for key in new]
-        winners = yield from self._asking.best(candidates)
+        winners = yield from self._choices.best(candidates)
         for key, winner in zip(new, winners, strict=True):
             self._known[key] = key[winner - 1][0] if winner else None
         return [self._known[key] for key in keys]
@@ -113,47 +113,26 @@ class EdgeMoves:
 
     def _moves(self) -> list[list[Move]]:
         """Return the moves of each variable: add, delete, reverse, each by the parent's name."""
-        above = _ancestors(self.dag)
+        above = ancestors(self.dag)
         return [self._moves_of(child, above) for child in range(self._space.size)]
 
     def _moves_of(self, child: int, above: list[Mask]) -> list[Move]:
         space, parents = self._space, self.dag[child]
         adds: list[Move] = [
             ((child, parents | 1 << x),)
-            for x in bits(space.allowed[child] & ~parents)
+            for x in elements(space.allowed[child] & ~parents)
             if not above[x] >> child & 1 and space.fits(child, parents | 1 << x)
         ]
-        free = list(bits(parents & ~space.required[child]))
+        free = list(elements(parents & ~space.required[child]))
         deletes: list[Move] = [((child, parents & ~(1 << x)),) for x in free]
         reverses: list[Move] = [
             ((child, parents & ~(1 << x)), (x, self.dag[x] | 1 << child))
             for x in free
             if space.allowed[x] >> child & 1
-            and not any(above[other] >> x & 1 for other in bits(parents & ~(1 << x)))
+            and not any(above[other] >> x & 1 for other in elements(parents & ~(1 << x)))
             and space.fits(x, self.dag[x] | 1 << child)
         ]
         return adds + deletes + reverses
-
-
-def _ancestors(dag: Parents) -> list[Mask]:
-    """Return for each variable the set of those above it."""
-    above = [0] * len(dag)
-    for child in topological(dag):
-        for parent in bits(dag[child]):
-            above[child] |= above[parent] | 1 << parent
-    return above
-
-
-def has_cycle(dag: Parents) -> bool:
-    """Whether a directed graph has a cycle."""
-    placed, left = 0, list(range(len(dag)))
-    while left:
-        ready = mask_of(v for v in left if not dag[v] & ~placed)
-        if not ready:
-            return True
-        placed |= ready
-        left = [v for v in left if not placed >> v & 1]
-    return False
 
 
 def hill_climbing_steps(search: Search) -> Steps[Structure]:
@@ -179,11 +158,11 @@ def hill_climbing_steps(search: Search) -> Steps[Structure]:
     structure : Structure
         A structure that no move improves, unless the search has ended early.
     """
-    space = ChoiceSpace(search)
+    space = SearchSpace(search)
     numbers = len(search.names), search.max_parents
-    asking = Asking(search, hill_climbing_bits(*numbers), hill_climbing_calls(*numbers))
-    moves = EdgeMoves(space, asking, list(space.required))
-    with suppress(SpentError):
+    choices = LimitedChoices(search, hill_climbing_bits(*numbers), hill_climbing_calls(*numbers))
+    moves = EdgeMoves(space, choices, list(space.required))
+    with suppress(LimitReachedError):
         yield from moves.greedily()
     return space.structure(moves.dag)
 

@@ -13,6 +13,7 @@ from protocols.variables import Family, axis_lengths
 from vertibayes.counting.counter import Counter, Table, portions
 from vertibayes.network import Structure
 from vertibayes.structure.bic import added_parameters, bic_penalty
+from vertibayes.structure.scores import n_log_n
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp
 
 MOST_VARIABLES = 15
@@ -162,14 +163,7 @@ def _information(table: Table, place: int) -> float:
     """Return LL(child | others) - LL(child) over the records of a table, in nats."""
     axes = tuple(axis for axis in range(table.ndim) if axis != place)
     alone, columns = table.sum(axis=axes), table.sum(axis=place)
-    return _n_log_n(table) - _n_log_n(columns) - _n_log_n(alone) + _n_log_n(table.sum())
-
-
-def _n_log_n(counts: Table | np.int64) -> float:
-    """Return the sum of n ln n over all counts."""
-    present = np.asarray(counts, float).ravel()
-    present = present[present > 0]
-    return float((present * np.log(present)).sum())
+    return n_log_n(table) - n_log_n(columns) - n_log_n(alone) + n_log_n(table.sum())
 
 
 def _best_structure(names: tuple[str, ...], bests: Mapping[str, _Parents]) -> Structure:

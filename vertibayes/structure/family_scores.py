@@ -1,25 +1,24 @@
 """BIC of families, which are asked for in batches: what searches by tables have in common.
 
-Variables are numbered by name, and a set of variables is a bit mask: bit i is the variable
-`search.names[i]`. Which scores are known depends on what was asked for here, and never on what the
+Which scores are known depends on what was asked for here, and never on what the
 counter could answer without asking: a search takes the same path over every counter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from math import log, prod
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from protocols.variables import Family, axis_lengths
 from vertibayes.counting.counter import Counter, Table, portions
 from vertibayes.network import Structure
+from vertibayes.structure.graphs import Mask, Parents, elements
+from vertibayes.structure.scores import n_log_n, nats_per_parameter
 from vertibayes.structure.search import Search
-
-Mask: TypeAlias = int
-Parents: TypeAlias = list[Mask]  # of each variable: a directed graph
+from vertibayes.structure.search_space import SearchSpace
 
 DECIMALS = 6  # of nats: gains are rounded to these before they are compared
 
@@ -37,30 +36,6 @@ class Wanted(NamedTuple):
         return self.others | self.last
 
 
-def bits(mask: Mask) -> Iterator[int]:
-    """Return the variables of a set, in the order of their names."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-def mask_of(variables: Iterable[int]) -> Mask:
-    """Return the set of variables."""
-    return sum(1 << v for v in set(variables))
-
-
-def topological(parents: Parents) -> list[int]:
-    """Return the variables with parents first; of several that are next, by name."""
-    order: list[int] = []
-    placed = 0
-    while len(order) < len(parents):
-        ready = [v for v, p in enumerate(parents) if not (p & ~placed or placed >> v & 1)]
-        order += ready
-        placed |= mask_of(ready)
-    return order
-
-
 class FamilyScores:
     """The BIC of families relative to that of their child alone (`structure.bic`), in nats.
 
@@ -73,32 +48,22 @@ class FamilyScores:
 
     Attributes
     ----------
+    search : Search
+        The search.
+    space : SearchSpace
+        Its families.
     variables : int
         The number of variables.
-    everyone : int
-        The set of all variables.
     required, allowed : list of int
         For each child the parents that it must have, and that it may have.
-    max_parents : int
-        The largest number of parents.
     """
 
     def __init__(self, search: Search, counter: Counter) -> None:
-        self._search, self._counter = search, counter
-        self._names, self.variables = search.names, len(search.names)
-        lengths = axis_lengths(search.variables, search.missing)
-        self._axes, self._lengths = lengths, [lengths[name] for name in search.names]
-        self._penalty = log(max(search.records, 1)) / 2
-        self.everyone, self.max_parents = (1 << self.variables) - 1, search.max_parents
-        place = {name: i for i, name in enumerate(search.names)}
-        constraints = search.constraints
-        self.required = [
-            mask_of(place[p] for p in constraints.required_parents(c)) for c in search.names
-        ]
-        self.allowed = [
-            mask_of(place[p] for p in search.names if p != c and constraints.allows(p, c))
-            for c in search.names
-        ]
+        self.space, self._counter = SearchSpace(search), counter
+        self.search, self.variables = search, len(search.names)
+        self.required, self.allowed = self.space.required, self.space.allowed
+        self._axes = axis_lengths(search.variables, search.missing)
+        self._penalty = nats_per_parameter(search.records)
         self._scores: dict[tuple[int, Mask], float] = {}
         self._highest: dict[int, float] = {}  # likelihood of a child relative to it alone
 
@@ -111,12 +76,12 @@ class FamilyScores:
                 by_table.setdefault(one.parents | 1 << one.child, []).append(one)
         asked = [self._family(same[0]) for same in by_table.values()]
         same_tables = iter(by_table.values())
+        search = self.search
         for portion in portions(self._axes, asked):  # one, unless the tables are large
-            search = self._search
             tables = self._counter.tables(portion, missing=search.missing, rows=search.rows)
             for family, table in zip(portion, tables, strict=True):
                 for one in next(same_tables):
-                    axis = family.members.index(self._names[one.child])
+                    axis = family.members.index(search.names[one.child])
                     self._take(one.child, one.parents, table, axis)
 
     def knows(self, child: int, parents: Mask) -> bool:
@@ -144,16 +109,16 @@ class FamilyScores:
         Not those that are not allowed, or whose table does not fit. A likelihood cannot exceed that
         of a child that its parents determine: not those whose penalty takes more than that either.
         """
-        if parents.bit_count() >= self.max_parents:
+        if parents.bit_count() >= self.search.max_parents:
             return []
         score = self._scores.get((child, parents), -np.inf)
         room = self._highest.get(child, np.inf) - score
         cells = self._joint_states(parents)
         return [
             x
-            for x in bits(self.allowed[child] & among & ~parents)
-            if room > self._penalty_of(child, cells * self._lengths[x])
-            and self._search.fits(self._family(Wanted(child, parents, 1 << x)))
+            for x in elements(self.allowed[child] & among & ~parents)
+            if room > self._penalty_of(child, cells * self.space.lengths[x])
+            and self.search.fits(self._family(Wanted(child, parents, 1 << x)))
         ]
 
     def moves(self, child: int, parents: Mask, among: Mask = -1) -> list[Wanted]:
@@ -173,43 +138,25 @@ class FamilyScores:
 
     def structure(self, dag: Parents) -> Structure:
         """Return a structure by names."""
-        names = self._names
-        return Structure({names[c]: self._named(p) for c, p in enumerate(dag)})
-
-    def _named(self, variables: Mask) -> tuple[str, ...]:
-        return tuple(self._names[v] for v in bits(variables))
+        return self.space.structure(dag)
 
     def _family(self, wanted: Wanted) -> Family:
-        parents = self._named(wanted.others) + self._named(wanted.last)
-        return Family(self._names[wanted.child], parents)
+        named = self.space.named
+        return Family(self.search.names[wanted.child], named(wanted.others) + named(wanted.last))
 
     def _joint_states(self, variables: Mask) -> int:
-        return prod(self._lengths[v] for v in bits(variables))
+        return prod(self.space.lengths[v] for v in elements(variables))
 
     def _penalty_of(self, child: int, configurations: int) -> float:
-        return self._penalty * (self._lengths[child] - 1) * (configurations - 1)
+        return self._penalty * (self.space.lengths[child] - 1) * (configurations - 1)
 
     def _take(self, child: int, parents: Mask, table: Table, axis: int) -> None:
         """Score a family by its table."""
         by_child = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
         own = by_child.sum(axis=1)
-        of_child = _log_sum(own) - _log_sum(own.sum())
-        gain = _log_sum(by_child) - _log_sum(by_child.sum(axis=0)) - of_child
+        of_child = n_log_n(own) - n_log_n(own.sum())
+        gain = n_log_n(by_child) - n_log_n(by_child.sum(axis=0)) - of_child
         if not parents:
             gain, self._highest[child] = 0.0, -of_child
         penalty = self._penalty_of(child, self._joint_states(parents))
         self._scores[child, parents] = gain - penalty
-
-
-def _log_sum(counts: Table) -> float:
-    """Return the sum of n ln n over counts."""
-    return float((counts * np.log(np.maximum(counts, 1))).sum())
-
-
-def edges(dag: Sequence[Mask]) -> list[Mask]:
-    """Return the neighbours of each variable: the skeleton of a graph."""
-    near = list(dag)
-    for child, parents in enumerate(dag):
-        for parent in bits(parents):
-            near[parent] |= 1 << child
-    return near

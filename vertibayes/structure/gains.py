@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import log
 
 import numpy as np
 
 from protocols.variables import Rows
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Edge, Structure
-from vertibayes.structure.scores import Table, free_parameters, log_likelihoods
+from vertibayes.structure.scores import Table, free_parameters, log_likelihoods, nats_per_parameter
 
 
 def edge_gains(
@@ -37,7 +36,7 @@ def edge_gains(
     gains : mapping of (parent, child) to float
         The gains, in the order of the structure's edges.
     """
-    nats = log(max(rows.count(counter.records), 1)) / 2  # of a free parameter
+    nats = nats_per_parameter(rows.count(counter.records))
     families = [family for family in structure.families if family.parents]
     tables = counter.tables(families, missing=missing, rows=rows)
     gains = {

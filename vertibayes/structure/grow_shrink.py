@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Mask, Parents, Wanted, bits
+from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Wanted
+from vertibayes.structure.graphs import Mask, Parents, elements
 
 
 class Family(NamedTuple):
@@ -124,7 +125,7 @@ class GrowShrinkTree:
         score = self._scores.score
         best = score(self._child, parents)
         while rest := parents & ~self._required:
-            without = {x: score(self._child, parents & ~(1 << x)) for x in bits(rest)}
+            without = {x: score(self._child, parents & ~(1 << x)) for x in elements(rest)}
             x = max(without, key=lambda x: round(without[x], DECIMALS))
             if round(without[x] - best, DECIMALS) < 0:
                 break

@@ -18,13 +18,13 @@ from contextlib import suppress
 
 from protocols.approval import Steps
 from vertibayes.network import Structure
-from vertibayes.structure.asking import Asking, SpentError
-from vertibayes.structure.choice_space import ChoiceSpace
 from vertibayes.structure.climbing_by_choices import EdgeMoves
-from vertibayes.structure.family_scores import Mask, Parents, edges, topological
+from vertibayes.structure.graphs import Mask, Order, Parents, neighbours_of, topological
+from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError
 from vertibayes.structure.neighbours_by_choices import grown, order_by_colliders, separated
-from vertibayes.structure.order_by_choices import Order, OrderSearch
+from vertibayes.structure.order_by_choices import OrderSearch
 from vertibayes.structure.search import Search
+from vertibayes.structure.search_space import SearchSpace
 
 FEW = 8  # variables
 AGAIN = 5  # times that the order search runs again
@@ -49,12 +49,12 @@ def hybrid_steps(search: Search) -> Steps[Structure]:
     structure : Structure
         A local optimum of BIC for single changes of edges, unless the search has ended early.
     """
-    space = ChoiceSpace(search)
+    space = SearchSpace(search)
     numbers = len(search.names), search.max_parents
-    asking = Asking(search, hybrid_bits(*numbers), hybrid_calls(*numbers))
-    hybrid = _Hybrid(space, asking)
+    choices = LimitedChoices(search, hybrid_bits(*numbers), hybrid_calls(*numbers))
+    hybrid = _Hybrid(space, choices)
     if search.max_parents:
-        with suppress(SpentError):
+        with suppress(LimitReachedError):
             yield from hybrid.search()
     return space.structure(hybrid.dag)
 
@@ -62,17 +62,17 @@ def hybrid_steps(search: Search) -> Steps[Structure]:
 class _Hybrid:
     """The search, and its structure so far."""
 
-    def __init__(self, space: ChoiceSpace, asking: Asking) -> None:
-        self._space, self._asking = space, asking
+    def __init__(self, space: SearchSpace, choices: LimitedChoices) -> None:
+        self._space, self._choices = space, choices
         self.dag: Parents = list(space.required)
 
     def search(self) -> Steps[None]:
         """Improve the structure until nothing changes."""
-        space, asking = self._space, self._asking
+        space, choices = self._space, self._choices
         taken = list(space.required)
         if space.size > FEW:
-            taken = yield from grown(space, asking)
-            near, separators = yield from separated(space, asking, taken)
+            taken = yield from grown(space, choices)
+            near, separators = yield from separated(space, choices, taken)
         else:
             near, separators = _all_pairs(space), {}
         orders = [
@@ -81,27 +81,27 @@ class _Hybrid:
         ]
         for _ in range(AGAIN + 1):
             yield from self._best_order(near, taken, orders)
-            moves = EdgeMoves(space, asking, self.dag)  # which changes it
+            moves = EdgeMoves(space, choices, self.dag)  # which changes it
             yield from moves.in_parallel()
             if not any(parents & ~near[c] for c, parents in enumerate(self.dag)):
                 return
-            near = [n | m for n, m in zip(near, edges(self.dag), strict=True)]
+            near = [n | m for n, m in zip(near, neighbours_of(self.dag), strict=True)]
             orders = [topological(self.dag)]
 
     def _best_order(
         self, near: Sequence[Mask], taken: Sequence[Mask], orders: Sequence[Order]
     ) -> Steps[None]:
         hints = list(zip(self.dag, taken, strict=True))
-        search = OrderSearch(self._space, self._asking, near, hints)
+        search = OrderSearch(self._space, self._choices, near, hints)
         try:
             yield from search.search(orders)
         finally:
             self.dag = search.dag or self.dag
 
 
-def _all_pairs(space: ChoiceSpace) -> list[Mask]:
+def _all_pairs(space: SearchSpace) -> list[Mask]:
     """Return as neighbours all pairs of which one direction is allowed."""
-    return edges(space.allowed)
+    return neighbours_of(space.allowed)
 
 
 def hybrid_bits(variables: int, max_parents: int) -> int:

@@ -18,11 +18,11 @@ from vertibayes.structure.climbing_by_choices import (
     hill_climbing_calls,
     hill_climbing_steps,
 )
+from vertibayes.structure.climbing_by_tables import HILL_CLIMBING, TABU
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.exact import EXACT
-from vertibayes.structure.hill_climbing import HILL_CLIMBING, TABU
-from vertibayes.structure.hybrid import HYBRID
 from vertibayes.structure.hybrid_by_choices import hybrid_bits, hybrid_calls, hybrid_steps
+from vertibayes.structure.hybrid_by_tables import HYBRID
 from vertibayes.structure.k2 import K2
 from vertibayes.structure.pc import PC
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never

@@ -30,11 +30,11 @@ from typing import TypeAlias
 from protocols.approval import Steps
 from protocols.choices import Candidate, Constant, Score
 from protocols.variables import Family
-from vertibayes.structure.asking import Asking
 from vertibayes.structure.bic import aic_gain
 from vertibayes.structure.chi_square import half_quantile
-from vertibayes.structure.choice_space import ChoiceSpace
-from vertibayes.structure.family_scores import Mask, bits, edges, mask_of
+from vertibayes.structure.graphs import Mask, elements, mask_of, neighbours_of
+from vertibayes.structure.limited_choices import LimitedChoices
+from vertibayes.structure.search_space import SearchSpace
 from vertibayes.structure.skeleton import ALPHA, RECORDS_PER_CELL
 
 LEVELS = 2  # variables in a separator
@@ -43,7 +43,7 @@ MOST_SEPARATORS = 100  # of a pair
 Separators: TypeAlias = Mapping[tuple[int, int], Mask]
 
 
-def grown(space: ChoiceSpace, asking: Asking) -> Steps[list[Mask]]:
+def grown(space: SearchSpace, choices: LimitedChoices) -> Steps[list[Mask]]:
     """Let each variable take the others that predict it best, one a call, as long as AIC rises.
 
     AIC takes more than BIC does: what is no neighbour is separated later, and what is not taken is
@@ -59,7 +59,7 @@ def grown(space: ChoiceSpace, asking: Asking) -> Steps[list[Mask]]:
         sets = {c: [taken[c], *_with_one_more(space, c, taken[c])] for c in growing}
         sets = {c: own for c, own in sets.items() if len(own) > 1}
         candidates = [[_aic(space, c, taken) for taken in own] for c, own in sets.items()]
-        winners = yield from asking.best(candidates)
+        winners = yield from choices.best(candidates)
         growing = [c for c, winner in zip(sets, winners, strict=True) if winner]
         for (child, own), winner in zip(sets.items(), winners, strict=True):
             taken[child] = own[winner]
@@ -67,7 +67,7 @@ def grown(space: ChoiceSpace, asking: Asking) -> Steps[list[Mask]]:
 
 
 def separated(
-    space: ChoiceSpace, asking: Asking, taken: Sequence[Mask]
+    space: SearchSpace, choices: LimitedChoices, taken: Sequence[Mask]
 ) -> Steps[tuple[list[Mask], Separators]]:
     """Separate pairs of which one has taken the other, if a test finds them independent.
 
@@ -81,9 +81,9 @@ def separated(
     separators : mapping of (int, int) to int
         The separator of each pair that was separated.
     """
-    near = edges(list(taken))
+    near = neighbours_of(list(taken))
     tests = {pair: own for pair in _pairs(space, near) if (own := _tests(space, pair, near))}
-    winners = yield from asking.best(
+    winners = yield from choices.best(
         [[(), *(_independence(space, pair, given) for given in own)] for pair, own in tests.items()]
     )
     separators = {
@@ -98,7 +98,11 @@ def separated(
 
 
 def order_by_colliders(
-    space: ChoiceSpace, near: Sequence[Mask], separators: Separators, *, backwards: bool = False
+    space: SearchSpace,
+    near: Sequence[Mask],
+    separators: Separators,
+    *,
+    backwards: bool = False,
 ) -> list[int]:
     """Return an order that fits the arrows which separators imply, with required edges in order.
 
@@ -123,30 +127,30 @@ def order_by_colliders(
     return order
 
 
-def _with_one_more(space: ChoiceSpace, child: int, taken: Mask) -> list[Mask]:
+def _with_one_more(space: SearchSpace, child: int, taken: Mask) -> list[Mask]:
     """Return what a variable would have with one more that may be its parent or its child."""
     others = (x for x in range(space.size) if x != child and not taken >> x & 1)
     either = (x for x in others if space.allowed[child] >> x & 1 or space.allowed[x] >> child & 1)
     return [taken | 1 << x for x in either if space.fits(child, taken | 1 << x)]
 
 
-def _aic(space: ChoiceSpace, child: int, taken: Mask) -> Candidate:
+def _aic(space: SearchSpace, child: int, taken: Mask) -> Candidate:
     return aic_gain(space.search, [space.family(child, taken)])
 
 
-def _pairs(space: ChoiceSpace, near: Sequence[Mask]) -> Iterator[tuple[int, int]]:
+def _pairs(space: SearchSpace, near: Sequence[Mask]) -> Iterator[tuple[int, int]]:
     """Return the pairs of neighbours of which no edge is required."""
     for x, y in combinations(range(space.size), 2):
         if near[x] >> y & 1 and not (space.required[x] >> y & 1 or space.required[y] >> x & 1):
             yield x, y
 
 
-def _tests(space: ChoiceSpace, pair: tuple[int, int], near: Sequence[Mask]) -> list[Mask]:
+def _tests(space: SearchSpace, pair: tuple[int, int], near: Sequence[Mask]) -> list[Mask]:
     """Return the variables on which the tests of a pair condition: few first, then by name."""
     x, y = pair
     tests: list[Mask] = []
     for level in range(min(LEVELS, space.search.max_parents - 1) + 1):
-        around = (combinations(bits(near[v] & ~(1 << x | 1 << y)), level) for v in pair)
+        around = (combinations(elements(near[v] & ~(1 << x | 1 << y)), level) for v in pair)
         for given in sorted({given for sets in around for given in sets}):
             cells = prod(space.lengths[v] for v in (*pair, *given))
             enough = cells * RECORDS_PER_CELL <= space.search.records
@@ -155,12 +159,12 @@ def _tests(space: ChoiceSpace, pair: tuple[int, int], near: Sequence[Mask]) -> l
     return tests[:MOST_SEPARATORS]
 
 
-def _independence(space: ChoiceSpace, pair: tuple[int, int], given: Mask) -> Candidate:
+def _independence(space: SearchSpace, pair: tuple[int, int], given: Mask) -> Candidate:
     """Return by how much a test stays below its threshold: above 0, it finds independence."""
     x, y = pair
     names = space.search.names
     degrees = (space.lengths[x] - 1) * (space.lengths[y] - 1)
-    degrees *= prod(space.lengths[v] for v in bits(given))
+    degrees *= prod(space.lengths[v] for v in elements(given))
     alone = space.family(x, given)
     return (
         Score(alone, within=(names[y],)),
@@ -170,22 +174,25 @@ def _independence(space: ChoiceSpace, pair: tuple[int, int], given: Mask) -> Can
 
 
 def _arrows(
-    space: ChoiceSpace, near: Sequence[Mask], separators: Separators
+    space: SearchSpace, near: Sequence[Mask], separators: Separators
 ) -> list[tuple[int, int]]:
     """Return the arrows that follow from separators and constraints, without contradictions."""
     pointed = {
         (v, z)
         for (x, y), given in separators.items()
-        for z in bits(near[x] & near[y] & ~given)
+        for z in elements(near[x] & near[y] & ~given)
         for v in (x, y)
     }
     pointed |= {
-        (x, z) for z in range(space.size) for x in bits(near[z]) if not space.allowed[x] >> z & 1
+        (x, z)
+        for z in range(space.size)
+        for x in elements(near[z])
+        if not space.allowed[x] >> z & 1
     }
     arrows = {(x, z): None for x, z in sorted(pointed) if (z, x) not in pointed}
     follow = list(arrows)
     for x, z in follow:  # which grows
-        for w in bits(near[z] & ~near[x] & ~(1 << x)):
+        for w in elements(near[z] & ~near[x] & ~(1 << x)):
             if (z, w) not in arrows and (w, z) not in arrows:
                 arrows[z, w] = None
                 follow.append((z, w))

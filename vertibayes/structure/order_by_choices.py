@@ -24,18 +24,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from math import comb
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from protocols.approval import Steps
 from protocols.choices import Candidate
-from vertibayes.structure.asking import Asking
-from vertibayes.structure.choice_space import ChoiceSpace
-from vertibayes.structure.family_scores import Mask, Parents, bits, mask_of
+from vertibayes.structure.graphs import Mask, Order, Parents, elements, mask_of, moved
+from vertibayes.structure.limited_choices import LimitedChoices
+from vertibayes.structure.search_space import SearchSpace
 
 MOST_SUBSETS = 200  # of a pool that are considered, unless there are more of one variable
 MOST_PASSES = 20
-
-Order: TypeAlias = list[int]
 
 
 class Pool(NamedTuple):
@@ -57,9 +55,9 @@ class OrderSearch:
 
     Parameters
     ----------
-    space : ChoiceSpace
+    space : SearchSpace
         What may be asked.
-    asking : Asking
+    choices : LimitedChoices
         Asks it.
     near : sequence of int
         The neighbours of each variable.
@@ -74,12 +72,12 @@ class OrderSearch:
 
     def __init__(
         self,
-        space: ChoiceSpace,
-        asking: Asking,
+        space: SearchSpace,
+        choices: LimitedChoices,
         near: Sequence[Mask],
         hints: Sequence[Sequence[Mask]],
     ) -> None:
-        self._space, self._asking, self._near, self._hints = space, asking, near, hints
+        self._space, self._choices, self._near, self._hints = space, choices, near, hints
         self._open = [
             n & a | r for n, a, r in zip(near, space.allowed, space.required, strict=True)
         ]
@@ -104,7 +102,7 @@ class OrderSearch:
                 break
         yield from self._know(pool for order in orders for pool in self._pools(order))
         dags = list(dict.fromkeys(tuple(self._dag(order)) for order in orders))
-        best = yield from self._asking.best([[self._space.gain(enumerate(dag)) for dag in dags]])
+        best = yield from self._choices.best([[self._space.gain(enumerate(dag)) for dag in dags]])
         self.dag = list(dags[best[0]])
         return self.dag
 
@@ -117,17 +115,17 @@ class OrderSearch:
             if (changes := self._changes(orders[i], v))
         }
         yield from self._know(p for own in places.values() for change in own for p in change.after)
-        winners = yield from self._asking.best(
+        winners = yield from self._choices.best(
             [[(), *map(self._gain, changes)] for changes in places.values()]
         )
-        moved: dict[int, None] = {}
+        changed: dict[int, None] = {}
         for ((i, v), changes), winner in zip(places.items(), winners, strict=True):
             if winner:
                 at = self._changes(orders[i], v).get(list(changes)[winner - 1])
                 if at is not None:  # no move before it has changed these families
-                    orders[i] = _moved(orders[i], v, at)
-                    moved[i] = None
-        return list(moved)
+                    orders[i] = moved(orders[i], v, at)
+                    changed[i] = None
+        return list(changed)
 
     def _gain(self, change: _Change) -> Candidate:
         after, before = map(self._families, change)
@@ -145,7 +143,7 @@ class OrderSearch:
         rest = [w for w in order if w != v]
         passed = [i + 1 for i, w in enumerate(rest) if self._near[v] >> w & 1]
         for place in (0, *passed):
-            new = self._pools(_moved(order, v, place))
+            new = self._pools(moved(order, v, place))
             pairs = [(a, b) for a, b in zip(new, now, strict=True) if a != b]
             if pairs and not any(self._space.required[a.child] & ~a.among for a, _ in pairs):
                 after, before = zip(*pairs, strict=True)
@@ -167,7 +165,7 @@ class OrderSearch:
         """Find the best subset of each pool."""
         new = [pool for pool in dict.fromkeys(pools) if pool not in self._parents]
         subsets = [self._subsets(pool) for pool in new]
-        winners = yield from self._asking.best(
+        winners = yield from self._choices.best(
             [
                 [self._space.gain([(pool.child, parents)]) for parents in own]
                 for pool, own in zip(new, subsets, strict=True)
@@ -179,7 +177,7 @@ class OrderSearch:
     def _subsets(self, pool: Pool) -> list[Mask]:
         """Return the sets of parents that are considered: small ones first, then by name."""
         required = self._space.required[pool.child]
-        free = list(bits(pool.among & ~required))
+        free = list(elements(pool.among & ~required))
         subsets = [required]
         for size in range(1, self._space.search.max_parents - required.bit_count() + 1):
             if size > 1 and len(subsets) + comb(len(free), size) > MOST_SUBSETS:
@@ -188,9 +186,3 @@ class OrderSearch:
         subsets += [required | hint & pool.among for hint in self._hints[pool.child]]
         fit = (one for one in subsets if one == required or self._space.fits(pool.child, one))
         return list(dict.fromkeys(fit))
-
-
-def _moved(order: Order, v: int, place: int) -> Order:
-    """Return an order with a variable at a place among the others."""
-    rest = [w for w in order if w != v]
-    return [*rest[:place], v, *rest[place:]]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vertibayes.network import Edge, Structure
 from vertibayes.structure.constraints import Constraints
+from vertibayes.structure.graphs import elements
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,18 @@ class PartialGraph:
         """The arrows as (parent, child), sorted."""
         names = self.names
         return [
-            (parent, names[b]) for a, parent in enumerate(names) for b in _bits(self._children[a])
+            (parent, names[b])
+            for a, parent in enumerate(names)
+            for b in elements(self._children[a])
         ]
 
     @property
     def undirected(self) -> list[Edge]:
         """The undirected edges, each sorted by name."""
         names = self.names
-        return [(x, names[b]) for a, x in enumerate(names) for b in _bits(self._open[a]) if a < b]
+        return [
+            (x, names[b]) for a, x in enumerate(names) for b in elements(self._open[a]) if a < b
+        ]
 
     def orient(self, parent: str, child: str) -> None:
         """Make an undirected edge an arrow; an arrow stays as it is."""
@@ -90,7 +95,7 @@ class PartialGraph:
         while changed:
             changed = False
             for a in range(len(self.names)):
-                for b in _bits(self._open[a]):
+                for b in elements(self._open[a]):
                     if self._follows(a, b):
                         self._orient(a, b)
                         changed = True
@@ -116,9 +121,9 @@ class PartialGraph:
             sink, (lost, back, _faults) = self._sink(left, constraints)
             node = self.names[sink]
             taken = (self._parents[sink] | self._open[sink] | back) & left
-            parents[node] = tuple(self.names[p] for p in _bits(taken))
-            dropped += [(node, self.names[c]) for c in _bits(lost)]
-            turned += [(node, self.names[c]) for c in _bits(back)]
+            parents[node] = tuple(self.names[p] for p in elements(taken))
+            dropped += [(node, self.names[c]) for c in elements(lost)]
+            turned += [(node, self.names[c]) for c in elements(back)]
             left ^= 1 << sink
         return Extension(Structure(parents), tuple(sorted(turned)), tuple(sorted(dropped)))
 
@@ -128,7 +133,7 @@ class PartialGraph:
         Of required arrows there is no cycle, so that some node has none to others that are left.
         """
         best: tuple[tuple[int, ...], int, tuple[int, int, int]] | None = None
-        for node in reversed(list(_bits(left))):
+        for node in reversed(list(elements(left))):
             children = self._children[node] & left
             if not children and not self._faults(node, left):
                 return node, (0, 0, 0)
@@ -144,7 +149,7 @@ class PartialGraph:
     def _cost(self, node: int, left: int, constraints: Constraints) -> tuple[int, int, int] | None:
         """Return what `_sink` does for a node; None if it has a required arrow to one left."""
         name, lost, back = self.names[node], 0, 0
-        for child in _bits(self._children[node] & left):
+        for child in elements(self._children[node] & left):
             if (name, self.names[child]) in constraints.required:
                 return None
             if constraints.allows(self.names[child], name):
@@ -157,7 +162,7 @@ class PartialGraph:
         """Return the undirected neighbours of a node that are not neighbours of all the others."""
         near = self._near(node) & left
         faults = 0
-        for other in _bits(self._open[node] & left):
+        for other in elements(self._open[node] & left):
             if near & ~self._near(other) & ~(1 << other):
                 faults |= 1 << other
         return faults
@@ -171,11 +176,11 @@ class PartialGraph:
         if self._parents[a] & ~near_b or self._children[a] & self._parents[b]:
             return True  # rules 1 and 2
         both = self._open[a] & self._parents[b]
-        if any(both & ~self._near(c) & ~(1 << c) for c in _bits(both)):
+        if any(both & ~self._near(c) & ~(1 << c) for c in elements(both)):
             return True  # rule 3
         apart = self._open[a] & ~near_b & ~(1 << b)
         middle = self._parents[b] & self._near(a) if apart else 0
-        return any(self._parents[c] & apart for c in _bits(middle))  # rule 4
+        return any(self._parents[c] & apart for c in elements(middle))  # rule 4
 
     def _orient(self, parent: int, child: int) -> None:
         if self._open[parent] >> child & 1:
@@ -190,11 +195,3 @@ def is_fixed(constraints: Constraints, parent: str, child: str) -> bool:
     if (parent, child) in constraints.required:
         return True
     return constraints.allows(parent, child) and not constraints.allows(child, parent)
-
-
-def _bits(mask: int) -> Iterator[int]:
-    """Return the places of the bits that are set, lowest first."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low

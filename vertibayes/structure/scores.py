@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum
+from math import fsum, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,3 +77,13 @@ def log_likelihoods(tables: Sequence[Table]) -> list[float]:
 def free_parameters(shape: Sequence[int]) -> int:
     """Return the number of free parameters of a family's CPT."""
     return (shape[0] - 1) * int(np.prod(shape[1:], dtype=np.int64))
+
+
+def nats_per_parameter(records: int) -> float:
+    """Return what BIC subtracts for each free parameter: ln(n) / 2; 0 without records."""
+    return log(max(records, 1)) / 2
+
+
+def n_log_n(counts: Table | np.int64) -> float:
+    """Return the sum of n ln n over counts, in nats; a count of 0 adds nothing."""
+    return float((counts * np.log(np.maximum(counts, 1))).sum())

@@ -18,7 +18,7 @@ ROW = 18.0
 
 
 @dataclass(frozen=True)
-class ArcStyle:
+class EdgeStyle:
     """How an arc is drawn.
 
     Parameters
@@ -64,7 +64,7 @@ class ArcStyle:
         )
 
 
-def style_of(edge: Edge, arc: ArcStrength | None, reversible: Collection[Edge]) -> ArcStyle:
+def style_of(edge: Edge, arc: ArcStrength | None, reversible: Collection[Edge]) -> EdgeStyle:
     """Return how an arc is drawn.
 
     Parameters
@@ -81,9 +81,9 @@ def style_of(edge: Edge, arc: ArcStrength | None, reversible: Collection[Edge]) 
     if is_reversible:
         title += "; reversible: its direction says nothing"
     if arc is None:
-        return ArcStyle(title, is_reversible=is_reversible)
+        return EdgeStyle(title, is_reversible=is_reversible)
     width = 0.6 + 2 * arc.strength**2
-    return ArcStyle(f"{title}; {in_words(arc)}", width, is_doubtful(arc), is_reversible)
+    return EdgeStyle(f"{title}; {in_words(arc)}", width, is_doubtful(arc), is_reversible)
 
 
 def is_doubtful(arc: ArcStrength) -> bool:
@@ -103,22 +103,24 @@ def in_words(arc: ArcStrength) -> str:
     return text if arc.gain is None else f"{text}, gain {arc.gain:.1f} nats of BIC"
 
 
-def legend_of(styles: Iterable[ArcStyle], strengths: Mapping[Edge, ArcStrength]) -> list[ArcStyle]:
+def legend_of(
+    styles: Iterable[EdgeStyle], strengths: Mapping[Edge, ArcStrength]
+) -> list[EdgeStyle]:
     """Return the rows of the legend, each as an arc whose title is the text of the row."""
     drawn, rows = list(styles), []
     if drawn and strengths:
-        rows.append(ArcStyle("strength 100%: all samples have the arc", 2.6))
-        rows.append(ArcStyle("strength 50%: half of the samples have it", 1.1))
+        rows.append(EdgeStyle("strength 100%: all samples have the arc", 2.6))
+        rows.append(EdgeStyle("strength 50%: half of the samples have it", 1.1))
     if any(style.is_doubtful for style in drawn):
         text = f"doubtful: strength below {DOUBTFUL:.0%}, or gain below {FEW_NATS:g} nats"
-        rows.append(ArcStyle(text, 1.9, is_doubtful=True))
+        rows.append(EdgeStyle(text, 1.9, is_doubtful=True))
     if any(style.is_reversible for style in drawn):
         width = 1.9 if strengths else 1.0
-        rows.append(ArcStyle("reversible: the direction says nothing", width, is_reversible=True))
+        rows.append(EdgeStyle("reversible: the direction says nothing", width, is_reversible=True))
     return rows
 
 
-def draw_legend(rows: Iterable[ArcStyle], x: float, y: float, stroke: str) -> list[str]:
+def draw_legend(rows: Iterable[EdgeStyle], x: float, y: float, stroke: str) -> list[str]:
     """Return the rows of the legend as SVG: a line that leads to the right, and a text."""
     parts = []
     for place, style in enumerate(rows):

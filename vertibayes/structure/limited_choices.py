@@ -1,8 +1,8 @@
 """Sets of candidates, asked for within a number of bits and calls, and without what is known.
 
-A winner says more than which candidate won: each other candidate of its set is not better. `Asking`
-leaves such a candidate out of a later set that has the winner too, so that a search reveals fewer
-bits and nothing twice. What is left out follows from the winners alone.
+A winner says more than which candidate won: each other candidate of its set is not better.
+`LimitedChoices` leaves such a candidate out of a later set that has the winner too, so that a
+search reveals fewer bits and nothing twice. What is left out follows from the winners alone.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from protocols.choices import Candidate, Choices
 from vertibayes.structure.search import Search
 
 
-class SpentError(Exception):
+class LimitReachedError(Exception):
     """The next call would exceed the bits or calls of a search."""
 
 
-class Asking:
+class LimitedChoices:
     """Asks which candidates win, and remembers it.
 
     Parameters
@@ -66,7 +66,7 @@ class Asking:
 
         Raises
         ------
-        SpentError
+        LimitReachedError
             If the call would exceed the bits or calls; nothing is asked then.
         """
         left = [self._open(candidates) for candidates in sets]
@@ -105,7 +105,7 @@ class Asking:
     def _spend(self, sets: Sequence[Sequence[Candidate]]) -> None:
         bits = self.bits + bits_of([len(one) for one in sets])
         if bits > self._most_bits or self.calls >= self._most_calls:
-            raise SpentError
+            raise LimitReachedError
         self.bits, self.calls = bits, self.calls + 1
 
 

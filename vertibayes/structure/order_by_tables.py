@@ -15,17 +15,15 @@ discovery of DAGs using the best order score search and grow-shrink trees, NeurI
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Mask, Parents
+from vertibayes.structure.climbing_by_tables import Tick
+from vertibayes.structure.family_scores import DECIMALS, FamilyScores
+from vertibayes.structure.graphs import Mask, Order, Parents, moved
 from vertibayes.structure.grow_shrink import GrowShrinkTree, Missing, dag_of, trees_of
-from vertibayes.structure.hill_climbing import Tick
 from vertibayes.structure.search import TimeIsUp
-
-Order: TypeAlias = list[int]
 
 
 def search_orders(
@@ -112,7 +110,7 @@ def _at_best_place(
     best = int(np.argmax(totals))
     if totals[best] <= totals[now]:
         return None
-    return [*rest[: places[best]], v, *rest[places[best] :]]
+    return moved(order, v, places[best])
 
 
 def _totals(

@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 from protocols.variables import Family
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
-from vertibayes.structure.family_scores import (
-    DECIMALS,
-    FamilyScores,
-    Mask,
-    Parents,
-    Wanted,
-    bits,
-    topological,
-)
+from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Wanted
+from vertibayes.structure.graphs import Mask, Parents, elements, topological
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never
 
 Gains: TypeAlias = NDArray[np.float64]  # [child, kind, parent], in nats
@@ -75,7 +68,7 @@ class _Moves:
             now = score(child, parents)
             for x in self._scores.candidates(child, parents):
                 self._own[child, ADD, x] = score(child, parents | 1 << x) - now
-            for x in bits(parents & ~self._scores.required[child]):
+            for x in elements(parents & ~self._scores.required[child]):
                 self._own[child, DELETE, x] = score(child, parents & ~(1 << x)) - now
         self.stale = set()
         return self.gains()
@@ -113,7 +106,7 @@ class _Moves:
         size = len(self.dag)
         edge, below = np.zeros((2, size, size), np.bool_)
         for child in topological(self.dag):
-            parents = list(bits(self.dag[child]))
+            parents = list(elements(self.dag[child]))
             edge[child, parents] = True
             below[:, child] = below[:, parents].any(axis=1) | edge[child]
         return edge, below

@@ -24,25 +24,23 @@ from protocols.choices import Choices
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
-from vertibayes.structure.choice_space import ChoiceSpace
-from vertibayes.structure.family_scores import (
-    FamilyScores,
-    Mask,
-    Parents,
-    edges,
-    mask_of,
-    topological,
-)
-from vertibayes.structure.hill_climbing import PREFETCH, climb, typical_families
+from vertibayes.structure.climbing_by_tables import PREFETCH, climb, typical_families
+from vertibayes.structure.family_scores import FamilyScores
+from vertibayes.structure.graphs import Mask, Order, Parents, mask_of, neighbours_of, topological
 from vertibayes.structure.neighbours_by_choices import order_by_colliders
-from vertibayes.structure.order_search import Order, search_orders
+from vertibayes.structure.order_by_tables import search_orders
 from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp
+from vertibayes.structure.search_space import SearchSpace
 from vertibayes.structure.skeleton import Skeleton, skeleton_steps
 
 LEVELS = 2  # variables on which a test conditions
 ORDERS = 10  # random ones
 AGAIN = 3  # times that the order search runs again
 SEED = 0  # of the orders: the same for all data, so that one data set gives one structure
+
+
+class _TimeIsUpError(Exception):
+    """The time of a search is up."""
 
 
 def hybrid_by_tables(
@@ -77,12 +75,12 @@ def hybrid_by_tables(
         tick = partial(progress, "hill climbing")
         return climb(scores, dag, ahead=PREFETCH, tick=tick, time_is_up=up)
 
-    near, orders = _start(search, skeleton)
+    near, orders = _start(scores.space, skeleton)
     best = improve(orders, near)
     for _ in range(AGAIN):
         if time_is_up() or not any(p & ~near[c] for c, p in enumerate(best)):
             break
-        near = [n | m for n, m in zip(near, edges(best), strict=True)]
+        near = [n | m for n, m in zip(near, neighbours_of(best), strict=True)]
         dag = improve([topological(best), *orders], near)
         if not scores.knows_dag(dag) or scores.total(dag) <= scores.total(best):
             break
@@ -90,15 +88,16 @@ def hybrid_by_tables(
     return scores.structure(best)
 
 
-def _start(search: Search, skeleton: Skeleton) -> tuple[list[Mask], list[Order]]:
+def _start(space: SearchSpace, skeleton: Skeleton) -> tuple[list[Mask], list[Order]]:
     """Return the neighbours, and the orders: two that fit the separators, and random ones."""
-    place = {name: i for i, name in enumerate(search.names)}
-    near = [mask_of(place[n] for n in skeleton.neighbours[name]) for name in search.names]
+    names = space.search.names
+    place = {name: i for i, name in enumerate(names)}
+    near = [mask_of(place[n] for n in skeleton.neighbours[name]) for name in names]
     separators = {
         (place[x], place[y]): mask_of(place[name] for name in given)
         for (x, y), given in skeleton.separators.items()
     }
-    space, generator = ChoiceSpace(search), np.random.default_rng(SEED)
+    generator = np.random.default_rng(SEED)
     orders = [
         order_by_colliders(space, near, separators, backwards=backwards)
         for backwards in (False, True)
@@ -111,9 +110,6 @@ def _skeleton(
 ) -> Skeleton | None:
     """Return the neighbours of each variable by tests; None if time is up before they are known."""
     chooser, calls = TableChooser(counter), 0
-
-    class _TimeIsUpError(Exception):
-        """Time is up."""
 
     def answer(step: Step) -> Winners:
         nonlocal calls

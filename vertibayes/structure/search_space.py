@@ -1,8 +1,4 @@
-"""What a search by choices may ask: families of numbered variables, within its constraints.
-
-Variables are numbered by name, and a set of variables is a bit mask, as in
-`vertibayes.structure.family_scores`.
-"""
+"""What a search may ask for: families of numbered variables, within its constraints."""
 
 from __future__ import annotations
 
@@ -13,12 +9,12 @@ from protocols.choices import Candidate
 from protocols.variables import Family, axis_lengths
 from vertibayes.network import Structure
 from vertibayes.structure.bic import bic_gain
-from vertibayes.structure.family_scores import Mask, Parents, bits, mask_of
+from vertibayes.structure.graphs import Mask, Parents, elements, mask_of
 from vertibayes.structure.search import Search
 
 
-class ChoiceSpace:
-    """The families of a search, as candidates of choices.
+class SearchSpace:
+    """The families of a search; bit i of a set of variables is `search.names[i]`.
 
     Parameters
     ----------
@@ -62,7 +58,11 @@ class ChoiceSpace:
     def structure(self, dag: Parents) -> Structure:
         """Return a structure by names."""
         names = self.search.names
-        return Structure({names[c]: self.family(c, p).parents for c, p in enumerate(dag)})
+        return Structure({names[c]: self.named(parents) for c, parents in enumerate(dag)})
+
+    def named(self, variables: Mask) -> tuple[str, ...]:
+        """Return the names of a set of variables, sorted."""
+        return tuple(self.search.names[v] for v in elements(variables))
 
     def _fits(self, child: int, parents: Mask) -> bool:
         """Whether a child may have as many parents, and its table is small enough."""
@@ -70,5 +70,4 @@ class ChoiceSpace:
         return few and self.search.fits(self._family(child, parents))
 
     def _family(self, child: int, parents: Mask) -> Family:
-        names = self.search.names
-        return Family(names[child], tuple(names[p] for p in bits(parents)))
+        return Family(self.search.names[child], self.named(parents))
