@@ -35,8 +35,8 @@ from protocols.site.data import SiteData
 from vertibayes.cli.inputs import Source, read_sites
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import Options, families_of
 from vertibayes.network import Structure
+from vertibayes.options import Options, families_of
 from vertibayes.parameters.cpt import scores
 from vertibayes.structure.learners import k2
 

@@ -44,7 +44,8 @@ from vertibayes.cli.demo import alarm
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
-from vertibayes.structure.learners import ALGORITHMS, learn_structure
+from vertibayes.structure.algorithms import ALGORITHMS
+from vertibayes.structure.learners import learn_structure
 
 PHASES = ("begin", "commit", "structure")
 PIECE = 1 << 20  # bytes

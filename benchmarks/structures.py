@@ -49,8 +49,9 @@ from vertibayes.network import Structure, from_pgmpy
 from vertibayes.parameters.cpt import scores
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
+from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.equivalence import cpdag_of
-from vertibayes.structure.learners import ALGORITHMS, learn_structure
+from vertibayes.structure.learners import learn_structure
 
 NETWORKS = "asia,child,insurance,alarm,hepar2,hailfinder"
 ALONE = "exact", "tan"  # exact takes 15 variables at most; tan learns a classifier

@@ -34,7 +34,8 @@ from vertibayes.counting.counter import cells_of
 from vertibayes.network import Structure, from_pgmpy
 from vertibayes.parameters.cpt import scores
 from vertibayes.parameters.synthetic import sample
-from vertibayes.structure.learners import ALGORITHMS, learn_structure
+from vertibayes.structure.algorithms import ALGORITHMS
+from vertibayes.structure.learners import learn_structure
 
 HEAD = ["network", "names", "algorithm", "SHD", "BIC", "calls", "sets", "bits", "most", "compared"]
 HEAD += ["tables", "cells", "seconds"]

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from vertibayes.choosing.secret import SecretChooser
     from vertibayes.counting import Counter, PlainCounter
     from vertibayes.counting.secure import SecureCounter
+    from vertibayes.discretization import discretize, mdlp_edges
+    from vertibayes.inference.adjustment import adjustment_sets
+    from vertibayes.inference.effects import standardized
     from vertibayes.inference.prediction import predict, predict_proba
-    from vertibayes.learning import Options
     from vertibayes.model_file import read_model
     from vertibayes.network import Network, Structure
+    from vertibayes.options import Options
     from vertibayes.parameters.cpt import fit_cpts, scores
     from vertibayes.parameters.em import fit_em
     from vertibayes.parameters.em_tables import fit_em_from_tables
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     from vertibayes.records import read_records
     from vertibayes.released import learn_released
     from vertibayes.splitting import split_columns
-    from vertibayes.structure.learners import k2
+    from vertibayes.structure.constraints import Constraints
+    from vertibayes.structure.equivalence import cpdag_of
+    from vertibayes.structure.learners import k2, learn_structure
     from vertibayes.structure.strengths import arc_strengths, averaged_structure
     from vertibayes.study import connect_study
 
@@ -41,7 +46,7 @@ _HOMES = {
     "Counter": "vertibayes.counting",
     "Family": "protocols.variables",
     "Network": "vertibayes.network",
-    "Options": "vertibayes.learning",
+    "Options": "vertibayes.options",
     "PlainCounter": "vertibayes.counting",
     "Rows": "protocols.variables",
     "Rule": "protocols.release",
@@ -51,9 +56,12 @@ _HOMES = {
     "Structure": "vertibayes.network",
     "TableChooser": "vertibayes.choosing",
     "Variable": "protocols.variables",
+    "adjustment_sets": "vertibayes.inference.adjustment",
     "arc_strengths": "vertibayes.structure.strengths",
     "averaged_structure": "vertibayes.structure.strengths",
     "connect_study": "vertibayes.study",
+    "cpdag_of": "vertibayes.structure.equivalence",
+    "discretize": "vertibayes.discretization",
     "federate": "protocols.federation",
     "fit_cpts": "vertibayes.parameters.cpt",
     "fit_em": "vertibayes.parameters.em",
@@ -62,6 +70,7 @@ _HOMES = {
     "k2": "vertibayes.structure.learners",
     "learn_released": "vertibayes.released",
     "learn_structure": "vertibayes.structure.learners",
+    "mdlp_edges": "vertibayes.discretization",
     "open_study": "protocols.opening",
     "predict": "vertibayes.inference.prediction",
     "predict_proba": "vertibayes.inference.prediction",
@@ -70,6 +79,7 @@ _HOMES = {
     "read_records": "vertibayes.records",
     "scores": "vertibayes.parameters.cpt",
     "split_columns": "vertibayes.splitting",
+    "standardized": "vertibayes.inference.effects",
     "write_bif": "vertibayes.bif",
 }
 
@@ -89,9 +99,12 @@ __all__ = [
     "Structure",
     "TableChooser",
     "Variable",
+    "adjustment_sets",
     "arc_strengths",
     "averaged_structure",
     "connect_study",
+    "cpdag_of",
+    "discretize",
     "federate",
     "fit_cpts",
     "fit_em",
@@ -100,6 +113,7 @@ __all__ = [
     "k2",
     "learn_released",
     "learn_structure",
+    "mdlp_edges",
     "open_study",
     "predict",
     "predict_proba",
@@ -108,6 +122,7 @@ __all__ = [
     "read_records",
     "scores",
     "split_columns",
+    "standardized",
     "write_bif",
 ]
 

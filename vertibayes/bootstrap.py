@@ -12,9 +12,10 @@ from time import perf_counter
 from protocols.variables import Family
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import Counter, PlainCounter
-from vertibayes.learning import Learned, Options
+from vertibayes.learning import Learned
 from vertibayes.network import Structure
-from vertibayes.structure.search import Fits, Progress
+from vertibayes.options import Options
+from vertibayes.structure.search import Fits, Progress, silent
 from vertibayes.structure.strengths import SAMPLES, Strengths, arc_strengths
 
 SECONDS = 60.0  # for the samples, unless their number is given
@@ -60,7 +61,7 @@ def strengths_of(
     def learn(sample: PlainCounter) -> Structure:
         left = None if seconds is None else max(began + seconds - perf_counter(), 1e-3)
         source = sample if fits is None else _Candidates(sample, fits)
-        return replace(again, max_seconds=left).learn_structure(source, _silent)
+        return replace(again, max_seconds=left).learn_structure(source, silent)
 
     def tell(stage: str, done: int, most: int) -> None:
         left = (perf_counter() - began) / max(done, 1) * (most - done)
@@ -98,7 +99,3 @@ class _Candidates(TableChooser):
         """Whether a family may be a candidate; a sample has no missing cells."""
         del missing
         return self._fits(family)
-
-
-def _silent(stage: str, done: int, steps: int) -> None:
-    del stage, done, steps

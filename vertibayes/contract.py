@@ -12,11 +12,11 @@ from typing import Any
 from protocols.approval import Steps, StepsOf
 from protocols.contract import Contract
 from protocols.study import Study
-from vertibayes.learning import Options
 from vertibayes.network import Structure
+from vertibayes.options import Options
 from vertibayes.released import check_options, steps_of_study
+from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.learners import ALGORITHMS
 
 BAYESIAN_NETWORK = "bayesian_network"
 

@@ -2,134 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import permutations, starmap
 from time import perf_counter
 
 from protocols.site.data import SiteData
-from protocols.variables import Family, Rows, Variable
-from vertibayes.choosing import Chooser
 from vertibayes.counting import Counter
 from vertibayes.network import Edge, Network, Structure
-from vertibayes.parameters.cpt import PSEUDO_COUNT, Scores, fit_cpts, scores
+from vertibayes.options import Options, checks, how_missing
+from vertibayes.parameters.cpt import Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
-from vertibayes.settings import LEARNING, Algorithm, Missing
-from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.gains import edge_gains
-from vertibayes.structure.k2 import check_ordering
-from vertibayes.structure.learners import (
-    DEFAULT,
-    SearchParameters,
-    algorithm_of,
-    check_max_parents,
-    learn_structure,
-    max_parents_of,
-    search_of,
-)
-from vertibayes.structure.search import Progress, Search, never
+from vertibayes.structure.search import Progress, silent
 from vertibayes.structure.strengths import Strengths
-
-
-@dataclass(frozen=True)
-class Options:
-    """What to learn: the values of `vertibayes.settings.LEARNING`, whose help says what each does.
-
-    `ordering`, `constraints` and `structure` are not files here, but what the files have.
-
-    Raises
-    ------
-    ValueError
-        If an option is out of bounds, or does not fit another option; the message names it.
-    """
-
-    algorithm: Algorithm | None = None
-    ordering: Sequence[str] | None = None
-    constraints: Constraints = Constraints()
-    structure: Structure | None = None
-    max_parents: int | None = None
-    class_variable: str | None = None
-    max_seconds: float | None = None
-    most_bits: int | None = None
-    missing: Missing | None = None
-    pseudo_count: float = PSEUDO_COUNT
-    structure_records: int | None = None
-    bootstrap: int | None = None
-    wider_cells: int = 0
-    synthetic_records: int | None = None
-    em_restarts: int = 0
-    write_synthetic: bool = False
-
-    def __post_init__(self) -> None:
-        for setting in LEARNING:
-            if setting.name not in ("ordering", "constraints", "structure"):
-                try:
-                    setting.checked(getattr(self, setting.name))
-                except ValueError as error:
-                    raise ValueError(f"`{setting.name}` {error}") from None
-        self._check_search()
-        if self.wider_cells and self.missing not in (None, "em"):
-            raise ValueError(f"`wider_cells` needs `missing` em, got {self.missing}")
-        if self.em_restarts and self.missing != "synthetic":
-            raise ValueError("`em_restarts` needs `missing` synthetic: EM on tables has one start")
-        draws = self.write_synthetic or self.missing == "synthetic"
-        if self.synthetic_records is not None and not draws:
-            raise ValueError("`synthetic_records` needs `missing` synthetic or `write_synthetic`")
-
-    def _check_search(self) -> None:
-        if self.structure is not None:
-            for name in ("algorithm", "ordering", "constraints", "class_variable", "max_seconds"):
-                if getattr(self, name) not in (None, Constraints()):
-                    raise ValueError(f"`structure` excludes `{name}`: only the CPTs are learned")
-        if self.ordering is not None and self.algorithm not in (None, "k2"):
-            raise ValueError(f"`ordering` needs `algorithm` k2, got {self.algorithm}")
-        if (self.class_variable is None) == (self.by == "tan"):
-            raise ValueError("`class_variable` is the class of `algorithm` tan, which needs it")
-
-    @property
-    def by(self) -> str:
-        """The algorithm: the given one, or k2 with an ordering, or the default."""
-        return self.algorithm or ("k2" if self.ordering is not None else DEFAULT)
-
-    @property
-    def most_parents(self) -> int:
-        """The largest number of parents of a node: the given one, or that of the algorithm."""
-        return algorithm_of(self.by).max_parents if self.max_parents is None else self.max_parents
-
-    def search(self, source: Counter | Chooser) -> Search:
-        """Return the search for a structure over a source.
-
-        Raises
-        ------
-        ValueError
-            As `structure.learners.search_of`, and if there are fewer records than asked for.
-        """
-        return search_of(source, self.by, **self._parameters(source))
-
-    def learn_structure(self, source: Counter | Chooser, progress: Progress) -> Structure:
-        """Learn a structure from a source; errors as `search`."""
-        ends = None if self.max_seconds is None else perf_counter() + self.max_seconds
-        return learn_structure(
-            source,
-            self.by,
-            **self._parameters(source),
-            progress=progress,
-            time_is_up=never if ends is None else lambda: perf_counter() > ends,
-        )
-
-    def _parameters(self, source: Counter | Chooser) -> SearchParameters:
-        return SearchParameters(
-            max_parents=self.max_parents,
-            constraints=self.constraints,
-            missing=how_missing(source.variables, self) == "state",
-            rows=sample_rows(source, self.structure_records),
-            ordering=self.ordering,
-            class_variable=self.class_variable,
-        )
 
 
 @dataclass(frozen=True)
@@ -186,7 +75,7 @@ class Learned(Fitted):
     strengths_seconds: float = 0.0
 
 
-def learn(counter: Counter, options: Options, progress: Progress | None = None) -> Learned:
+def learn(counter: Counter, options: Options, progress: Progress = silent) -> Learned:
     """Learn a network from a counter.
 
     Parameters
@@ -218,7 +107,7 @@ def learn(counter: Counter, options: Options, progress: Progress | None = None) 
     start = perf_counter()
     structure = options.structure
     if structure is None:
-        structure = options.learn_structure(counter, progress or _silent)
+        structure = options.learn_structure(counter, progress)
     return learn_cpts(counter, structure, options, perf_counter() - start, progress)
 
 
@@ -227,7 +116,7 @@ def learn_cpts(
     structure: Structure,
     options: Options,
     structure_seconds: float,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Learned:
     """Learn the CPTs and the scores of a structure.
 
@@ -268,42 +157,8 @@ def learn_cpts(
     )
 
 
-def families_of(counter: Counter | Chooser, options: Options) -> list[Family]:
-    """Return the widest families whose tables a run may ask for, wider tables for EM excepted."""
-    if options.structure is not None:
-        return list(options.structure.families)
-    return algorithm_of(options.by).widest(options.search(counter))
-
-
-def notices(source: Counter | Chooser, options: Options) -> Iterator[str]:
-    """Yield what a user should know of a search before it begins; the options must fit."""
-    if options.structure is not None:
-        return
-    search = options.search(source)
-    if search.max_parents < options.most_parents:
-        yield (
-            f"a node gets at most {search.max_parents} parents (by default "
-            f"{options.most_parents}): the sites allow tables of {source.most_variables} variables"
-        )
-    pairs = permutations(search.names, 2)
-    if len(search.names) > 1 and not any(starmap(search.constraints.allows, pairs)):
-        yield "the constraints forbid every edge: the structure has none"
-
-
-def _silent(stage: str, done: int, steps: int) -> None:
-    del stage, done, steps
-
-
-def how_missing(variables: Mapping[str, Variable], options: Options) -> Missing:
-    """Return how missing values are treated."""
-    if options.missing is not None:
-        return options.missing
-    missing = any(variable.missing for variable in variables.values())
-    return "em" if missing else "available"
-
-
 def fit(
-    counter: Counter, structure: Structure, options: Options, progress: Progress | None = None
+    counter: Counter, structure: Structure, options: Options, progress: Progress = silent
 ) -> Fitted:
     """Fit the CPTs of a structure.
 
@@ -324,7 +179,7 @@ def fit(
         If the options do not fit the variables or the records.
     """
     missing, pseudo_count = how_missing(counter.variables, options), options.pseudo_count
-    tell = partial(progress or _silent, "EM")
+    tell = partial(progress, "EM")
     if missing == "em":
         fitted = fit_em_from_tables(
             counter,
@@ -346,51 +201,3 @@ def fit(
         return Fitted(final.network, synthetic=synthetic)
     as_state = missing == "state"
     return Fitted(fit_cpts(counter, structure, pseudo_count=pseudo_count, missing=as_state))
-
-
-def checks(counter: Counter | Chooser, options: Options) -> dict[str, Callable[[], object]]:
-    """Return, by option, the checks that it fits variables and records; they reveal no table."""
-    if options.structure is not None:
-        return {"structure": partial(_check_structure, counter, options.structure)}
-    most = max_parents_of(counter, options.by, options.max_parents)
-    return {
-        "ordering": partial(check_ordering, counter.variables, options.ordering),
-        "max_parents": partial(check_max_parents, counter, most),
-        "constraints": partial(options.constraints.check, counter.variables, most),
-        "structure_records": partial(sample_rows, counter, options.structure_records),
-        "algorithm": partial(options.search, counter),
-    }
-
-
-def _check_structure(counter: Counter | Chooser, structure: Structure) -> None:
-    """Refuse a structure whose nodes are not the variables, or with wider tables than allowed."""
-    unknown = [node for node in structure.nodes if node not in counter.variables]
-    missing = [name for name in counter.variables if name not in structure.nodes]
-    for what, names in (("has nodes that are no variables", unknown), ("lacks variables", missing)):
-        if names:
-            raise ValueError(f"the structure {what}: {', '.join(names)}")
-    widest = max(structure.nodes, key=lambda node: len(structure.parents[node]))
-    parents, most = len(structure.parents[widest]), counter.most_variables
-    if most is not None and parents >= most:
-        raise ValueError(
-            f"the structure has a node with too many parents: {widest} has {parents}; the sites "
-            f"allow tables of {most} variables, so at most {most - 1} parents"
-        )
-
-
-def sample_rows(counter: Counter | Chooser, records: int | None) -> Rows:
-    """Return the rows of a random sample of records; all rows if `records` is None.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer records.
-    """
-    if records is None or records == counter.records:
-        return Rows()
-    if not 1 <= records <= counter.records:
-        raise ValueError(
-            f"the sample for the structure must have between 1 and {counter.records} records, got "
-            f"{records}"
-        )
-    return Rows(0, 0, records)

@@ -28,11 +28,13 @@ from vertibayes.choosing.secret import fits_of
 from vertibayes.counting.counter import Table
 from vertibayes.counting.hidden_counts import with_estimates
 from vertibayes.counting.released import ReleasedCounter
-from vertibayes.learning import Learned, Options, checks, families_of, how_missing, learn_cpts
+from vertibayes.learning import Learned, learn_cpts
 from vertibayes.network import Structure
+from vertibayes.options import Options, checks, families_of, how_missing
 from vertibayes.parameters.em_steps import NoValueError
-from vertibayes.structure.learners import ALGORITHMS, in_order
-from vertibayes.structure.search import Fits, Progress, Search
+from vertibayes.structure.algorithms import ALGORITHMS
+from vertibayes.structure.learners import in_order
+from vertibayes.structure.search import Fits, Progress, Search, silent
 
 ReleaseTables: TypeAlias = Callable[[FamilyTables], list[Table]]
 
@@ -240,7 +242,7 @@ def learn_released(
     release: ReleaseTables,
     options: Options,
     rule: Rule,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Released:
     """Learn a network by choices and one release of tables.
 
@@ -317,7 +319,7 @@ class _Asked:
     """Answers the steps of a learner, and keeps what was asked."""
 
     def __init__(
-        self, chooser: Chooser, release: ReleaseTables, stage: str, progress: Progress | None
+        self, chooser: Chooser, release: ReleaseTables, stage: str, progress: Progress
     ) -> None:
         self._chooser, self._release = chooser, release
         self._progress = progress
@@ -338,7 +340,6 @@ class _Asked:
         if isinstance(step, FamilyTables):
             self.released.append((step, self._release(step)))
             return ()
-        if self._progress is not None:
-            self._progress(self._stage, len(self.choices), 0)  # the most depends on the winners
+        self._progress(self._stage, len(self.choices), 0)  # the most depends on the winners
         self.choices.append(step)
         return self._chooser.choose(step)

@@ -13,7 +13,8 @@ from tests.protocols.deployment.parties import change, pooled
 from tests.protocols.deployment.rosters import ROLES, advance, consortium, file_of, pin
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
-from vertibayes.learning import Options, learn
+from vertibayes.learning import learn
+from vertibayes.options import Options
 
 pytestmark = [
     pytest.mark.skipif(

@@ -13,7 +13,8 @@ from tests.e2e.processes import free_address
 from tests.protocols.deployment.parties import SITES, deployment, pooled
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
-from vertibayes.learning import Options, learn
+from vertibayes.learning import learn
+from vertibayes.options import Options
 
 ROOT = Path(__file__).parents[2]
 ANALYSTS = ("pandas", "matplotlib", "pgmpy", "scipy", "networkx", "rich", "docker", "gunicorn")

@@ -29,7 +29,8 @@ from tests.protocols.deployment.parties import (
 )
 from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter
-from vertibayes.learning import Options, learn
+from vertibayes.learning import learn
+from vertibayes.options import Options
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.structure.learners import k2
 

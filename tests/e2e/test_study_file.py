@@ -9,7 +9,8 @@ from tests.e2e.command import run
 from tests.e2e.studies import learn_study, refused, run_in_one_process
 from tests.protocols.deployment.parties import change, deployment, pooled
 from vertibayes.counting import PlainCounter
-from vertibayes.learning import Options, learn
+from vertibayes.learning import learn
+from vertibayes.options import Options
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from tests.e2e.processes import free_address
 from tests.protocols.deployment.parties import SITES, change, deployment, pooled, records
 from vertibayes.bif import write_bif
 from vertibayes.counting import PlainCounter
-from vertibayes.learning import Options, learn
+from vertibayes.learning import learn
+from vertibayes.options import Options
 
 HERE = Path(__file__).parents[2]
 

@@ -26,7 +26,7 @@ from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Variable
 from tests.privacy.test_attacks_on_approved_studies import begun, federation_of, released
 from vertibayes.choosing import follow
-from vertibayes.learning import Options
+from vertibayes.options import Options
 from vertibayes.released import steps_of_study
 
 CUT, NOISE = Rule("cut", fewest=10), Rule("laplace", epsilon=1.0)

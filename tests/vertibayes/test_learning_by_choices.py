@@ -17,9 +17,10 @@ from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
 from vertibayes.splitting import split_columns
+from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.learners import ALGORITHMS, learn_structure, search_of
+from vertibayes.structure.learners import learn_structure, search_of
 from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, bits_of
 
 BY_CHOICES = ["hybrid", "hill_climbing"]

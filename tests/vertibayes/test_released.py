@@ -8,8 +8,9 @@ from protocols.release import FamilyTables, Rule
 from tests.vertibayes.released_worlds import PooledStudy, by_rule
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.hidden_counts import with_estimates
-from vertibayes.learning import Options, learn
+from vertibayes.learning import learn
 from vertibayes.network import Structure
+from vertibayes.options import Options
 from vertibayes.parameters.cpt import fit_cpts, network_from
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import fit_three_steps

@@ -14,8 +14,9 @@ from tests.vertibayes.released_worlds import PooledStudy
 from vertibayes import arc_strengths, averaged_structure
 from vertibayes.bootstrap import strengths_of
 from vertibayes.counting import PlainCounter
-from vertibayes.learning import Options, learn
+from vertibayes.learning import learn
 from vertibayes.network import Network, Structure
+from vertibayes.options import Options
 from vertibayes.parameters.synthetic import sample
 from vertibayes.released import learn_released, rule_of
 from vertibayes.report.drawing import draw

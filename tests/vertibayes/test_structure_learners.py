@@ -18,8 +18,9 @@ from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.splitting import split_columns
+from vertibayes.structure.algorithms import ALGORITHMS
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.learners import ALGORITHMS, learn_structure
+from vertibayes.structure.learners import learn_structure
 from vertibayes.structure.skeleton import skeleton_bits
 
 LEARNERS = ("pc", "chow_liu", "tan", "exact")

@@ -16,8 +16,9 @@ from vertibayes.cli.learn import learn_from, report_of
 from vertibayes.cli.outcome import Task
 from vertibayes.cli.outputs import check_folder
 from vertibayes.counting import PlainCounter
-from vertibayes.learning import Learned, Options, learn
+from vertibayes.learning import Learned, learn
 from vertibayes.network import Network, from_pgmpy
+from vertibayes.options import Options
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 

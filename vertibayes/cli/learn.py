@@ -23,15 +23,8 @@ from vertibayes.cli.outputs import Run, UnwrittenError, check_folder, is_free, w
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.release import release_with, report_of_release
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import (
-    Learned,
-    Options,
-    checks,
-    families_of,
-    learn,
-    notices,
-    sample_rows,
-)
+from vertibayes.learning import Learned, learn
+from vertibayes.options import Options, checks, families_of, notices, sample_rows
 from vertibayes.released import check_options, check_validations
 from vertibayes.report.edges import report_of_edges
 from vertibayes.report.strengths import report_of_strengths

@@ -15,7 +15,8 @@ from vertibayes.cli.outputs import Run, summarize, write_results
 from vertibayes.cli.validations import Validations, warnings_of
 from vertibayes.counting.released import ReleasedCounter
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import Learned, Options
+from vertibayes.learning import Learned
+from vertibayes.options import Options
 from vertibayes.report.disclosure import Disclosure, disclosure
 from vertibayes.report.words import counted
 from vertibayes.structure.search import Fits, Progress

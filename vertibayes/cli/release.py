@@ -15,7 +15,8 @@ from vertibayes.cli.notices import warn
 from vertibayes.cli.outcome import Outcome, Task, conclude
 from vertibayes.cli.outputs import Run
 from vertibayes.cli.progress import progress_shown
-from vertibayes.learning import Learned, how_missing, notices
+from vertibayes.learning import Learned
+from vertibayes.options import how_missing, notices
 from vertibayes.released import Released, learn_released
 from vertibayes.report.release import assess, write_release
 from vertibayes.report.rule_cost import cut_cost, noise_cost

@@ -35,7 +35,7 @@ from vertibayes.cli.release import release_with
 from vertibayes.cli.study_settings import learner_of, options_of, placed, validations_of
 from vertibayes.cli.validations import Validations
 from vertibayes.counting.secure import SecureCounter
-from vertibayes.learning import checks
+from vertibayes.options import checks
 from vertibayes.released import check_validations
 from vertibayes.report.words import counted
 from vertibayes.run_file import RunFile

@@ -10,7 +10,7 @@ from protocols.deployment.files import StudyFile
 from protocols.deployment.tables import Table
 from vertibayes.cli.learn import options_from
 from vertibayes.cli.validations import Validations
-from vertibayes.learning import Options
+from vertibayes.options import Options
 from vertibayes.settings import LEARNER, LEARNING, VALIDATION
 
 

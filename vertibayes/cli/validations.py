@@ -11,8 +11,9 @@ from typing import Any
 from protocols.policy import Policy
 from protocols.variables import Variable
 from vertibayes.counting import Counter
-from vertibayes.learning import Learned, Options, fit
+from vertibayes.learning import Learned, fit
 from vertibayes.network import Network, Structure
+from vertibayes.options import Options
 from vertibayes.records import Records, read_records
 from vertibayes.report.words import counted
 from vertibayes.settings import Validate

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from protocols.approval import Steps
 from vertibayes.network import Structure
 from vertibayes.structure.graphs import Mask, Parents, ancestors, elements, has_cycle
-from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError
+from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, most_bits
 from vertibayes.structure.search import Search
 from vertibayes.structure.search_space import SearchSpace
 
@@ -139,7 +139,7 @@ def hill_climbing_steps(search: Search) -> Steps[Structure]:
     """EdgeMoves greedily from the required edges, by choices.
 
     The path is that of hill climbing by tables, a call for each move. The search ends early with
-    the structure so far if the next call would exceed `hill_climbing_bits` or
+    the structure so far if the next call would exceed `most_bits` or
     `hill_climbing_calls`.
 
     Parameters
@@ -160,17 +160,11 @@ def hill_climbing_steps(search: Search) -> Steps[Structure]:
     """
     space = SearchSpace(search)
     numbers = len(search.names), search.max_parents
-    choices = LimitedChoices(search, hill_climbing_bits(*numbers), hill_climbing_calls(*numbers))
+    choices = LimitedChoices(search, most_bits(*numbers), hill_climbing_calls(*numbers))
     moves = EdgeMoves(space, choices, list(space.required))
     with suppress(LimitReachedError):
         yield from moves.greedily()
     return space.structure(moves.dag)
-
-
-def hill_climbing_bits(variables: int, max_parents: int) -> int:
-    """Return at how many bits of its winners hill climbing ends."""
-    del max_parents
-    return 1_000 + 15 * variables * (1 + (variables - 1).bit_length())
 
 
 def hill_climbing_calls(variables: int, max_parents: int) -> int:

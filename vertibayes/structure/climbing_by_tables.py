@@ -20,7 +20,7 @@ from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
 from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Wanted
 from vertibayes.structure.graphs import Mask, Parents, elements, topological
-from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never
+from vertibayes.structure.search import Progress, Search, TimeIsUp, never, silent
 
 Gains: TypeAlias = NDArray[np.float64]  # [child, kind, parent], in nats
 Tick: TypeAlias = Callable[[int, int], None]  # calls done; 0, as nobody knows how many follow
@@ -31,10 +31,7 @@ TABU_PREFETCH = 2
 TYPICAL_PARENTS = 3  # few children have more
 PATIENCE = 50  # steps of tabu search without a better structure
 MEMORY = 100  # structures to which tabu search does not return
-
-
-def _silent(done: int, steps: int) -> None:
-    del done, steps
+_silent = partial(silent, "")  # a search for families has no stage of its own
 
 
 class _Moves:
@@ -236,15 +233,5 @@ def typical_families(search: Search) -> list[Family]:
     return [family for family in families if search.fits(family)]
 
 
-HILL_CLIMBING = Algorithm(
-    None,
-    partial(_search, stage="hill climbing", ahead=PREFETCH, patience=0),
-    typical_families,
-    None,
-)
-TABU = Algorithm(
-    None,
-    partial(_search, stage="tabu search", ahead=TABU_PREFETCH, patience=PATIENCE),
-    typical_families,
-    None,
-)
+hill_climbing_tables = partial(_search, stage="hill climbing", ahead=PREFETCH, patience=0)
+tabu_tables = partial(_search, stage="tabu search", ahead=TABU_PREFETCH, patience=PATIENCE)

@@ -14,7 +14,7 @@ from vertibayes.counting.counter import Counter, Table, portions
 from vertibayes.network import Structure
 from vertibayes.structure.bic import added_parameters, bic_penalty
 from vertibayes.structure.scores import n_log_n
-from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp
+from vertibayes.structure.search import Progress, Search, TimeIsUp
 
 MOST_VARIABLES = 15
 
@@ -188,6 +188,3 @@ def _best_structure(names: tuple[str, ...], bests: Mapping[str, _Parents]) -> St
         mask = int(bests[names[place]].parents[left])
         parents[names[place]] = tuple(name for i, name in enumerate(names) if mask >> i & 1)
     return Structure({name: parents[name] for name in names})
-
-
-EXACT = Algorithm(None, exact_tables, exact_widest, None)

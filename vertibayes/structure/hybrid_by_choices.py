@@ -6,7 +6,7 @@
                                 ...         again, while it adds pairs that were no neighbours
 
 Up to 8 variables, all pairs are neighbours. The search ends with the structure so far if the next
-call would exceed `hybrid_bits` or `hybrid_calls`, so that an approved study states both.
+call would exceed `most_bits` or `hybrid_calls`, so that an approved study states both.
 
 Leakage: that of the three; which part asks, and how often, also follows from the winners.
 """
@@ -20,7 +20,7 @@ from protocols.approval import Steps
 from vertibayes.network import Structure
 from vertibayes.structure.climbing_by_choices import EdgeMoves
 from vertibayes.structure.graphs import Mask, Order, Parents, neighbours_of, topological
-from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError
+from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, most_bits
 from vertibayes.structure.neighbours_by_choices import grown, order_by_colliders, separated
 from vertibayes.structure.order_by_choices import OrderSearch
 from vertibayes.structure.search import Search
@@ -51,7 +51,7 @@ def hybrid_steps(search: Search) -> Steps[Structure]:
     """
     space = SearchSpace(search)
     numbers = len(search.names), search.max_parents
-    choices = LimitedChoices(search, hybrid_bits(*numbers), hybrid_calls(*numbers))
+    choices = LimitedChoices(search, most_bits(*numbers), hybrid_calls(*numbers))
     hybrid = _Hybrid(space, choices)
     if search.max_parents:
         with suppress(LimitReachedError):
@@ -102,15 +102,6 @@ class _Hybrid:
 def _all_pairs(space: SearchSpace) -> list[Mask]:
     """Return as neighbours all pairs of which one direction is allowed."""
     return neighbours_of(space.allowed)
-
-
-def hybrid_bits(variables: int, max_parents: int) -> int:
-    """Return at how many bits of its winners the search ends.
-
-    Networks of 8 to 40 variables take about half of them.
-    """
-    del max_parents
-    return 1_000 + 15 * variables * (1 + (variables - 1).bit_length())
 
 
 def hybrid_calls(variables: int, max_parents: int) -> int:

@@ -24,12 +24,12 @@ from protocols.choices import Choices
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
-from vertibayes.structure.climbing_by_tables import PREFETCH, climb, typical_families
+from vertibayes.structure.climbing_by_tables import PREFETCH, climb
 from vertibayes.structure.family_scores import FamilyScores
 from vertibayes.structure.graphs import Mask, Order, Parents, mask_of, neighbours_of, topological
 from vertibayes.structure.neighbours_by_choices import order_by_colliders
 from vertibayes.structure.order_by_tables import search_orders
-from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp
+from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes.structure.search_space import SearchSpace
 from vertibayes.structure.skeleton import Skeleton, skeleton_steps
 
@@ -43,7 +43,7 @@ class _TimeIsUpError(Exception):
     """The time of a search is up."""
 
 
-def hybrid_by_tables(
+def hybrid_tables(
     search: Search, counter: Counter, progress: Progress, time_is_up: TimeIsUp
 ) -> Structure:
     """Learn a structure from tables.
@@ -125,6 +125,3 @@ def _skeleton(
         return follow(skeleton_steps(search, levels=levels), answer)
     except _TimeIsUpError:
         return None
-
-
-HYBRID = Algorithm(None, hybrid_by_tables, typical_families, None)

@@ -10,7 +10,7 @@ from protocols.approval import Steps
 from protocols.choices import Candidate, Choices, Score
 from protocols.variables import Family, axis_lengths
 from vertibayes.network import Structure
-from vertibayes.structure.search import Algorithm, Fits, Search
+from vertibayes.structure.search import Fits, Search
 
 
 @dataclass
@@ -161,6 +161,3 @@ def _nodes(search: Search) -> list[_Node]:
             _Node(child, parents, [p for p in before if search.constraints.allows(p, child)])
         )
     return nodes
-
-
-K2 = Algorithm(k2_steps, None, k2_widest, k2_bits, max_parents=3, calls=k2_calls)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TypedDict, Unpack
 
 from protocols.approval import Step, Winners
 from protocols.choices import Choices
@@ -13,62 +11,25 @@ from protocols.variables import Rows
 from vertibayes.choosing import Chooser, chooser_of, follow
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
-from vertibayes.structure.climbing_by_choices import (
-    hill_climbing_bits,
-    hill_climbing_calls,
-    hill_climbing_steps,
-)
-from vertibayes.structure.climbing_by_tables import HILL_CLIMBING, TABU
+from vertibayes.structure.algorithms import DEFAULT, algorithm_of
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.exact import EXACT
-from vertibayes.structure.hybrid_by_choices import hybrid_bits, hybrid_calls, hybrid_steps
-from vertibayes.structure.hybrid_by_tables import HYBRID
-from vertibayes.structure.k2 import K2
-from vertibayes.structure.pc import PC
-from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp, never
-from vertibayes.structure.trees import CHOW_LIU, TAN
+from vertibayes.structure.search import Progress, Search, TimeIsUp, never, silent
 
 MOST_PARENTS = 20
-
-ALGORITHMS: Mapping[str, Algorithm] = {
-    "hybrid": replace(
-        HYBRID, steps=hybrid_steps, bits=hybrid_bits, calls=hybrid_calls, ends_early=True
-    ),
-    "hill_climbing": replace(
-        HILL_CLIMBING,
-        steps=hill_climbing_steps,
-        bits=hill_climbing_bits,
-        calls=hill_climbing_calls,
-        ends_early=True,
-    ),
-    "tabu": TABU,
-    "pc": PC,
-    "chow_liu": CHOW_LIU,
-    "tan": TAN,
-    "exact": EXACT,
-    "k2": K2,
-}
-DEFAULT = "hybrid"
-
-
-class SearchParameters(TypedDict, total=False):
-    """What `search_of` and `learn_structure` take by keyword."""
-
-    max_parents: int | None
-    constraints: Constraints
-    missing: bool
-    rows: Rows
-    ordering: Sequence[str] | None
-    class_variable: str | None
 
 
 def learn_structure(
     source: Counter | Chooser,
     algorithm: str = DEFAULT,
     *,
-    progress: Progress | None = None,
+    max_parents: int | None = None,
+    constraints: Constraints = Constraints(),
+    missing: bool = False,
+    rows: Rows = Rows(),
+    ordering: Sequence[str] | None = None,
+    class_variable: str | None = None,
+    progress: Progress = silent,
     time_is_up: TimeIsUp = never,
-    **parameters: Unpack[SearchParameters],
 ) -> Structure:
     """Learn a structure.
 
@@ -76,31 +37,81 @@ def learn_structure(
     ----------
     source : Counter or Chooser
         The source of tables, or of choices.
-    algorithm : str
-        One of `ALGORITHMS`.
+    algorithm : str, default="hybrid"
+        One of `vertibayes.structure.algorithms.ALGORITHMS`.
+    max_parents : int, optional
+        The largest number of parents of a node; that of `max_parents_of` if None.
+    constraints : Constraints
+        What the structure must keep.
+    missing : bool, default=False
+        Whether a missing value is a state.
+    rows : Rows
+        The records to learn from; all by default.
+    ordering : sequence of str, optional
+        Of k2: all variables, each before those of which it may be a parent; the study's order if
+        None.
+    class_variable : str, optional
+        Of tan: the class.
     progress : callable, optional
         Called with (stage, steps done, steps at most), with 0 if the most is unknown.
     time_is_up : callable, optional
         Called between steps: whether to end with the best structure so far. Only for a `Counter`.
-    **parameters
-        As for `search_of`.
 
     Returns
     -------
     structure : Structure
-        The structure.
+        The structure, with its nodes in the order of the source's variables.
 
     Raises
     ------
     ValueError
         If a parameter does not fit the variables or the algorithm; nothing is asked then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from protocols.site.data import SiteData
+    >>> from protocols.variables import Variable
+    >>> from vertibayes.counting import PlainCounter
+    >>> x, z = np.array([[0, 1] * 20, [0, 0, 1, 1] * 10], np.uint8)
+    >>> codes = {"x": x, "z": z, "y": x & z}
+    >>> data = SiteData({name: Variable(name, ("no", "yes")) for name in codes}, codes)
+    >>> learn_structure(PlainCounter(data)).edges
+    (('x', 'y'), ('z', 'y'))
     """
-    search = search_of(source, algorithm, **parameters)
-    told = progress or _silent
-    how = ALGORITHMS[algorithm]
+    search = search_of(
+        source,
+        algorithm,
+        max_parents=max_parents,
+        constraints=constraints,
+        missing=missing,
+        rows=rows,
+        ordering=ordering,
+        class_variable=class_variable,
+    )
+    return follow_search(source, algorithm, search, progress, time_is_up)
+
+
+def follow_search(
+    source: Counter | Chooser,
+    algorithm: str,
+    search: Search,
+    progress: Progress = silent,
+    time_is_up: TimeIsUp = never,
+) -> Structure:
+    """Learn the structure of a search over a source; as `learn_structure`.
+
+    Parameters
+    ----------
+    source, algorithm, progress, time_is_up
+        As `learn_structure`.
+    search : Search
+        The search, as `search_of` returns it for the source and the algorithm.
+    """
+    how = algorithm_of(algorithm)
     source.check(how.widest(search), missing=search.missing)
     if how.tables is not None and not isinstance(source, Chooser):
-        return in_order(how.tables(search, source, told, time_is_up), source.variables)
+        return in_order(how.tables(search, source, progress, time_is_up), source.variables)
     if how.steps is None:
         raise ValueError(f"{algorithm} needs tables, and a chooser reveals none")
     chooser = chooser_of(source)
@@ -109,12 +120,12 @@ def learn_structure(
     def answer(step: Step) -> Winners:
         nonlocal done
         assert isinstance(step, Choices)  # a search has no other steps
-        told(algorithm, done, 0)  # how many steps follow depends on the winners
+        progress(algorithm, done, 0)  # how many steps follow depends on the winners
         done += 1
         return chooser.choose(step)
 
     structure = follow(how.steps(search), answer)
-    told(algorithm, done, done)
+    progress(algorithm, done, done)
     return in_order(structure, source.variables)
 
 
@@ -126,7 +137,7 @@ def k2(
     constraints: Constraints = Constraints(),
     missing: bool = False,
     rows: Rows = Rows(),
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Structure:
     """Learn a structure by K2; see `structure.k2.k2_steps`.
 
@@ -194,30 +205,7 @@ def search_of(
 ) -> Search:
     """Return the search of an algorithm over a source.
 
-    Parameters
-    ----------
-    source : Counter or Chooser
-        The source of tables, or of choices.
-    algorithm : str
-        One of `ALGORITHMS`.
-    max_parents : int, optional
-        The largest number of parents of a node; that of `max_parents_of` if None.
-    constraints : Constraints
-        What the structure must keep.
-    missing : bool, default=False
-        Whether a missing value is a state.
-    rows : Rows
-        The records to learn from; all by default.
-    ordering : sequence of str, optional
-        Of k2: all variables, each before those of which it may be a parent; the study's order if
-        None.
-    class_variable : str, optional
-        Of tan: the class.
-
-    Raises
-    ------
-    ValueError
-        If a parameter does not fit the variables or the algorithm.
+    The parameters and errors are those of `learn_structure`.
     """
     most = max_parents_of(source, algorithm, max_parents)
     check_max_parents(source, most)
@@ -238,20 +226,6 @@ def search_of(
 def in_order(structure: Structure, names: Iterable[str]) -> Structure:
     """Return a structure with its nodes in another order: learners sort them by name."""
     return Structure({name: structure.parents[name] for name in names})
-
-
-def algorithm_of(name: str) -> Algorithm:
-    """Return an algorithm.
-
-    Raises
-    ------
-    ValueError
-        If its name is unknown; the message has the known names.
-    """
-    if name not in ALGORITHMS:
-        known = ", ".join(ALGORITHMS)
-        raise ValueError(f"the algorithm must be one of {known}, got {name!r}")
-    return ALGORITHMS[name]
 
 
 def max_parents_of(source: Counter | Chooser, algorithm: str, given: int | None) -> int:
@@ -280,7 +254,3 @@ def check_max_parents(source: Counter | Chooser, max_parents: int) -> None:
         most, why = widest - 1, f" (the sites allow tables of {widest} variables)"
     if not 0 <= max_parents <= most:
         raise ValueError(f"max_parents must be between 0 and {most}{why}, got {max_parents}")
-
-
-def _silent(stage: str, done: int, steps: int) -> None:
-    del stage, done, steps

@@ -14,7 +14,7 @@ from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import Cpdag
 from vertibayes.structure.partial_graph import PartialGraph, is_fixed
-from vertibayes.structure.search import Algorithm, Search
+from vertibayes.structure.search import Search
 from vertibayes.structure.skeleton import (
     ALPHA,
     Skeleton,
@@ -191,6 +191,3 @@ def pc_calls(variables: int, max_parents: int) -> int:
     """Return how many calls there are at most: the levels, and one for each surplus parent."""
     del variables
     return 2 * max_parents + 1
-
-
-PC = Algorithm(pc_steps, None, pc_widest, pc_bits, max_parents=3, calls=pc_calls)

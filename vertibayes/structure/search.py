@@ -28,6 +28,11 @@ def never() -> bool:
     return False
 
 
+def silent(stage: str, done: int, steps: int) -> None:
+    """Show no progress."""
+    del stage, done, steps
+
+
 @dataclass(frozen=True)
 class Search:
     """What a structure learner is given.
@@ -84,7 +89,7 @@ StepsOfSearch: TypeAlias = Callable[[Search], Steps[Structure]]
 SearchTables: TypeAlias = Callable[[Search, Counter, Progress, TimeIsUp], Structure]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Algorithm:
     """How a structure is learned: by choices, by tables, or by both.
 
@@ -92,30 +97,30 @@ class Algorithm:
 
     Parameters
     ----------
+    widest : callable
+        Takes a search; returns the widest families of which it may ask: they are checked, and
+        their cost is forecast, before the search begins.
     steps : callable, optional
         Takes a search; returns its steps by choices. None if the algorithm needs tables.
     tables : callable, optional
         Takes a search, a counter, a progress and what says that time is up; returns a structure,
         when time is up the best so far. None if the steps serve tables too.
-    widest : callable
-        Takes a search; returns the widest families of which it may ask: they are checked, and
-        their cost is forecast, before the search begins.
     bits : callable, optional
         Takes the numbers of variables and of parents at most; returns how many bits the winners
         have at most, with one of each set that says whether it is decided. None if the algorithm
         needs tables.
-    max_parents : int, default=4
-        The largest number of parents of a node if none is given.
     calls : callable, optional
         As `bits`; returns how many steps by choices there are at most.
+    max_parents : int, default=4
+        The largest number of parents of a node if none is given.
     ends_early : bool, default=False
         Whether the steps end with the structure so far at `Search.most_bits`.
     """
 
-    steps: StepsOfSearch | None
-    tables: SearchTables | None
     widest: Callable[[Search], list[Family]]
-    bits: Callable[[int, int], float] | None
-    max_parents: int = 4
+    steps: StepsOfSearch | None = None
+    tables: SearchTables | None = None
+    bits: Callable[[int, int], float] | None = None
     calls: Callable[[int, int], int] | None = None
+    max_parents: int = 4
     ends_early: bool = False

@@ -28,7 +28,7 @@ from vertibayes.network import Edge, Network, Structure
 from vertibayes.parameters.synthetic import sample
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.equivalence import cpdag_of
-from vertibayes.structure.search import Progress, TimeIsUp, never
+from vertibayes.structure.search import Progress, TimeIsUp, never, silent
 
 Learn: TypeAlias = Callable[[PlainCounter], Structure]
 
@@ -102,7 +102,7 @@ def arc_strengths(
     seed: int = 0,
     gains: Mapping[Edge, float] | None = None,
     constraints: Constraints = Constraints(),
-    progress: Progress | None = None,
+    progress: Progress = silent,
     time_is_up: TimeIsUp = never,
 ) -> Strengths:
     """Return how sure each arc of a learned network is, by the parametric bootstrap.
@@ -157,8 +157,7 @@ def arc_strengths(
         raise ValueError(f"the number of samples must be at least 0, got {samples}")
     learned: list[Structure] = []
     for number in range(samples if records else 0):
-        if progress is not None:
-            progress(STAGE, number, samples)
+        progress(STAGE, number, samples)
         structure = learn(PlainCounter(sample(network, records, seed + number)))
         if time_is_up():
             break

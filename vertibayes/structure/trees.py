@@ -14,7 +14,7 @@ from vertibayes.choosing import TableChooser, follow
 from vertibayes.choosing.chooser import RESOLUTION
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Edge, Structure
-from vertibayes.structure.search import Algorithm, Progress, Search, TimeIsUp
+from vertibayes.structure.search import Progress, Search, TimeIsUp
 
 
 @dataclass
@@ -310,12 +310,3 @@ def tree_bits(variables: int, max_parents: int) -> float:
     """Return how many bits the winners have at most: each node and each tree has one per round."""
     each = log2(max(variables, 1)) + 1
     return tree_calls(variables, max_parents) * variables * each
-
-
-CHOW_LIU, TAN = (
-    Algorithm(steps, tables, widest, tree_bits, max_parents=most, calls=tree_calls)
-    for steps, tables, widest, most in (
-        (chow_liu_steps, chow_liu_tables, chow_liu_widest, 1),
-        (tan_steps, tan_tables, tan_widest, 2),
-    )
-)
