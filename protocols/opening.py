@@ -26,6 +26,7 @@ from protocols.queries.choose import portions, score_error
 from protocols.queries.costs import Costs, Planned
 from protocols.queries.release_plan import check_rule
 from protocols.queries.release_query import release_plan
+from protocols.queries.shared_products import order_of_products
 from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped, load_of
 from protocols.release import FamilyTables
@@ -163,7 +164,9 @@ class OpenStudy:
     def reveal(
         self, families: Sequence[Family], *, missing: bool, rows: Rows
     ) -> Iterator[list[Revealed]]:
-        """Ask for tables, in as many queries as the memory of the study needs.
+        """Ask for tables, each once, in as many queries as the memory of the study needs.
+
+        The variables of a table may come back in another order, in which tables share products.
 
         Parameters
         ----------
@@ -184,6 +187,8 @@ class OpenStudy:
             As `Session.ask`.
         """
         costs = Costs(self.study, rows.count(self.study.records), missing)
+        ordered = order_of_products(self.study, [family.members for family in families])
+        families = [Family(child, tuple(parents)) for child, *parents in ordered]
         planned = [(batch, load_of(costs, grouped(batch))) for batch in batches(costs, families)]
         for batch in self._watched(planned):
             tables, places = self._tables(batch, missing, rows)

@@ -23,7 +23,7 @@ Everything here follows from public sizes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from math import prod
 from typing import NamedTuple, TypeAlias
@@ -36,7 +36,7 @@ from protocols.queries.choice_precision import (
     likelihood_bound,
     score_bound,
 )
-from protocols.queries.choice_prefixes import in_shared_order
+from protocols.queries.shared_products import order_of_products
 from protocols.queries.ways import Group, check_multiplied, grouped
 from protocols.study import Study
 from protocols.variables import Family, axis_lengths
@@ -241,17 +241,9 @@ class _Reader:
 
     def ordered(self) -> tuple[Lookup, ...]:
         """Return the lookups in order, in tables that share products."""
-        codes = {name: variable.codes for name, variable in self.study.variables.items()}
-        widths = {name: max(number - 1, 0) for name, number in codes.items()}
         tables = list(self._tables.values())
-        ordered = in_shared_order(tables, widths, partial(self._sent, widths))
-        order = dict(zip(tables, ordered, strict=True))
+        order = dict(zip(tables, order_of_products(self.study, tables), strict=True))
         return tuple([lookup.within(order[lookup.table]) for lookup in self.lookups])
-
-    def _sent(self, widths: dict[str, int], names: Names) -> int:
-        """Return how many columns are sent for a product, to all parties together."""
-        holders, others = len(self.study.holders_of(names)), len(self.study.sites) - 1
-        return prod(widths[name] for name in names) * (others + (holders if holders > 1 else 0))
 
     def _of(self, family: Family, within: Names) -> Parts:
         parts = self._parts.get((family, within))

@@ -27,7 +27,7 @@ from protocols.study import Study
 from protocols.variables import Family
 
 MOST_FAMILIES, MOST_GROUPS = 100_000, 20_000  # in one query
-LEAST_WEIGHT = 10**11  # picoseconds of work: a query of less is not divided,
+LEAST_WEIGHT = 10**12  # picoseconds of work: a query of less is not divided,
 MOST_PARTS = 16  # and one of more into so many: a session that breaks loses one of them
 
 

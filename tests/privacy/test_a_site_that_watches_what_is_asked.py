@@ -69,16 +69,17 @@ def test_what_k2_asks_next(monkeypatch, unchecked, lies):
 
     with packets(monkeypatch, change) as seen:
         k2(SecureCounter.of(seeded(data)), max_parents=2)
-    read = bits(seen, "b", [({name, "x"}) for name in names[1:]])
-    secret = columns["a"]["x"][1:READ].tolist()
+    wide = [table - {"x"} for table in asked_of(seen, "b") if len(table) == 3 and "x" in table]
+    children = [max(table, key=names.index) for table in wide]  # candidates come before the child
+    read = [int(children.count(name) > 1) for name in names[2:]]  # x is a parent: all candidates
+    secret = columns["a"]["x"][2:READ].tolist()
     assert (read == secret) == lies
 
 
-def bits(seen, party, prefixes):
-    """Return which prefixes a party was told of."""
+def asked_of(seen, party):
+    """Return the variables of the tables that a party was asked for."""
     asked = [s.message for s, _ in seen if s.receiver == party and isinstance(s.message, Tables)]
-    told = [set(prefix) for query in asked for prefix, _ in query.groups]
-    return [int(prefix in told) for prefix in prefixes]
+    return [{*prefix, last} for query in asked for prefix, lasts in query.groups for last in lasts]
 
 
 PAIRS = 10
@@ -111,7 +112,9 @@ def test_a_lying_dealer_alone(monkeypatch, unchecked, lies):
     order = ["x", *columns["c"], *columns["b"]]
     with packets(monkeypatch) as seen:
         k2(SecureCounter.of(seeded(data), order=order), max_parents=3)
-    told = bits(seen, "dealer", [{f"z{k}", f"y{k}", "x"} for k in range(PAIRS)])
+    tables = asked_of(seen, "dealer")
+    known = [{f"z{k}", f"y{k}", "x"} for k in range(PAIRS)]
+    told = [int(sum(members < table for table in tables) > 1) for members in known]
     x = columns["a"]["x"][: 2 * PAIRS].reshape(-1, 2)
     differ = (x[:, 0] ^ x[:, 1]).tolist()
     assert all(one <= other for one, other in zip(told, differ, strict=True))

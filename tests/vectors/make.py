@@ -108,7 +108,7 @@ LIMITS = {
     "policy": Policy(most_variables=5, free_tables=True),
     "memory_budget": 1 << 30,
 }  # sites describe them
-NARROW, WIDE, INCOMPLETE = Family("z", ("y", "x")), Family("w", ("u",)), Family("v", ("y", "u"))
+NARROW, WIDE, INCOMPLETE = Family("z", ("y", "x")), Family("w", ("u",)), Family("v", ("y", "x"))
 QUESTIONS = [
     ("all records", [NARROW, Family("z", ("y", "u")), Family("u")], {}),
     ("wide", [WIDE], {}),

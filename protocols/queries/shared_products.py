@@ -13,15 +13,37 @@ Everything follows from public sizes, in integers, so that all parties choose al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import prod
 from typing import TypeAlias
 
+from protocols.study import Study
+
 Names: TypeAlias = tuple[str, ...]
 Weight: TypeAlias = Callable[[Names], int]  # of a product of some variables, sorted by name
 
 _SCALE = 1 << 20  # so that quotients of weights and numbers of tables are compared as integers
+
+
+def order_of_products(study: Study, tables: Iterable[Names]) -> list[Names]:
+    """Return tables with their variables in an order in which the sites of a study send least.
+
+    Parameters
+    ----------
+    study : Study
+    tables : iterable of tuple of str
+        Tables of different variables.
+    """
+    widths = {name: max(variable.codes - 1, 0) for name, variable in study.variables.items()}
+    return in_shared_order(tables, widths, partial(_sent, study, widths))
+
+
+def _sent(study: Study, widths: Mapping[str, int], names: Names) -> int:
+    """Return how many columns are sent for a product, to all parties together."""
+    holders, others = len(study.holders_of(names)), len(study.sites) - 1
+    return prod(widths[name] for name in names) * (others + (holders if holders > 1 else 0))
 
 
 def in_shared_order(
