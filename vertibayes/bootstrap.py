@@ -15,6 +15,7 @@ from vertibayes.counting import Counter, PlainCounter
 from vertibayes.learning import Learned
 from vertibayes.network import Structure
 from vertibayes.options import Options
+from vertibayes.structure.algorithms import algorithm_of
 from vertibayes.structure.search import Fits, Progress, silent
 from vertibayes.structure.strengths import SAMPLES, Strengths, arc_strengths
 
@@ -61,7 +62,9 @@ def strengths_of(
     def learn(sample: PlainCounter) -> Structure:
         left = None if seconds is None else max(began + seconds - perf_counter(), 1e-3)
         source = sample if fits is None else _Candidates(sample, fits)
-        return replace(again, max_seconds=left).learn_structure(source, silent)
+        ends = algorithm_of(again.by).ends_in_time
+        limited = replace(again, max_seconds=left) if ends else again
+        return limited.learn_structure(source, silent)
 
     def tell(stage: str, done: int, most: int) -> None:
         left = (perf_counter() - began) / max(done, 1) * (most - done)

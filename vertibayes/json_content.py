@@ -22,6 +22,17 @@ def read_json(path: Path) -> Any:
     except RecursionError:
         raise ValueError(f"{path}: nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
+        raise ValueError(f"{path}, line {error.lineno}: not JSON ({_why(error)})") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
+
+
+def _why(error: json.JSONDecodeError) -> str:
+    """Say what is wrong: two frequent mistakes have names, which do not depend on the Python."""
+    if not error.doc.strip():
+        return "the file is empty"
+    closing = error.doc[error.pos :].lstrip(", \t\r\n")[:1]
+    commas = error.doc[error.pos :].startswith(",") or error.doc[: error.pos].rstrip().endswith(",")
+    if commas and closing in ("]", "}"):
+        return f"remove the comma before the closing {closing}"
+    return error.msg

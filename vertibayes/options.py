@@ -14,7 +14,7 @@ from vertibayes.counting import Counter
 from vertibayes.network import Structure
 from vertibayes.parameters.cpt import PSEUDO_COUNT
 from vertibayes.settings import LEARNING, Algorithm, Missing
-from vertibayes.structure.algorithms import DEFAULT, algorithm_of
+from vertibayes.structure.algorithms import ALGORITHMS, DEFAULT, algorithm_of
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.k2 import check_ordering
 from vertibayes.structure.learners import (
@@ -76,10 +76,20 @@ class Options:
             for name in ("algorithm", "ordering", "constraints", "class_variable", "max_seconds"):
                 if getattr(self, name) not in (None, Constraints()):
                     raise ValueError(f"`structure` excludes `{name}`: only the CPTs are learned")
+            if self.bootstrap:
+                raise ValueError("`structure` excludes `bootstrap`: no structure is learned")
         if self.ordering is not None and self.algorithm not in (None, "k2"):
             raise ValueError(f"`ordering` needs `algorithm` k2, got {self.algorithm}")
-        if (self.class_variable is None) == (self.by == "tan"):
-            raise ValueError("`class_variable` is the class of `algorithm` tan, which needs it")
+        if self.class_variable is None and self.by == "tan":
+            raise ValueError("`algorithm` tan needs `class_variable`: the variable to predict")
+        if self.class_variable is not None and self.by != "tan":
+            raise ValueError(f"`class_variable` needs `algorithm` tan, got {self.by}")
+        if self.max_seconds is not None and not algorithm_of(self.by).ends_in_time:
+            in_time = ", ".join(name for name, how in ALGORITHMS.items() if how.ends_in_time)
+            raise ValueError(
+                f"`algorithm` {self.by} has no structure before its end: remove `max_seconds`, or "
+                f"use one of {in_time}"
+            )
 
     @property
     def by(self) -> str:

@@ -118,6 +118,32 @@ def bad_options():
         "has nodes that are no variables: c",
     )
     yield structure, {"s.json": "[]"}, "s.json: not a structure; expected {"
+    known = ["--sites", "2", "--constraints", "c.json"]
+    yield known, {"c.json": '{"tiers": [["a"], ["b"],]}'}, "not JSON (remove the comma before the"
+    yield known, {"c.json": ""}, "vertibayes: c.json, line 1: not JSON (the file is empty)"
+    yield known, {"c.json": '{"require": []}'}, "unknown keys of the constraints: require; the keys"
+    yield known, {"c.json": '{"tiers": ["a", "b"]}'}, '[["age", "sex"], ["cancer"]], got ["a", "b"]'
+    yield known, {"c.json": '{"required": [["a", "b", "c"]]}'}, '[["parent", "child"]], got [["a",'
+    yield known, {"c.json": '{"required": ["a", "b"]}'}, '[["parent", "child"]], got ["a", "b"]'
+    yield known, {"c.json": '{"roots": "a"}'}, 'such as ["age", "sex"], got "a"'
+    yield known, {"c.json": '{"required": [["a", "a"]]}'}, "a -> a is from a variable to itself"
+    yield ["--sites", "2", "--algorithm", "tan"], {}, "--algorithm tan needs --class-variable: the"
+    yield (
+        ["--sites", "2", "--class-variable", "a"],
+        {},
+        "--class-variable needs --algorithm tan, got hybrid",
+    )
+    yield (
+        ["--sites", "2", "--algorithm", "pc", "--max-seconds", "1"],
+        {},
+        "--algorithm pc has no structure before its end: remove --max-seconds, or use one of "
+        "hybrid, hill_climbing, tabu",
+    )
+    yield (
+        [*structure, "--bootstrap", "5"],
+        {"s.json": '{"nodes": ["a", "b"], "edges": []}'},
+        "--structure excludes --bootstrap: no structure is learned",
+    )
     partition = ["--partition", "p.json"]
     yield partition, {"p.json": '{"x": ["a"], "y": ["a", "b"]}'}, "'a' is at two sites, x and y"
     yield partition, {"p.json": '{"x": ["a"], "y": ["q"]}'}, "'q', which is not a column"

@@ -37,8 +37,9 @@ def read_constraints(path: Path | None) -> Constraints:
     """
     if path is None:
         return Constraints()
+    content = read_json(path)
     try:
-        return Constraints.from_json(read_json(path))
+        return Constraints.from_json(content)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

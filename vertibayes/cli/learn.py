@@ -72,6 +72,9 @@ def _prepared(source: Source, task: Task) -> tuple[Sites, Task]:
     records = next(iter(sites.data.values())).records
     sites.check_target(task.validations.target)
     options = _of_variables(task.options, sites.left_out)
+    if lost := sorted(sites.left_out.keys() & set(task.options.constraints.names)):
+        unused = f"--constraints: unused for {', '.join(lost)}, which are left out of the data"
+        sites = replace(sites, warnings=(*sites.warnings, unused))
     validations = task.validations.prepared(in_order, records)
     if task.rule is not None:
         check_validations(in_order, options, validations.validate)

@@ -52,6 +52,9 @@ def release_with(
     with progress_shown(task.quiet, study.watchers) as progress:
         released = learn_released(chooser, study.release, task.options, task.rule, progress)
         learned, counter = released.learned, released.counter
+        if (most := task.options.most_bits) is not None:
+            has = f"the winners have at most {released.bits:.0f} bits, of {most} (--most-bits)"
+            warn([f"{has}: if the next call would exceed them, the structure is the best so far"])
 
         def further() -> dict[str, Any]:
             return summary_of(released, len(run.shown))
@@ -113,7 +116,7 @@ def report_of_release(summary: Mapping[str, Any]) -> list[str]:
     estimated = ", with estimates of the counts that were cut" if rule["kind"] == "cut" else ""
     compared = "" if rule["kind"] == "exact" else "; compare scores of the same rule alone"
     return [
-        *_chosen(choices),
+        *_chosen(choices, summary["algorithm"]),
         f"tables of the learned families: {_by_rule(rule)}",
         f"cost of the rule: {_cost(rule, summary['cost'])}",
         f"CPTs, scores and validations: from the released tables alone{estimated}{compared}",
@@ -121,13 +124,14 @@ def report_of_release(summary: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _chosen(choices: Mapping[str, Any]) -> list[str]:
+def _chosen(choices: Mapping[str, Any], algorithm: str | None) -> list[str]:
     """Say what was chosen, and how exactly."""
     resolution, left_out = choices["resolution_in_nats"], choices["too_large"]
     decisions, undecided = choices["decisions"], choices["undecided"]
     among = " among these candidates" if left_out else ""
     if not decisions:
-        return ["the structure is given: no choice was asked"]
+        given = "the structure is given: " if algorithm is None else ""
+        return [f"{given}no choice was asked"]
     lines = [
         f"choices: {decisions} between {choices['candidates']} candidates, of which analyst and "
         "sites learned the winners, and which of them win narrowly",

@@ -36,6 +36,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         bits=most_bits,
         calls=hybrid_calls,
         ends_early=True,
+        ends_in_time=True,
     ),
     "hill_climbing": Algorithm(
         steps=hill_climbing_steps,
@@ -44,8 +45,9 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         bits=most_bits,
         calls=hill_climbing_calls,
         ends_early=True,
+        ends_in_time=True,
     ),
-    "tabu": Algorithm(tables=tabu_tables, widest=typical_families),
+    "tabu": Algorithm(tables=tabu_tables, widest=typical_families, ends_in_time=True),
     "pc": Algorithm(steps=pc_steps, widest=pc_widest, bits=pc_bits, calls=pc_calls, max_parents=3),
     "chow_liu": Algorithm(
         steps=chow_liu_steps,

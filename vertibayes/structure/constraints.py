@@ -50,7 +50,9 @@ class Constraints:
             raise ValueError(f"a variable may be in one tier only: {', '.join(twice)}")
         for parent, child in self.required:
             if parent == child:
-                raise ValueError(f"the required edge {parent} -> {child} has one node twice")
+                raise ValueError(
+                    f"the required edge {parent} -> {child} is from a variable to itself"
+                )
             if (why := self._against(parent, child)) is not None:
                 raise ValueError(f"the required edge {parent} -> {child} contradicts {why}")
         before: dict[str, set[str]] = {}
@@ -82,7 +84,10 @@ class Constraints:
             raise ValueError(f"constraints must be a JSON object, got {content!r:.80}")
         known = [field.name for field in fields(cls)]
         if unknown := sorted(set(content) - set(known)):
-            raise ValueError(f"constraints have {', '.join(known)}, and no {unknown[0]!r}")
+            raise ValueError(
+                f"unknown keys of the constraints: {', '.join(unknown)}; the keys are "
+                f"{', '.join(known)}"
+            )
         read = {name: _read(name, content[name]) for name in content}
         return cls(**read)
 
@@ -180,13 +185,20 @@ def _read(name: str, value: Any) -> tuple[Any, ...]:
     """Return the value of a parameter: names, or groups of names."""
     if name in ("roots", "leaves"):
         if not _are_names(value):
-            raise ValueError(f"`{name}` of the constraints must be a list of names")
+            raise ValueError(_expected(name, '["age", "sex"]', value))
         return tuple(value)
-    if not isinstance(value, list) or not all(map(_are_names, value)):
-        raise ValueError(f"`{name}` of the constraints must be a list of lists of names")
-    if name != "tiers" and any(len(edge) != 2 for edge in value):
-        raise ValueError(f"`{name}` of the constraints must be a list of [parent, child]")
+    is_groups = isinstance(value, list) and all(map(_are_names, value))
+    if name == "tiers" and not is_groups:
+        raise ValueError(_expected(name, '[["age", "sex"], ["cancer"]]', value))
+    if name != "tiers" and not (is_groups and all(len(edge) == 2 for edge in value)):
+        raise ValueError(_expected(name, '[["parent", "child"]]', value))
     return tuple(map(tuple, value))
+
+
+def _expected(name: str, example: str, value: Any) -> str:
+    return (
+        f"{name} of the constraints must be a list such as {example}, got {json.dumps(value):.80}"
+    )
 
 
 def _are_names(value: Any) -> bool:

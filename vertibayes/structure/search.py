@@ -115,6 +115,8 @@ class Algorithm:
         The largest number of parents of a node if none is given.
     ends_early : bool, default=False
         Whether the steps end with the structure so far at `Search.most_bits`.
+    ends_in_time : bool, default=False
+        Whether `tables` ends with the structure so far when time is up.
     """
 
     widest: Callable[[Search], list[Family]]
@@ -124,3 +126,4 @@ class Algorithm:
     calls: Callable[[int, int], int] | None = None
     max_parents: int = 4
     ends_early: bool = False
+    ends_in_time: bool = False
