@@ -58,6 +58,8 @@ class Learned(Fitted):
         Time that the structure and the CPTs took, in seconds.
     pseudo_count : float
         Count added to each cell of the CPTs.
+    missing : str, default="available"
+        How missing values were treated.
     strengths : Strengths, optional
         How sure each edge is; None if that was not computed.
     strengths_seconds : float
@@ -71,6 +73,7 @@ class Learned(Fitted):
     structure_seconds: float
     parameters_seconds: float
     pseudo_count: float
+    missing: Missing = "available"
     strengths: Strengths | None = None
     strengths_seconds: float = 0.0
 
@@ -154,6 +157,7 @@ def learn_cpts(
         structure_seconds=structure_seconds,
         parameters_seconds=perf_counter() - start,
         pseudo_count=options.pseudo_count,
+        missing=missing,
     )
 
 

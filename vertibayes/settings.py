@@ -88,8 +88,9 @@ LEARNING = (
     Setting("max_parents", "whole", "Maximum number of parents of a node; 4 if not given, and 3 "
             "with k2.", least=0, most=20),
     Setting("class_variable", "text", "With algorithm tan: the class, parent of all variables."),
-    Setting("max_seconds", "number", "Time after which the search ends with the best structure so "
-            "far; not with a release, whose steps follow from the choices alone.", above=0),
+    Setting("max_seconds", "number", "Time after which algorithm hybrid, hill_climbing or tabu "
+            "ends with the best structure so far; not with a release, whose steps follow from the "
+            "choices alone.", above=0),
     Setting("most_bits", "whole", "With a release: number of bits of winners at which the search "
             "ends with the structure so far; with algorithm hybrid or hill_climbing.", least=1),
     Setting("missing", "text", "How missing values are treated: filled by EM on the tables (em, "

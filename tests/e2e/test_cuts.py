@@ -39,6 +39,10 @@ def test_learn_cuts_for_the_class_and_its_ledger_has_the_tables(patients, tmp_pa
     assert sum(t["cells"] for t in first) == cuts["cells"] and cuts["bytes"] > 0
     code, output, _ = run(capsys, "cuts", *given)
     assert code == 0 and output.splitlines()[:2] == ["--cut age=56", "no cut: income"]
+    spaced = tmp_path / "spaced.csv"
+    spaced.write_text(patients.read_text().replace("age", "age (years)", 1))
+    code, output, _ = run(capsys, "cuts", "--data", spaced, *given[2:])
+    assert code == 0 and output.startswith("--cut 'age (years)=56'\n"), "for a shell"
     by_hand = learn(capsys, tmp_path / "hand", *given[:4], "--cut", "age=56")
     assert by_hand[0] == 0
     models = [(tmp_path / name / "model.json").read_text() for name in ("out", "hand")]

@@ -24,8 +24,10 @@ def gaps_file(tmp_path_factory, gaps):
 
 def test_missing_cells_filled_by_em(tmp_path, capsys, gaps_file):
     data = ["--data", gaps_file, "--sites", 3]
-    assert learn(capsys, tmp_path / "em", *data)[0] == 0, "the default where cells are missing"
-    assert learn(capsys, tmp_path / "available", *data, "--missing", "available")[0] == 0
+    code, output, _ = learn(capsys, tmp_path / "em", *data)
+    assert code == 0 and "CPTs: the counts that EM estimates from the exact tables, 0.5" in output
+    code, output, _ = learn(capsys, tmp_path / "available", *data, "--missing", "available")
+    assert code == 0 and "CPTs: the exact counts, 0.5 added to each" in output
     em, available = (read_bif_file(tmp_path / n / "model.bif") for n in ("em", "available"))
     assert em.structure == available.structure
     assert any(not np.allclose(em.cpts[n], available.cpts[n], atol=1e-4) for n in em.cpts)

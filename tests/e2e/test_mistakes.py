@@ -262,6 +262,14 @@ def test_an_error_in_the_arguments_comes_without_warnings_of_the_data(
     assert "  a: '?' is taken as a state" in learn(capsys, tmp_path / "results", *data)[2]
 
 
+def test_constraints_about_columns_that_are_left_out_are_named(tmp_path, capsys):
+    path = write(tmp_path / "f.csv", "abc", [(i % 2, i % 3 % 2, 1) for i in range(30)])
+    (tmp_path / "c.json").write_text('{"forbidden": [["c", "a"]], "roots": ["a"]}')
+    known = ["--constraints", tmp_path / "c.json"]
+    code, _, errors = learn(capsys, tmp_path / "out", "--data", path, "--sites", 2, *known)
+    assert code == 0 and "--constraints: unused for c, left out of the data" in errors
+
+
 def test_files_without_identifiers_are_not_matched(folder, tmp_path, capsys):
     files = ["--data", f"a={folder / 'a.csv'}", "--data", f"b={folder / 'b.csv'}"]
     assert_refused(capsys, tmp_path, "specify --id-column", *files)

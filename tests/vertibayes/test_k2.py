@@ -141,6 +141,8 @@ def test_constraints_as_json_gives_them():
     constraints = Constraints.from_json({"forbidden": [["a", "b"]]})
     assert k2(binary(a=a, b=a), constraints=constraints).edges == ()
     assert Constraints.from_json(constraints.as_json()) == constraints
+    with pytest.raises(TypeError, match="must be Constraints, got dict; Constraints"):
+        k2(binary(a=a, b=a), constraints=constraints.as_json())
 
 
 def test_tables_wider_than_the_sites_allow_are_refused_before_the_first():

@@ -259,6 +259,11 @@ def test_max_seconds_limits_the_samples(data):
     assert 0 <= result.samples < 10_000 == result.planned
 
 
+def test_samples_are_learned_by_an_algorithm_that_time_does_not_end(data):
+    counter, options = PlainCounter(data), Options(algorithm="chow_liu")
+    assert strengths_of(learn(counter, options), counter, options, quiet).samples > 0
+
+
 # ---- files and drawings --------------------------------------------------------------------------
 
 

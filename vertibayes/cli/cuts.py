@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from protocols.deployment.files import StudyFile
@@ -143,7 +144,7 @@ def run_cuts(source: Source) -> None:
         raise ValueError("specify the class: --mdlp COLUMN")
     cuts = with_cuts(source)[1]
     assert cuts is not None  # the class is given
-    lines = [f"--cut {text}" for text in cuts.texts]
+    lines = [f"--cut {quote(text)}" for text in cuts.texts]
     sys.stdout.write("".join(f"{line}\n" for line in [*lines, *_about(cuts)]))
 
 

@@ -164,7 +164,10 @@ def _without_set(question: Question, outcome: str, network: Network) -> str:
     """Return the error about an effect that no adjustment set gives."""
     exposure, excluded = question.exposure, question.not_adjust
     if outcome in network.structure.parents[exposure]:
-        return f"{outcome} is a cause of {exposure} in the network: swap --exposure and --outcome"
+        return (
+            f"{outcome} is a cause of {exposure} in the network: swap --exposure and --outcome or, "
+            "if the network has this arrow the wrong way round, learn it with --constraints"
+        )
     return (
         f"no adjustment set without {', '.join(excluded)} separates the effect of {exposure} on "
         f"{outcome} from other paths in the network: allow more variables with fewer --not-adjust"
@@ -229,6 +232,6 @@ def _risks(effect: Effect, outcome: str) -> Iterator[str]:
         elif state == baseline:
             yield f"  {state:{width}}  {risk:.4f}"
         else:
-            difference = effect.difference(outcome, state, baseline)
+            difference = round(effect.difference(outcome, state, baseline), 4) + 0.0  # never -0.0
             ratio = effect.ratio(outcome, state, baseline)
             yield f"  {state:{width}}  {risk:.4f}  difference {difference:+.4f}  ratio {ratio:.3f}"

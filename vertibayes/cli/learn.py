@@ -73,7 +73,7 @@ def _prepared(source: Source, task: Task) -> tuple[Sites, Task]:
     sites.check_target(task.validations.target)
     options = _of_variables(task.options, sites.left_out)
     if lost := sorted(sites.left_out.keys() & set(task.options.constraints.names)):
-        unused = f"--constraints: unused for {', '.join(lost)}, which are left out of the data"
+        unused = f"--constraints: unused for {', '.join(lost)}, left out of the data"
         sites = replace(sites, warnings=(*sites.warnings, unused))
     validations = task.validations.prepared(in_order, records)
     if task.rule is not None:
@@ -254,10 +254,15 @@ def keep_ledger(ledger: Ledger, out: Path) -> None:
         warn([f"{what} revealed before the run failed: {out / 'ledger.json'}"])
 
 
-def _smoothing(pseudo_count: float, kind: str) -> str:
-    if not pseudo_count:
-        return f"the {kind} counts, divided (maximum likelihood)"
-    return f"the {kind} counts, {pseudo_count:g} added to each (--pseudo-count), divided"
+def _smoothing(learned: Learned, kind: str) -> str:
+    """Say from what the CPTs are."""
+    counts = {
+        "em": f"the counts that EM estimates from the {kind} tables",
+        "synthetic": f"the counts that EM estimates from records drawn from the {kind} tables",
+    }.get(learned.missing, f"the {kind} counts")
+    if not learned.pseudo_count:
+        return f"{counts}, divided (maximum likelihood)"
+    return f"{counts}, {learned.pseudo_count:g} added to each (--pseudo-count), divided"
 
 
 def report_of(learned: Learned, summary: dict[str, Any]) -> str:
@@ -287,7 +292,7 @@ def report_of(learned: Learned, summary: dict[str, Any]) -> str:
         *report_of_strengths(learned, summary),
         *(report_of_release(summary) if is_released else []),
         *(report_of_cuts(summary["discretization"]) if "discretization" in summary else []),
-        f"CPTs: {_smoothing(learned.pseudo_count, 'released' if is_released else 'exact')}",
+        f"CPTs: {_smoothing(learned, 'released' if is_released else 'exact')}",
         f"seconds: commit {seconds['commit']:.3f}, structure {seconds['structure']:.3f}, "
         f"parameters {seconds['parameters']:.3f}, arc strengths {seconds['strengths']:.3f}",
         f"sent{sender}: {size(sent['total'])} in {counted(summary['rounds'], 'round')}",

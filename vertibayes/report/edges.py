@@ -43,7 +43,7 @@ def report_of_edges(learned: Learned) -> list[str]:
         raises = "raises" if len(doubtful) == 1 else "raise"
         lines.append(
             f"doubtful: {counted(len(doubtful), 'edge')} {raises} the BIC by less than "
-            f"{FEW_NATS:g} nats: {names}{more}"
+            f"{FEW_NATS:g} nats, or lower it: {names}{more}"
         )
     return lines
 

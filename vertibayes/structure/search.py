@@ -64,8 +64,8 @@ class Search:
 
     Raises
     ------
-    ValueError
-        If the constraints do not fit the variables.
+    TypeError, ValueError
+        If the constraints are not `Constraints`, or do not fit the variables.
     """
 
     variables: Mapping[str, Variable]
@@ -81,6 +81,11 @@ class Search:
     names: tuple[str, ...] = field(init=False)  # of the variables, sorted: the order of ties
 
     def __post_init__(self) -> None:
+        if not isinstance(self.constraints, Constraints):
+            raise TypeError(
+                f"constraints must be Constraints, got {type(self.constraints).__name__}; "
+                "Constraints.from_json takes a dict of lists"
+            )
         object.__setattr__(self, "names", tuple(sorted(self.variables)))
         self.constraints.check(self.variables, self.max_parents)
 
