@@ -15,6 +15,7 @@ from vertibayes.parameters.cpt import Scores, fit_cpts, scores
 from vertibayes.parameters.em_tables import fit_em_from_tables
 from vertibayes.parameters.three_steps import draw_synthetic, fit_three_steps
 from vertibayes.parameters.widening import Widening
+from vertibayes.settings import Missing
 from vertibayes.structure.equivalence import cpdag_of
 from vertibayes.structure.gains import edge_gains
 from vertibayes.structure.search import Progress, silent
