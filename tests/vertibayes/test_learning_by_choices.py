@@ -22,6 +22,7 @@ from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.constraints import Constraints
 from vertibayes.structure.learners import learn_structure, search_of
 from vertibayes.structure.limited_choices import LimitedChoices, LimitReachedError, bits_of
+from vertibayes.structure.search import Search
 
 BY_CHOICES = ["hybrid", "hill_climbing"]
 
@@ -208,6 +209,59 @@ def test_families_that_do_not_fit_are_no_candidates(monkeypatch):
         assert max(map(len, structure.parents.values())) == 1
 
 
+def searching(algorithm, variables):
+    """The search of an algorithm for few parents, over variables of two states."""
+    names = [f"v{i}" for i in range(variables)]
+    of_class = names[0] if algorithm == "tan" else None
+    return Search(
+        {name: Variable(name, ("a", "b")) for name in names},
+        records=1_000,
+        fits=lambda family: True,
+        max_parents=min(ALGORITHMS[algorithm].max_parents, 2),
+        ordering=tuple(names),
+        class_variable=of_class,
+    )
+
+
+WINNERS = {  # no scores have them: sites can lie
+    "the first": lambda generator, size: 0,
+    "the last": lambda generator, size: size - 1,
+    "any": lambda generator, size: int(generator.integers(size)),
+    "any except the first": lambda generator, size: int(generator.integers(1, size)),
+    "the first or the last": lambda generator, size: int(generator.choice([0, size - 1])),
+}
+
+
+@pytest.mark.parametrize("winners", WINNERS)
+@pytest.mark.parametrize("algorithm", sorted(n for n, how in ALGORITHMS.items() if how.steps))
+def test_winners_that_contradict_each_other_end_in_a_structure_within_the_bounds(
+    algorithm, winners
+):
+    how, search = ALGORITHMS[algorithm], searching(algorithm, 9)
+    generator, sizes = np.random.default_rng(0), []
+
+    def answer(choices):
+        sizes.append([len(one) for one in choices.sets])
+        return tuple(WINNERS[winners](generator, size) for size in sizes[-1])
+
+    structure = follow(how.steps(search), answer)
+    assert max(map(len, structure.parents.values())) <= 2
+    assert sum(1 + log2(size) for call in sizes for size in call) <= how.bits(9, 2)
+    assert len(sizes) <= how.calls(9, 2)
+
+
+def test_moves_that_undo_each_other_end():
+    """Each variable always prefers its last move: it adds an arc, and then removes it."""
+    search, asked = searching("hill_climbing", 2), []
+
+    def answer(choices):
+        asked.append(choices)
+        return tuple(len(one) - 1 for one in choices.sets)
+
+    follow(ALGORITHMS["hill_climbing"].steps(search), answer)
+    assert len(asked) < 10
+
+
 def answered(steps, winners):
     """Follow steps by given winners; return what was asked."""
     asked = []
@@ -241,6 +295,20 @@ def test_of_equals_the_first_may_win_again():
         yield from limited.best([[b, a]])
 
     assert answered(steps(), iter([(0,), (0,)])) == [((a, b),), ((b, a),)]
+
+
+def test_of_candidates_that_have_all_lost_the_first_remains():
+    """Nearly equal scores have other errors in each call, so that each can lose once."""
+    search = search_of(drawn(3, 50, 8), "k2")
+    a, b, c = (bic_gain(search, [f]) for f in Structure.of(search.names, []).families)
+    asking, places = LimitedChoices(search, 1_000, 10), []
+
+    def steps():
+        for sets in ([[a, b], [b, c], [a, c]], [[a, b, c]]):
+            places.append((yield from asking.best(sets)))
+
+    answered(steps(), iter([(0, 0, 1)]))  # a beats b, which beats c, which beats a
+    assert places == [[0, 0, 1], [0]]
 
 
 def test_a_call_that_would_exceed_the_bits_is_not_asked():

@@ -54,7 +54,7 @@ class EdgeMoves:
         part, and a set of their own shows the best of them in the same call.
         """
         yield from self._winners(self._moves())
-        while True:
+        for _ in range(self._most_rounds):
             moves = self._moves()
             best = yield from self._winners([self._likely(moves), *moves])
             if best[0] is None:
@@ -67,7 +67,7 @@ class EdgeMoves:
         Moves are made in the order of names. A move is left out if a move before it has changed
         one of its variables, or has made it a cycle: so each move raises BIC by what it won with.
         """
-        while True:
+        for _ in range(self._most_rounds):
             best = yield from self._winners(self._moves())
             changed: set[int] = set()
             for move in best:
@@ -76,6 +76,15 @@ class EdgeMoves:
                     changed.update(c for c, _ in move)
             if not changed:
                 return
+
+    @property
+    def _most_rounds(self) -> int:
+        """In how many rounds moves are made at most.
+
+        Winners can contradict each other (`Asking`), so that moves undo each other, and none of
+        them is asked again.
+        """
+        return 100 + 10 * self._space.size
 
     def _likely(self, moves: list[list[Move]]) -> list[Move]:
         """Return of each variable its best move if it is known, and otherwise all its moves."""

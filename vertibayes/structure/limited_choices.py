@@ -83,11 +83,15 @@ class LimitedChoices:
         return [list(one).index(won[rest]) for one, rest in zip(sets, left, strict=True)]
 
     def _open(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-        """Return the candidates of a set that may win, as far as is known."""
+        """Return the candidates of a set that may win, as far as is known; at least one.
+
+        Winners can contradict each other: scores that are nearly equal have other errors in another
+        call, and a site can lie. If each candidate has lost, the first remains.
+        """
         places: dict[Candidate, int] = {}
         for place, candidate in enumerate(candidates):
             places.setdefault(candidate, place)
-        return tuple(
+        may_win = tuple(
             candidate
             for candidate, place in places.items()
             if not any(
@@ -95,6 +99,7 @@ class LimitedChoices:
                 for winner, was_first in self._lost.get(candidate, {}).items()
             )
         )
+        return may_win or (candidates[0],)
 
     def _remember(self, candidates: tuple[Candidate, ...], winner: int) -> None:
         for place, candidate in enumerate(candidates):
