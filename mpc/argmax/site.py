@@ -131,7 +131,8 @@ def _wins(site: Holder, plan: ArgmaxPlan, values: Elements) -> Program[NDArray[n
         contest = _Contest(site, plan)
         return (yield from contest.wins((yield from contest.ranks(values))))
     half = values.dtype.type(1 << (plan.ring.bits - 1))
-    ordered = plan.ring.reduce(values + half)  # in the order of the signed numbers
+    firsts = np.repeat(values[plan.starts], plan.sizes)  # differences fit the ring: values may not
+    ordered = plan.ring.reduce(values - firsts + half)  # in the order of the signed numbers
     highest = np.maximum.reduceat(ordered, plan.starts) if plan.sizes else ordered
     return np.asarray((ordered == np.repeat(highest, plan.sizes))[plan.ranked])
 

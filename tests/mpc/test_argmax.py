@@ -135,6 +135,7 @@ def test_scores_at_the_bound(number):
             np.array([-half + 1, half - 1, half - 1, -half + 1]),
             np.array([0, far - 1, 1, far - 1]),
             np.array([0, 1 - far, 0, -1]),
+            np.array([far - 1, far, far + 1, far - 1]),  # only differences must fit
             np.zeros(4, np.int64),
         ]
         plan, outputs, transcript = run(scores, number, ring=ring)
