@@ -13,14 +13,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from protocols.choices import Choices, Constant, Score
 from protocols.errors import QueryRefusedError
 from protocols.federation import federate
+from protocols.opening import open_study
 from protocols.policy import FREE
 from protocols.site.data import SiteData
 from protocols.site.text import TextColumn
 from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Rows, Variable
 from tests.randomness import SeededRandomness
+from vertibayes.choosing import TableChooser
+from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 
 RECORDS = 200
@@ -84,6 +88,34 @@ def test_under_free_tables_an_analyst_alone_reads_whole_records():
     records = Counter(zip(*(c.tolist() for c in columns.values()), strict=True))
     assert not Counter(read) - records  # none is wrong
     assert len(read) > 0.8 * RECORDS
+
+
+# ---- scores between constants --------------------------------------------------------------------
+
+
+def read_score(choose, score, least, sets=200):
+    """Return a score from which of many constants it exceeds, in two calls: to `least` / sets^2."""
+    most = 0
+    for _ in range(2):
+        constants = np.linspace(least, most, sets + 1).astype(int).tolist()
+        asked = tuple(((score,), (Constant(number),)) for number in constants)
+        below = choose(Choices(asked, score="likelihood")).count(0)
+        least, most = constants[below - 1], constants[min(below, sets)]
+    return (least + most) / 2e6
+
+
+def test_under_free_tables_choices_with_constants_read_a_score():
+    """Choices are no protection there: a site answers tables, and choices by the same policy."""
+    columns = dependent_columns()
+    data = {"a": site_data(columns, 0), "b": site_data(columns, 1)}
+    score = Score(Family("v06", ("v05",)))
+    with federate(data, randomness=SeededRandomness(b"one")) as federation:
+        study = open_study(federation.session, federation.sites, federation.dealer)
+        read = read_score(study.choose, score, -300 * 10**6)
+    variables = {name: Variable(name, STATES) for name in columns}
+    exact = TableChooser(PlainCounter(SiteData(variables, columns)))
+    ((expected,),) = exact.scores_of(Choices((((score,),),), score="likelihood"))
+    assert abs(read - expected) < 0.01
 
 
 # ---- a site whose columns are the digits of each person's place ----------------------------------

@@ -262,6 +262,24 @@ def test_moves_that_undo_each_other_end():
     assert len(asked) < 10
 
 
+def test_records_whose_gain_is_nearly_zero_do_not_let_sites_move_without_end():
+    """An arc is worth 2e-7 nats: one call's rounding adds it, and another call's removes it."""
+    place = np.repeat(np.arange(4, dtype=np.uint8), [3036, 1919, 2941, 2104])
+    codes = {"x": place // 2, "y": place % 2}
+    data = {
+        f"site {name}": SiteData({name: Variable(name, ("a", "b"))}, {name: column})
+        for name, column in codes.items()
+    }
+    with federate(data) as federation:
+        study = open_study(federation.session, federation.sites, federation.dealer)
+        chooser, won = SecretChooser(study), []
+        search = search_of(chooser, "hill_climbing")
+        steps = ALGORITHMS["hill_climbing"].steps(search)
+        follow(steps, lambda choices: (won.append(chooser.choose(choices)), won[-1])[1])
+    assert won == [(1, 1), (0,), (1,)]  # each arc wins, y -> x is added, and then removed
+    assert chooser.undecided == 4  # none of them is certain
+
+
 def answered(steps, winners):
     """Follow steps by given winners; return what was asked."""
     asked = []
