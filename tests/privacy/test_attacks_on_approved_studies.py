@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from protocols.approval import Approved
-from protocols.choices import Choices, Score
+from protocols.choices import Choices, Constant, Score
 from protocols.contract import Contract
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER, federate
@@ -117,6 +117,24 @@ def test_the_table_of_the_digits_and_a_crafted_choice_are_refused():
         with pytest.raises(QueryRefusedError, match="is not the next step of the study"):
             federation.session.ask(query)
     assert tables_revealed(federation) == 0
+
+
+def test_another_constant_or_score_than_the_contract_gives_is_refused():
+    """Otherwise the analyst would read the score between constants, a bit for each."""
+
+    def penalized(millionths, score="likelihood"):
+        alone = Score(Family("illness"))
+        return Choices((((Score(ILLNESS), Constant(millionths)), (alone,)),), score=score)
+
+    def steps(_):
+        yield penalized(-1_500_000)
+
+    federation, contract = federation_of(digits_and_victim(), steps)
+    study = begun(federation, contract)
+    for crafted in (penalized(-1_500_001), penalized(0), penalized(-1_500_000, "k2")):
+        with pytest.raises(QueryRefusedError, match="is not the next step of the study"):
+            study.choose(crafted)
+    assert study.choose(penalized(-1_500_000)) in {(0,), (1,)}
 
 
 # ---- a site whose columns are digits, in a study that all owners approved ------------------------

@@ -18,7 +18,10 @@ COMPARED = {  # by algorithm: what the winners say
     ),
     "hill_climbing": "step by step, which arc to add, remove or turn, at most {most} to a variable",
     "tabu": "step by step, which arc to add, remove or turn, at most {most} to a variable",
-    "pc": "which pairs of variables are independent given a few others",
+    "pc": (
+        "which pairs of variables are independent given a few others; of more parents than {most}, "
+        "which fit best"
+    ),
     "chow_liu": "which pairs of variables depend most on each other, one arc to a variable",
     "tan": "which pairs of variables depend most on each other, given {given}",
     "exact": "which parents, at most {most}, fit each variable best",
