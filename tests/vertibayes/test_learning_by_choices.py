@@ -319,11 +319,11 @@ def test_of_candidates_that_have_all_lost_the_first_remains():
     """Nearly equal scores have other errors in each call, so that each can lose once."""
     search = search_of(drawn(3, 50, 8), "k2")
     a, b, c = (bic_gain(search, [f]) for f in Structure.of(search.names, []).families)
-    asking, places = LimitedChoices(search, 1_000, 10), []
+    limited, places = LimitedChoices(search, 1_000, 10), []
 
     def steps():
         for sets in ([[a, b], [b, c], [a, c]], [[a, b, c]]):
-            places.append((yield from asking.best(sets)))
+            places.append((yield from limited.best(sets)))
 
     answered(steps(), iter([(0, 0, 1)]))  # a beats b, which beats c, which beats a
     assert places == [[0, 0, 1], [0]]

@@ -81,8 +81,8 @@ class EdgeMoves:
     def _most_rounds(self) -> int:
         """In how many rounds moves are made at most.
 
-        Winners can contradict each other (`Asking`), so that moves undo each other, and none of
-        them is asked again.
+        Winners can contradict each other (`LimitedChoices`), so that moves undo each other, and
+        none of them is asked again.
         """
         return 100 + 10 * self._space.size
 
