@@ -2,6 +2,7 @@
 
     python benchmarks/structures.py [--networks alarm,child] [--records 10000] [--renamings 5]
         [--algorithms hybrid,hill_climbing] [--no-peers] [--no-choices] [--missing 0.05]
+    python benchmarks/structures.py --winners           # what choices ask for, by renaming
     python benchmarks/structures.py --growth            # 50, 100 and 200 variables, and records
 
 Records are sampled from the networks that pgmpy bundles. Our learners break ties by name, so that
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import log2, prod
 from statistics import median
 from time import perf_counter
 from typing import NamedTuple
@@ -36,12 +38,12 @@ from peers.structure_learners import PEERS
 warnings.simplefilter("ignore", FutureWarning)  # pgmpy renames its modules
 from pgmpy.utils import get_example_model
 
-from protocols.choices import Choices
+from protocols.choices import Choices, Constant
 from protocols.federation import federate
 from protocols.opening import open_study
 from protocols.site.data import SiteData
 from protocols.variables import Variable
-from vertibayes.choosing import TableChooser
+from vertibayes.choosing import Chooser, TableChooser
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -128,24 +130,49 @@ def price_by_tables(algorithm: str, data: SiteData) -> list[object]:
     return row
 
 
-class _Bits:
-    """Counts the calls and the bits of a chooser."""
+class Priced:
+    """A chooser that notes what it is asked for."""
 
-    def __init__(self, chooser: SecretChooser) -> None:
-        self._chooser, self.calls, self.bits = chooser, 0, 0.0
+    def __init__(self, chooser: Chooser) -> None:
+        self._chooser = chooser
         self.variables, self.records = chooser.variables, chooser.records
         self.most_variables, self.fits = chooser.most_variables, chooser.fits
         self.check, self.score_error = chooser.check, chooser.score_error
+        self.calls = 0
+        self.sizes: list[int] = []
+        self.tables: set[frozenset[str]] = set()
 
     @property
     def undecided(self) -> int:
+        """That of the chooser."""
         return self._chooser.undecided
 
+    @property
+    def bits(self) -> float:
+        """How many bits the winners have, with one of each set that says whether it is decided."""
+        return sum(1 + log2(size) for size in self.sizes)
+
     def choose(self, choices: Choices) -> tuple[int, ...]:
-        """Choose, and count."""
+        """Choose, and note the price."""
         self.calls += 1
-        self.bits += sum(np.log2(len(candidates)) + 1 for candidates in choices.sets)
+        self.sizes += map(len, choices.sets)
+        self.tables |= {
+            frozenset((*term.family.members, *term.within))
+            for candidates in choices.sets
+            for candidate in candidates
+            for term in candidate
+            if not isinstance(term, Constant)
+        }
         return self._chooser.choose(choices)
+
+    @property
+    def price(self) -> list[str]:
+        """Calls, sets, bits, comparisons between candidates, distinct tables, and their cells."""
+        lengths = {name: len(variable.states) for name, variable in self.variables.items()}
+        cells = sum(prod(lengths[name] for name in members) for members in self.tables)
+        compared = sum(size * (size - 1) / 2 for size in self.sizes)
+        numbers = self.calls, len(self.sizes), self.bits, compared, len(self.tables), cells
+        return [f"{number:,.0f}" for number in numbers]
 
 
 def price_by_choices(algorithm: str, data: SiteData) -> list[object]:
@@ -155,7 +182,7 @@ def price_by_choices(algorithm: str, data: SiteData) -> list[object]:
         session, parties, dealer = federation.session, federation.sites, federation.dealer
         order = list(data.variables)
         study = open_study(session, parties, dealer, order=order, choices=True)
-        chooser = _Bits(SecretChooser(study))
+        chooser = Priced(SecretChooser(study))
         structure = learn_structure(chooser, algorithm)
     equal = "" if structure == wanted else f" (other than pooled: {chooser.undecided} undecided)"
     traffic = federation.traffic
@@ -209,6 +236,31 @@ def _summary(runs: Sequence[Measured]) -> list[object]:
     ]
 
 
+def by_choices(chooser: Priced, algorithm: str, _data: SiteData) -> Structure:
+    """Learn from what a chooser has."""
+    return learn_structure(chooser, algorithm)
+
+
+def winners(network: str, args: argparse.Namespace) -> None:
+    """Print the price of choices for each renaming of one network, from pooled records."""
+    rows = []
+    for seed in range(args.renamings):
+        each = case(network, args.records, seed, args.missing)
+        for name in args.algorithms:
+            how = ALGORITHMS[name]
+            if how.steps is None or how.bits is None:
+                continue
+            chooser = Priced(TableChooser(PlainCounter(each.data)))
+            run = measured(partial(by_choices, chooser, name), each)
+            most = how.bits(len(each.data.variables), how.max_parents)
+            rows.append([name, seed, run.distance, f"{run.bic:,.0f}", *chooser.price,
+                         f"{most:,.0f}", f"{run.seconds:.1f}"])  # fmt: skip
+    print(f"\n{network}, {args.records:,} records, by choices\n")
+    header = ["learner", "renaming", "SHD", "BIC", "calls", "sets", "bits", "comparisons", "tables",
+              "cells", "bits at most", "seconds"]  # fmt: skip
+    print(table(header, rows), flush=True)
+
+
 def growth() -> None:
     """Print how the default grows with variables (copies of ALARM, side by side) and records."""
     rows = []
@@ -260,13 +312,14 @@ def main() -> None:
     parser.add_argument("--missing", default=0.0, type=float)
     parser.add_argument("--no-peers", dest="peers", action="store_false")
     parser.add_argument("--no-choices", dest="choices", action="store_false")
+    parser.add_argument("--winners", action="store_true")
     parser.add_argument("--growth", action="store_true")
     args = parser.parse_args()
     if args.growth:
         growth()
         return
     for network in args.networks:
-        compare(network, args)
+        (winners if args.winners else compare)(network, args)
 
 
 if __name__ == "__main__":
