@@ -11,13 +11,10 @@ from shlex import quote
 from typing import Any
 
 from protocols.deployment.files import StudyFile
-from protocols.errors import DataError
 from protocols.federation import federate
 from protocols.ledger import Ledger
-from protocols.opening import open_study
 from protocols.site.binning import plain
 from protocols.study import Study
-from protocols.variables import Variable
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.discretization import discretize, edges_of, pre_binned
@@ -102,25 +99,20 @@ def with_cuts(source: Source) -> tuple[Source, Cuts | None]:
         max_states=max(source.max_states, source.pre_bins),
     )
     sites = read_sites(fine)
-    variables = {n: v for data in sites.data.values() for n, v in data.variables.items()}
     declared = source.encoding.cuts
-    _check_class(source.mdlp, variables, sites, declared)
-    numeric = pre_binned({name: variables[name] for name in sites.order})
-    columns = [name for name in numeric if name not in declared]
+    _check_class(source.mdlp, sites, declared)
+    columns = [name for name in pre_binned(sites.variables) if name not in declared]
     if not columns:
         raise ValueError(f"--mdlp {source.mdlp}: the data have no numeric column to cut")
     cuts = _ask(sites, columns, source.mdlp)
     return replace(source, cut=(*source.cut, *cuts.texts)), cuts
 
 
-def _check_class(
-    target: str, variables: Mapping[str, Variable], sites: Sites, declared: Mapping[str, object]
-) -> None:
-    if target in sites.left_out:
-        raise DataError(f"--mdlp {target}: the column is left out: {sites.left_out[target]}")
-    if target not in variables:
+def _check_class(target: str, sites: Sites, declared: Mapping[str, object]) -> None:
+    sites.check_column(target, "--mdlp")
+    if target not in sites.order:
         raise ValueError(f"--mdlp {target}: no such column; there are {', '.join(sites.order)}")
-    if target not in declared and edges_of(variables[target]) is not None:
+    if target not in declared and edges_of(sites.variables[target]) is not None:
         raise ValueError(
             f"--mdlp {target}: the class must have states, and this column is numeric: declare its "
             f"bins with --cut {target}=EDGE,EDGE"
@@ -131,11 +123,10 @@ def _ask(sites: Sites, columns: list[str], target: str) -> Cuts:
     """Ask the sites for the tables of class and pre-bins, in this process."""
     chosen = [name for name in sites.order if name in {*columns, target}]
     with federate(sites.data, memory_budget=sites.memory) as federation:
-        session, names, dealer = federation.session, federation.sites, federation.dealer
-        study = open_study(session, names, dealer, order=chosen, variables=chosen)
-        edges = discretize(SecureCounter(study), columns, target)
+        counter = SecureCounter.of(federation, order=chosen, variables=chosen)
+        edges = discretize(counter, columns, target)
         sent = federation.traffic
-        return Cuts(target, edges, session.role.ledger, sent.bytes, sent.rounds)
+        return Cuts(target, edges, counter.ledger, sent.bytes, sent.rounds)
 
 
 def run_cuts(source: Source) -> None:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 
-from protocols.errors import DataError
 from protocols.federation import federate
-from protocols.opening import open_study
 from protocols.variables import Variable
 from vertibayes.cli.inputs import Sites, Source, read_sites
 from vertibayes.cli.notices import warn
@@ -112,10 +110,11 @@ def _from_model(question: Question, network: Network) -> list[str]:
 
 def _from_records(question: Question, network: Network | None, source: Source) -> list[str]:
     sites = read_sites(source)
-    variables = {n: v for data in sites.data.values() for n, v in data.variables.items()}
-    for name in (question.exposure, question.outcome, *question.adjust):
-        if name in sites.left_out:
-            raise DataError(f"{name}: the column is left out: {sites.left_out[name]}")
+    variables = sites.variables
+    sites.check_column(question.exposure, "--exposure")
+    sites.check_column(question.outcome, "--outcome")
+    for name in question.adjust:
+        sites.check_column(name, "--adjust")
     outcome, states = question.outcome_in(variables)
     adjust, lines = _adjusted(question, outcome, network, variables)
     check_roles(question.exposure, outcome, adjust)
@@ -185,10 +184,9 @@ def _count(sites: Sites, exposure: str, outcome: str, adjust: Sequence[str]) -> 
     """Return the effect from one table of the sites, and the line on what was revealed."""
     chosen = [name for name in sites.order if name in {exposure, outcome, *adjust}]
     with federate(sites.data, memory_budget=sites.memory) as federation:
-        session, names, dealer = federation.session, federation.sites, federation.dealer
-        study = open_study(session, names, dealer, order=chosen, variables=chosen)
-        effect = standardized(SecureCounter(study), exposure, outcome, adjust)
-        ledger = session.role.ledger
+        counter = SecureCounter.of(federation, order=chosen, variables=chosen)
+        effect = standardized(counter, exposure, outcome, adjust)
+        ledger = counter.ledger
         tables, cells = counted(len(ledger.tables), "table"), counted(ledger.cells, "cell")
     return effect, f"revealed to the analyst: {tables}, {cells}, and nothing else of the records"
 

@@ -18,6 +18,7 @@ from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.numerals import number
 from protocols.site.text import TextColumn, read_columns
+from protocols.variables import Variable
 from vertibayes.cli.json_files import read_partition
 from vertibayes.splitting import deal_columns
 
@@ -95,16 +96,22 @@ class Sites:
     left_out: Mapping[str, str] = field(default_factory=dict)
     memory: int = GIBIBYTE
 
-    def check_target(self, target: str | None) -> None:
-        """Refuse a target that was left out.
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """All variables, in order."""
+        known = {n: v for data in self.data.values() for n, v in data.variables.items()}
+        return {name: known[name] for name in self.order}
+
+    def check_column(self, name: str | None, option: str) -> None:
+        """Refuse a column that was left out, as the value of an option.
 
         Raises
         ------
         DataError
             If it was; the message gives the reason.
         """
-        if target is not None and target in self.left_out:
-            raise DataError(f"--target {target}: the column is left out: {self.left_out[target]}")
+        if name is not None and name in self.left_out:
+            raise DataError(f"{option} {name}: the column is left out: {self.left_out[name]}")
 
 
 class Held(NamedTuple):

@@ -67,17 +67,16 @@ def run_learn(source: Source, task: Task) -> None:
 def _prepared(source: Source, task: Task) -> tuple[Sites, Task]:
     """Read the sites' data, and fit the task to the variables."""
     sites = read_sites(source)
-    variables = {n: v for data in sites.data.values() for n, v in data.variables.items()}
-    in_order = {name: variables[name] for name in sites.order}
+    variables = sites.variables
     records = next(iter(sites.data.values())).records
-    sites.check_target(task.validations.target)
+    sites.check_column(task.validations.target, "--target")
     options = _of_variables(task.options, sites.left_out)
     if lost := sorted(sites.left_out.keys() & set(task.options.constraints.names)):
         unused = f"--constraints: unused for {', '.join(lost)}, left out of the data"
         sites = replace(sites, warnings=(*sites.warnings, unused))
-    validations = task.validations.prepared(in_order, records)
+    validations = task.validations.prepared(variables, records)
     if task.rule is not None:
-        check_validations(in_order, options, validations.validate)
+        check_validations(variables, options, validations.validate)
     return sites, replace(task, options=options, validations=validations)
 
 

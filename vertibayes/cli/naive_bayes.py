@@ -54,7 +54,7 @@ def run_nb(source: Source, request: Request, out: Path, *, quiet: bool) -> None:
     check_folder(out)
     request = request.checked()
     sites = read_pooled(source)
-    sites.check_target(request.target)
+    sites.check_column(request.target, "--target")
     (data,) = sites.data.values()
     schema = _schema(request, sites.order, data)
     training, tested, more = divided_records(source, request, schema, data)
