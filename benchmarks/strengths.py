@@ -1,14 +1,14 @@
-"""Arc strengths beside the truth: about 90 % of the arcs with strength .9 should be true.
+"""Arc strengths beside the truth: about 90 % of the edges with strength .9 should be true.
 
     python benchmarks/strengths.py [--network alarm] [--datasets 20] [--records 2000] [--samples 20]
         [--ways parametric likelihood rows] [--algorithm hybrid] [--keep FILE.jsonl] [--parts ...]
 
 Datasets are drawn from a network that pgmpy bundles, and a structure is learned from each. Ways to
-say how sure its arcs are: samples of the learned network (parametric; `arc_strengths`), the same
+say how sure its edges are: samples of the learned network (parametric; `arc_strengths`), the same
 with CPTs of maximum likelihood, samples of the records with replacement (rows: it needs pooled
-records, and is the oracle), and 1 / (1 + exp(-gain)). An arc is true if the network has an edge
-between its nodes; a direction is scored where the arc is true. The calibration error is the mean
-distance of the mean strength and the share of true arcs over the bins, weighted by their sizes.
+records, and is the oracle), and 1 / (1 + exp(-gain)). An edge is true if the network has an edge
+between its nodes; a direction is scored where the edge is true. The calibration error is the mean
+distance of the mean strength and the share of true edges over the bins, weighted by their sizes.
 
 `--keep` writes a line for each dataset and way, and reads the lines of an earlier run first. The
 part "records" shows why the samples have as many records as the data: strengths by fewer records.
@@ -54,9 +54,9 @@ FIRST_SEED = 1000  # of the datasets; those of the samples are others
 
 @dataclass(frozen=True)
 class Case:
-    """What one way says of the arcs of one dataset.
+    """What one way says of the edges of one dataset.
 
-    `arcs` has (parent, child, strength, direction, gain or None) of each arc.
+    `arcs` has (parent, child, strength, direction, gain or None) of each edge.
     """
 
     network: str
@@ -92,7 +92,7 @@ def main() -> None:
 def cases_of(
     truth: Network, given: argparse.Namespace, seed: int, ways: Sequence[str]
 ) -> Iterator[Case]:
-    """Learn from a dataset, and yield what each way says of its arcs."""
+    """Learn from a dataset, and yield what each way says of its edges."""
     if not ways:
         return
     learn = learner(given.algorithm)
@@ -150,10 +150,10 @@ def show(cases: Sequence[Case], truth: Network, ways: Sequence[str]) -> None:
         learned = [arc for arc in arcs if arc.gain is not None]
         seconds = np.median([case.seconds for case in own])
         print(f"\n{way}: {len(own)} datasets of {own[0].records} records, {own[0].samples} samples")
-        print(f"in {seconds:.1f} s of the processor (median); mean: share of true arcs (n)\n")
+        print(f"in {seconds:.1f} s of the processor (median); mean: share of true edges (n)\n")
         rows = [
-            _row("learned arcs", [a.strength for a in learned], _true(learned, edges)),
-            _row("all arcs of any sample", [a.strength for a in arcs], _true(arcs, edges)),
+            _row("learned edges", [a.strength for a in learned], _true(learned, edges)),
+            _row("all edges of any sample", [a.strength for a in arcs], _true(arcs, edges)),
             _row("1 / (1 + exp(-gain))", _logistic(learned), _true(learned, edges)),
             _row("gain", [a.gain or 0.0 for a in learned], _true(learned, edges), bins=False),
             _direction_row("direction", learned, edges),
@@ -174,7 +174,7 @@ def _logistic(arcs: Sequence[ArcStrength]) -> list[float]:
 
 
 def _direction_row(name: str, arcs: Sequence[ArcStrength], edges: set[Edge]) -> list[str]:
-    """Return the row of the more frequent direction of each learned arc that is true."""
+    """Return the row of the more frequent direction of each learned edge that is true."""
     true = [arc for arc, is_true in zip(arcs, _true(arcs, edges), strict=True) if is_true]
     shares = [max(arc.direction, 1 - arc.direction) for arc in true]
     right = [((a.parent, a.child) in edges) == (a.direction >= 0.5) for a in true]
@@ -184,7 +184,7 @@ def _direction_row(name: str, arcs: Sequence[ArcStrength], edges: set[Edge]) -> 
 def _row(
     name: str, scores: Sequence[float], true: Sequence[bool], *, bins: bool = True
 ) -> list[str]:
-    """Return the number of arcs, AUC, calibration error and the bins: share of true arcs (n)."""
+    """Return the number of edges, AUC, calibration error and the bins: share of true edges (n)."""
     values, is_true = np.array(scores, float), np.array(true, bool)
     head = [name, str(len(values)), _auc(values, is_true)]
     if not bins or not len(values):
@@ -226,7 +226,7 @@ def show_records(truth: Network, given: argparse.Namespace) -> None:
         low = sum(strength < 0.8 for strength in strengths)
         seconds = (perf_counter() - start) / given.samples
         rows.append((records, f"{np.mean(strengths):.3f}", low, f"{seconds:.1f}"))
-    print(f"\n{len(structure.edges)} arcs learned from {given.records} records\n")
+    print(f"\n{len(structure.edges)} edges learned from {given.records} records\n")
     print(table(("records of a sample", "mean strength", "below .8", "seconds"), rows))
 
 

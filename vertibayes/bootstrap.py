@@ -1,4 +1,4 @@
-"""How sure a run is of each arc: its learner on samples of the learned network (`arc_strengths`).
+"""How sure a run is of each edge: its learner on samples of the learned network (`arc_strengths`).
 
 The sites are asked for nothing. A run by choices learns from the samples by choices too, among the
 candidates that the sites of the study could compare.
@@ -29,7 +29,7 @@ def strengths_of(
     progress: Progress,
     fits: Fits | None = None,
 ) -> Strengths | None:
-    """Return how sure each arc of a learned network is.
+    """Return how sure each edge of a learned network is.
 
     Parameters
     ----------

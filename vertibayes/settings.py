@@ -111,7 +111,7 @@ LEARNING = (
     Setting("structure_records", "whole", "Number of records in a random sample on which the "
             "structure is learned; all records if not given.", least=1),
     Setting("bootstrap", "whole", "Number of samples, drawn from the learned network, on which the "
-            "structure is learned again, to show how sure each arc is; this asks the sites "
+            "structure is learned again, to show how sure each edge is; this asks the sites "
             "nothing. 10, or as many as a minute allows, if not given; 0 for none.", least=0,
             most=10_000),
 )  # fmt: skip

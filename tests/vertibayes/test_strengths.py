@@ -88,7 +88,7 @@ def test_a_reversible_arc_has_half_its_samples_in_each_direction():
     variables = {name: Variable(name, ("no", "yes")) for name in "ab"}
     cpts = {"a": np.array([0.5, 0.5]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])}
     network = Network(Structure.of("ab", [("a", "b")]), variables, cpts)
-    [arc] = strengths(network, 300).arcs
+    [arc] = strengths(network, 300).edges
     assert arc == ArcStrength("a", "b", 1.0, 0.5, None)
 
 
@@ -97,7 +97,7 @@ def test_a_constraint_that_decides_the_direction_counts(truth):
     cpts = {"a": np.array([0.5, 0.5]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])}
     network = Network(Structure.of("ab", [("a", "b")]), variables, cpts)
     tiers = Constraints(tiers=(("a",), ("b",)))
-    [arc] = strengths(network, 300, constraints=tiers).arcs
+    [arc] = strengths(network, 300, constraints=tiers).edges
     assert (arc.strength, arc.direction) == (1.0, 1.0)
 
 
@@ -105,7 +105,7 @@ def test_independent_columns_get_no_arc(truth):
     cpts = {name: np.array([0.5, 0.5]) for name in NODES}
     network = Network(Structure.of(NODES, []), truth.variables, cpts)
     result = strengths(network)
-    assert all(arc.strength <= 0.5 for arc in result.arcs) and result.averaged.edges == ()
+    assert all(arc.strength <= 0.5 for arc in result.edges) and result.averaged.edges == ()
 
 
 def test_an_arc_that_no_sample_has_keeps_its_place_with_strength_zero():
@@ -117,7 +117,7 @@ def test_an_arc_that_no_sample_has_keeps_its_place_with_strength_zero():
 
 def test_few_nodes_and_records_work(truth):
     alone = Network(Structure({"e": ()}), {"e": truth.variables["e"]}, {"e": np.array([0.5, 0.5])})
-    assert strengths(alone).arcs == ()
+    assert strengths(alone).edges == ()
     assert strengths(truth, records=1).samples == 6
     assert strengths(truth, records=0).samples == 0
     with pytest.raises(ValueError, match="samples must be at least 0, got -1"):
@@ -129,7 +129,7 @@ def test_a_sample_that_ends_after_the_time_does_not_count(truth):
     result = strengths(truth, time_is_up=lambda: next(answers))
     assert (result.samples, result.planned) == (2, 6)
     none = strengths(truth, time_is_up=lambda: True)
-    assert none.samples == 0 and none.arcs == () and none.averaged.edges == ()
+    assert none.samples == 0 and none.edges == () and none.averaged.edges == ()
 
 
 # ---- the averaged structure ----------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_a_release_gives_strengths_by_choices_among_the_candidates_of_the_study(
     everything = strengths_of(ours.learned, ours.counter, options, quiet, lambda _family: True)
     assert everything.by_edge["a", "c"].strength == 1.0 and len(study.steps) == asked
     none = strengths_of(ours.learned, ours.counter, options, quiet, lambda _family: False)
-    assert all(arc.strength == 0 for arc in none.arcs) and none.averaged.edges == ()
+    assert all(arc.strength == 0 for arc in none.edges) and none.averaged.edges == ()
 
 
 def test_no_strengths_without_a_search_samples_or_records(data):
@@ -283,7 +283,7 @@ def test_structure_json_has_strength_and_direction_of_each_edge(learned):
     assert len(content["direction"]) == len(edges)
     assert {tuple(e) for e in content["averaged"]["edges"]} == set(learned.strengths.averaged.edges)
     assert 0 <= content["averaged"]["threshold"] <= 0.5
-    assert all(0 < other["strength"] <= 1 for other in content["other_arcs"])
+    assert all(0 < other["strength"] <= 1 for other in content["other_edges"])
 
 
 def test_the_report_says_how_many_edges_are_sure_and_what_the_samples_do_not_have(learned):

@@ -76,7 +76,7 @@ class Outcome(NamedTuple):
 def conclude(
     outcome: Outcome, run: Run, task: Task, commit_seconds: float, progress: Progress
 ) -> tuple[Learned, dict[str, Any]]:
-    """Say how sure the arcs are, validate what was learned, warn, and write the results.
+    """Say how sure the edges are, validate what was learned, warn, and write the results.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def conclude(
     Returns
     -------
     learned : Learned
-        What the run learned, with the strengths of its arcs.
+        What the run learned, with the strengths of its edges.
     summary : dict
         The content of summary.json.
     """
@@ -113,7 +113,7 @@ def conclude(
 
 
 def _with_strengths(outcome: Outcome, options: Options, progress: Progress) -> Learned:
-    """Return what was learned, with how sure each arc is."""
+    """Return what was learned, with how sure each edge is."""
     before = perf_counter()
     strengths = strengths_of(outcome.learned, outcome.counter, options, progress, outcome.fits)
     seconds = perf_counter() - before

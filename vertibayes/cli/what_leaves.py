@@ -14,15 +14,15 @@ from vertibayes.report.words import counted
 COMPARED = {  # by algorithm: what the winners say
     "hybrid": (
         "which pairs of variables are independent given a few others; which parents, at most "
-        "{most}, and which order of the variables fit best; which arcs to add, remove or turn"
+        "{most}, and which order of the variables fit best; which edges to add, remove or reverse"
     ),
-    "hill_climbing": "step by step, which arc to add, remove or turn, at most {most} to a variable",
-    "tabu": "step by step, which arc to add, remove or turn, at most {most} to a variable",
+    "hill_climbing": "step by step, which edge to add, remove or reverse, at most {most} to a variable",
+    "tabu": "step by step, which edge to add, remove or reverse, at most {most} to a variable",
     "pc": (
         "which pairs of variables are independent given a few others; of more parents than {most}, "
         "which fit best"
     ),
-    "chow_liu": "which pairs of variables depend most on each other, one arc to a variable",
+    "chow_liu": "which pairs of variables depend most on each other, one edge to a variable",
     "tan": "which pairs of variables depend most on each other, given {given}",
     "exact": "which parents, at most {most}, fit each variable best",
     "k2": "which parents, at most {most} and before it in the order, predict each variable best",

@@ -1,4 +1,4 @@
-"""How a drawing shows how sure an arc is: its line, its arrowhead, its title and the legend."""
+"""How a drawing shows how sure an edge is: its line, its arrowhead, its title and the legend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vertibayes.network import Edge
 from vertibayes.report.words import percent
 from vertibayes.structure.strengths import ArcStrength
 
-DOUBTFUL = 0.8  # strengths below it; docs/results.md has how many of these arcs are true
+DOUBTFUL = 0.8  # strengths below it; docs/results.md has how many of these edges are true
 FEW_NATS = 5.0  # gains below it
 DASHES = "5,4"
 SAMPLE = 34.0  # width of a line in the legend
@@ -19,18 +19,18 @@ ROW = 18.0
 
 @dataclass(frozen=True)
 class EdgeStyle:
-    """How an arc is drawn.
+    """How an edge is drawn.
 
     Parameters
     ----------
     title : str
-        The text that appears when the pointer rests on the arc.
+        The text that appears when the pointer rests on the edge.
     width : float, default=1
         The width of the line, in pixels.
     is_doubtful : bool, default=False
         Whether the line is dashed.
     is_reversible : bool, default=False
-        Whether the arc has no arrowhead.
+        Whether the edge has no arrowhead.
     """
 
     title: str
@@ -39,14 +39,14 @@ class EdgeStyle:
     is_reversible: bool = False
 
     def svg(self, path: str, end: float, tip: float, stroke: str) -> str:
-        """Return the arc as SVG.
+        """Return the edge as SVG.
 
         Parameters
         ----------
         path : str
             The commands of the line.
         end, tip : float
-            Where the arc ends: the arrowhead points down to it.
+            Where the edge ends: the arrowhead points down to it.
         stroke : str
             The colour.
         """
@@ -65,16 +65,16 @@ class EdgeStyle:
 
 
 def style_of(edge: Edge, arc: ArcStrength | None, reversible: Collection[Edge]) -> EdgeStyle:
-    """Return how an arc is drawn.
+    """Return how an edge is drawn.
 
     Parameters
     ----------
     edge : (parent, child)
-        The arc.
+        The edge.
     arc : ArcStrength or None
-        How sure the arc is; None if that is not known.
+        How sure the edge is; None if that is not known.
     reversible : collection of (parent, child)
-        The arcs that can be reversed without a change of the score.
+        The edges that can be reversed without a change of the score.
     """
     is_reversible = edge in reversible
     title = f"{edge[0]} {'—' if is_reversible else '→'} {edge[1]}"
@@ -87,12 +87,12 @@ def style_of(edge: Edge, arc: ArcStrength | None, reversible: Collection[Edge]) 
 
 
 def is_doubtful(arc: ArcStrength) -> bool:
-    """Whether an arc has a low strength or a small gain."""
+    """Whether an edge has a low strength or a small gain."""
     return arc.strength < DOUBTFUL or (arc.gain is not None and arc.gain < FEW_NATS)
 
 
 def in_words(arc: ArcStrength) -> str:
-    """Return the strength, the direction and the gain of an arc in words.
+    """Return the strength, the direction and the gain of an edge in words.
 
     Examples
     --------
@@ -106,10 +106,10 @@ def in_words(arc: ArcStrength) -> str:
 def legend_of(
     styles: Iterable[EdgeStyle], strengths: Mapping[Edge, ArcStrength]
 ) -> list[EdgeStyle]:
-    """Return the rows of the legend, each as an arc whose title is the text of the row."""
+    """Return the rows of the legend, each as an edge whose title is the text of the row."""
     drawn, rows = list(styles), []
     if drawn and strengths:
-        rows.append(EdgeStyle("strength 100%: all samples have the arc", 2.6))
+        rows.append(EdgeStyle("strength 100%: all samples have the edge", 2.6))
         rows.append(EdgeStyle("strength 50%: half of the samples have it", 1.1))
     if any(style.is_doubtful for style in drawn):
         text = f"doubtful: strength below {DOUBTFUL:.0%}, or gain below {FEW_NATS:g} nats"
@@ -125,7 +125,7 @@ def draw_legend(rows: Iterable[EdgeStyle], x: float, y: float, stroke: str) -> l
     parts = []
     for place, style in enumerate(rows):
         middle = y + ROW * (place + 0.5)
-        # Drawn as an arc that leads down, and turned to the right.
+        # Drawn as an edge that leads down, and turned to the right.
         turned = f'<g transform="translate({x:.1f},{middle:.1f}) rotate(-90)">'
         line = style.svg(f"M0.0,0.0 L0.0,{SAMPLE - (0 if style.is_reversible else 6):.1f}",
                          0.0, SAMPLE, stroke)  # fmt: skip

@@ -1,4 +1,4 @@
-"""How sure the arcs are, in the files of a run and in its report."""
+"""How sure the edges are, in the files of a run and in its report."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def strengths_json(strengths: Strengths | None, edges: Sequence[Edge]) -> Mappin
     """Return what structure.json has of the strengths; nothing if they are not known.
 
     `strength` and `direction` have a number for each of the structure's `edges`, in their order.
-    `other_arcs` lists the arcs that only samples have, and `averaged` the averaged structure.
+    `other_edges` lists the edges that only samples have, and `averaged` the averaged structure.
     """
     if strengths is None or not strengths.samples:
         return {}
     of_edge, threshold = strengths.by_edge, strengths.threshold
-    others = [arc for arc in strengths.arcs if arc[:2] not in set(edges)]
+    others = [arc for arc in strengths.edges if arc[:2] not in set(edges)]
     return {
         "strength": [_rounded(of_edge[edge].strength) for edge in edges],
         "direction": [_rounded(of_edge[edge].direction) for edge in edges],
-        "other_arcs": [_other(arc) for arc in others],
+        "other_edges": [_other(arc) for arc in others],
         "averaged": {
             "threshold": _rounded(threshold),
             "edges": [list(edge) for edge in strengths.averaged.edges],

@@ -1,8 +1,8 @@
-"""How sure each arc of a network is, without another query: the parametric bootstrap.
+"""How sure each edge of a network is, without another query: the parametric bootstrap.
 
 Samples are drawn from the learned network, and a structure is learned from each sample by the same
-learner. The strength of an arc is the share of the samples in which its two nodes are adjacent. The
-samples follow from the learned network alone, so nothing further is revealed.
+learner. The strength of an edge is the share of the samples in which its two nodes are adjacent.
+The samples follow from the learned network alone, so nothing further is revealed.
 
 The samples have no missing cells: where records have missing cells, the strengths are those of as
 many complete records, and therefore too high. Where the learned tables were cut or have noise, the
@@ -37,7 +37,7 @@ STAGE = "arc strengths"
 
 
 class ArcStrength(NamedTuple):
-    """How sure an arc is.
+    """How sure an edge is.
 
     Attributes
     ----------
@@ -46,11 +46,11 @@ class ArcStrength(NamedTuple):
     strength : float
         The share of the samples in which the nodes are adjacent.
     direction : float
-        The share of these in which the arc points from parent to child; an arc that can be reversed
-        without a change of the score counts one half. One half if no sample has the arc.
+        The share of these in which the edge points from parent to child; an edge that can be
+        reversed without a change of the score counts one half. One half if no sample has the edge.
     gain : float or None
         By how much the parent raises the BIC of the learned family, in nats. None if it is not
-        known, or the arc was not learned.
+        known, or the edge was not learned.
     """
 
     parent: str
@@ -62,12 +62,12 @@ class ArcStrength(NamedTuple):
 
 @dataclass(frozen=True)
 class Strengths:
-    """How sure the arcs of a network are.
+    """How sure the edges of a network are.
 
     Attributes
     ----------
-    arcs : tuple of ArcStrength
-        The learned arcs, and all others that were learned from a sample; strongest first, then by
+    edges : tuple of ArcStrength
+        The learned edges, and all others that were learned from a sample; strongest first, then by
         name. Empty without samples.
     samples, planned : int
         The numbers of samples that were learned from, and that would have been if the time had
@@ -80,7 +80,7 @@ class Strengths:
         The averaged structure; see `averaged_structure`.
     """
 
-    arcs: tuple[ArcStrength, ...]
+    edges: tuple[ArcStrength, ...]
     samples: int
     planned: int
     records: int
@@ -90,7 +90,7 @@ class Strengths:
     @property
     def by_edge(self) -> dict[Edge, ArcStrength]:
         """The strengths by (parent, child)."""
-        return {(arc.parent, arc.child): arc for arc in self.arcs}
+        return {(arc.parent, arc.child): arc for arc in self.edges}
 
 
 def arc_strengths(
@@ -105,7 +105,7 @@ def arc_strengths(
     progress: Progress = silent,
     time_is_up: TimeIsUp = never,
 ) -> Strengths:
-    """Return how sure each arc of a learned network is, by the parametric bootstrap.
+    """Return how sure each edge of a learned network is, by the parametric bootstrap.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def arc_strengths(
     seed : int, default=0
         The seed of the first sample; each further sample has the next.
     gains : mapping of (parent, child) to float, optional
-        The gain of each learned arc; see `structure.gains.edge_gains`.
+        The gain of each learned edge; see `structure.gains.edge_gains`.
     constraints : Constraints
         What the learner keeps.
     progress : callable, optional
@@ -150,7 +150,7 @@ def arc_strengths(
     >>> variables = {name: Variable(name, ("no", "yes")) for name in "ab"}
     >>> cpts = {"a": np.array([0.5, 0.5]), "b": np.array([[0.9, 0.2], [0.1, 0.8]])}
     >>> network = Network(structure, variables, cpts)
-    >>> arc_strengths(network, lambda counter: learn_structure(counter, "k2"), 200).arcs
+    >>> arc_strengths(network, lambda counter: learn_structure(counter, "k2"), 200).edges
     (ArcStrength(parent='a', child='b', strength=1.0, direction=0.5, gain=None),)
     """
     if samples < 0:
@@ -162,11 +162,11 @@ def arc_strengths(
         if time_is_up():
             break
         learned.append(structure)
-    arcs = strengths_from(network.structure, learned, gains=gains, constraints=constraints)
-    threshold = l1_threshold([arc.strength for arc in arcs])
+    edges = strengths_from(network.structure, learned, gains=gains, constraints=constraints)
+    threshold = l1_threshold([arc.strength for arc in edges])
     nodes = network.structure.nodes
-    averaged = averaged_structure(arcs, nodes, threshold=threshold, constraints=constraints)
-    return Strengths(arcs, len(learned), samples, records, threshold, averaged)
+    averaged = averaged_structure(edges, nodes, threshold=threshold, constraints=constraints)
+    return Strengths(edges, len(learned), samples, records, threshold, averaged)
 
 
 def strengths_from(
@@ -176,7 +176,7 @@ def strengths_from(
     gains: Mapping[Edge, float] | None = None,
     constraints: Constraints = Constraints(),
 ) -> tuple[ArcStrength, ...]:
-    """Return how sure each arc of a structure is, from the structures of samples.
+    """Return how sure each edge of a structure is, from the structures of samples.
 
     Parameters
     ----------
@@ -189,15 +189,15 @@ def strengths_from(
 
     Returns
     -------
-    arcs : tuple of ArcStrength
-        Strongest first, then by name; the arcs of all structures. Empty without samples.
+    strengths : tuple of ArcStrength
+        Strongest first, then by name; the edges of all structures. Empty without samples.
     """
     if not learned:
         return ()
     votes: Counter[Edge] = Counter()
     for sampled in learned:
         votes.update(_votes(sampled, constraints))
-    arcs, own = [], set(structure.edges)
+    strengths, own = [], set(structure.edges)
     for one, other in {(min(edge), max(edge)) for edge in (*own, *votes)}:
         edge = one, other
         if (other, one) in own or (edge not in own and votes[other, one] > votes[edge]):
@@ -205,12 +205,12 @@ def strengths_from(
         ahead, total = votes[edge], votes[one, other] + votes[other, one]
         direction = ahead / total if total else 0.5
         strength = total / (2 * len(learned))
-        arcs.append(ArcStrength(*edge, strength, direction, (gains or {}).get(edge)))
-    return tuple(sorted(arcs, key=lambda arc: (-arc.strength, arc.parent, arc.child)))
+        strengths.append(ArcStrength(*edge, strength, direction, (gains or {}).get(edge)))
+    return tuple(sorted(strengths, key=lambda arc: (-arc.strength, arc.parent, arc.child)))
 
 
 def _votes(structure: Structure, constraints: Constraints) -> Iterator[Edge]:
-    """Return each arc twice if it cannot be reversed, and otherwise once in each direction."""
+    """Return each edge twice if it cannot be reversed, and otherwise once in each direction."""
     compelled = set(cpdag_of(structure, constraints).compelled)
     for parent, child in structure.edges:
         yield parent, child
@@ -218,12 +218,12 @@ def _votes(structure: Structure, constraints: Constraints) -> Iterator[Edge]:
 
 
 def l1_threshold(strengths: Sequence[float]) -> float:
-    """Return the strength above which arcs are significant (Scutari and Nagarajan 2013).
+    """Return the strength above which edges are significant (Scutari and Nagarajan 2013).
 
     If each strength were 0 or 1, the distribution function F of the strengths would be constant
     between 0 and 1. The constant t that is nearest to F, by the integral of abs(F(x) - t), is the
     median of F(x) over x; it is F(1/2), because F never falls. The threshold is the quantile of t:
-    the largest strength of at most 1/2. So the significant arcs are those that more than half of
+    the largest strength of at most 1/2. So the significant edges are those that more than half of
     the samples have.
 
     Parameters
@@ -240,39 +240,39 @@ def l1_threshold(strengths: Sequence[float]) -> float:
 
 
 def averaged_structure(
-    arcs: Iterable[ArcStrength],
+    strengths: Iterable[ArcStrength],
     nodes: Sequence[str],
     *,
     threshold: float = 0.5,
     constraints: Constraints = Constraints(),
 ) -> Structure:
-    """Return the structure of the arcs that are stronger than a threshold.
+    """Return the structure of the edges that are stronger than a threshold.
 
-    Required edges come first, then the arcs by strength. An arc takes its more frequent direction;
-    it is reversed if a constraint or a cycle forbids this, and left out if they forbid both.
+    Required edges come first, then the others by strength. An edge takes its more frequent
+    direction; it is reversed if a constraint or a cycle forbids this, and left out if they forbid both.
 
     Parameters
     ----------
-    arcs : iterable of ArcStrength
-        The arcs.
+    strengths : iterable of ArcStrength
+        How sure each edge is.
     nodes : sequence of str
         All nodes.
     threshold : float, default=0.5
-        Only stronger arcs are kept.
+        Only stronger edges are kept.
     constraints : Constraints
         What the structure keeps. The number of parents is not limited.
 
     Examples
     --------
-    >>> arcs = [ArcStrength("a", "b", 1.0, 1.0, None), ArcStrength("b", "c", 0.9, 0.8, None)]
-    >>> averaged_structure([*arcs, ArcStrength("c", "a", 0.8, 0.9, None)], "abc").edges
+    >>> strengths = [ArcStrength("a", "b", 1.0, 1.0, None), ArcStrength("b", "c", 0.9, 0.8, None)]
+    >>> averaged_structure([*strengths, ArcStrength("c", "a", 0.8, 0.9, None)], "abc").edges
     (('a', 'b'), ('a', 'c'), ('b', 'c'))
     """
     edges: dict[Edge, None] = dict.fromkeys(constraints.required)
     children: dict[str, set[str]] = {node: set() for node in nodes}
     for parent, child in edges:
         children[parent].add(child)
-    for arc in sorted(arcs, key=lambda arc: -arc.strength):
+    for arc in sorted(strengths, key=lambda arc: -arc.strength):
         ways = [(arc.parent, arc.child), (arc.child, arc.parent)]
         if arc.strength <= threshold or any(way in edges for way in ways):
             continue
