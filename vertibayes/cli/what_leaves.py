@@ -11,13 +11,14 @@ from protocols.queries.declared_run import LAST_ROUND
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes.report.words import counted
 
+_MOVES = "which edge to add, remove or reverse, step by step, at most {most} to a variable"
 COMPARED = {  # by algorithm: what the winners say
     "hybrid": (
         "which pairs of variables are independent given a few others; which parents, at most "
         "{most}, and which order of the variables fit best; which edges to add, remove or reverse"
     ),
-    "hill_climbing": "step by step, which edge to add, remove or reverse, at most {most} to a variable",
-    "tabu": "step by step, which edge to add, remove or reverse, at most {most} to a variable",
+    "hill_climbing": _MOVES,
+    "tabu": _MOVES,
     "pc": (
         "which pairs of variables are independent given a few others; of more parents than {most}, "
         "which fit best"

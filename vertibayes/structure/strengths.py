@@ -249,7 +249,8 @@ def averaged_structure(
     """Return the structure of the edges that are stronger than a threshold.
 
     Required edges come first, then the others by strength. An edge takes its more frequent
-    direction; it is reversed if a constraint or a cycle forbids this, and left out if they forbid both.
+    direction; it is reversed if a constraint or a cycle forbids this, and left out if they forbid
+    both.
 
     Parameters
     ----------

@@ -34,20 +34,22 @@ class _Forest:
     given: tuple[str, ...]  # the class of TAN
     edges: list[Edge] = field(default_factory=list)  # pairs sorted by name
     part_of: dict[str, _Part] = field(init=False)
-    ways: set[Edge] = field(init=False)  # (parent, child) that the constraints and sizes allow
+    directions: set[Edge] = field(
+        init=False
+    )  # (parent, child) that the constraints and sizes allow
 
     def __post_init__(self) -> None:
         required = set(self.search.constraints.required)
         pairs = [pair for pair in combinations(self.features, 2) if self._fits(pair, required)]
-        both = [way for x, y in pairs for way in ((x, y), (y, x))]
+        both = [edge for x, y in pairs for edge in ((x, y), (y, x))]
         allows = self.search.constraints.allows
-        self.ways = {way for way in both if allows(*way) and way[::-1] not in required}
+        self.directions = {e for e in both if allows(*e) and e[::-1] not in required}
         self.part_of = {name: _Part({name}, {name}) for name in self.features}
         for parent, child in sorted(required):
             if {parent, child} <= set(self.features) and not self.join(parent, child):
                 raise ValueError(
                     f"the required edge {parent} -> {child} does not fit into a tree: of the "
-                    "required edges, a node may have one parent, and none may close a circle"
+                    "required edges, a node may have one parent, and none may close a cycle"
                 )
 
     @property
@@ -57,7 +59,7 @@ class _Forest:
 
     def may(self, parent: str, child: str) -> bool:
         """Whether an edge between two trees may have a direction."""
-        return (parent, child) in self.ways and child in self.part_of[child].roots
+        return (parent, child) in self.directions and child in self.part_of[child].roots
 
     def joins(self, x: str, y: str) -> bool:
         """Whether an edge would join two trees into one that can be directed."""
@@ -151,8 +153,8 @@ def tan_steps(search: Search) -> Steps[Structure]:
     """Find the tree-augmented naive Bayes structure (Friedman, Geiger and Goldszmidt 1997).
 
     The class is a parent of all features, except those of which the constraints forbid it, or whose
-    required parents are as many as allowed. The
-    features form the tree of most mutual information given the class; see `chow_liu_steps`.
+    required parents are as many as allowed. The features form the tree of most mutual information
+    given the class; see `chow_liu_steps`.
 
     Parameters
     ----------
