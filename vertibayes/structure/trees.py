@@ -36,7 +36,7 @@ class _Forest:
     part_of: dict[str, _Part] = field(init=False)
     directions: set[Edge] = field(
         init=False
-    )  # (parent, child) that the constraints and sizes allow
+    )  # that the constraints and sizes allow
 
     def __post_init__(self) -> None:
         required = set(self.search.constraints.required)
