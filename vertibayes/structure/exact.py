@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -13,8 +13,10 @@ from protocols.variables import Family, axis_lengths
 from vertibayes.counting.counter import Counter, Table, portions
 from vertibayes.network import Structure
 from vertibayes.structure.bic import added_parameters, bic_penalty
+from vertibayes.structure.graphs import Mask, Parents, mask_of
 from vertibayes.structure.scores import n_log_n
 from vertibayes.structure.search import Progress, Search, TimeIsUp
+from vertibayes.structure.search_space import SearchSpace
 
 MOST_VARIABLES = 15
 
@@ -59,24 +61,24 @@ def exact_tables(
     """
     del time_is_up
     families = exact_widest(search)
-    lengths = axis_lengths(search.variables, search.missing)
-    bests = {name: _Parents.of(search, name) for name in search.names}
+    lengths, space = axis_lengths(search.variables, search.missing), SearchSpace(search)
+    bests = [_BestParents.of(space, child) for child in range(space.size)]
     done = 0
     for portion in portions(lengths, families):
         progress("exact", done, len(families))
         tables = counter.tables(portion, missing=search.missing, rows=search.rows)
         for family, table in zip(portion, tables, strict=True):
-            for place in range(len(family.members)):
-                _score(search, bests, family, table, place)
+            for axis in range(len(family.members)):
+                _score(space, bests, family, table, axis)
         done += len(portion)
     progress("exact", done, len(families))
-    for child, best in bests.items():
+    for child, best in zip(search.names, bests, strict=True):
         if best.scores.max(initial=_NONE) == _NONE:
             raise ValueError(
                 f"the table of {child} and its required parents is too large; require fewer edges"
             )
-        best.spread(len(search.names))
-    return _best_structure(search.names, bests)
+        best.spread(space.size)
+    return space.structure(_best_dag(bests))
 
 
 def exact_widest(search: Search) -> list[Family]:
@@ -99,28 +101,23 @@ def exact_widest(search: Search) -> list[Family]:
 
 
 @dataclass
-class _Parents:
+class _BestParents:
     """The best parents of a child within each set of variables."""
 
-    allowed: int  # bit masks
-    required: int
+    allowed: Mask
+    required: Mask
     scores: _Scores
     parents: NDArray[np.int64]  # bit masks
 
     @classmethod
-    def of(cls, search: Search, child: str) -> _Parents:
+    def of(cls, space: SearchSpace, child: int) -> _BestParents:
         """Return a child's parents before any family is scored."""
-        place = {name: i for i, name in enumerate(search.names)}
-        allows = search.constraints.allows
-        required = search.constraints.required_parents(child)
-        others = (name for name in search.names if name != child)
-        allowed = sum(1 << place[name] for name in others if allows(name, child))
-        sets = 1 << len(search.names)
+        sets = 1 << space.size
         scores = np.full(sets, _NONE, np.int64)
         parents = np.arange(sets, dtype=np.int64)
-        return cls(allowed, sum(1 << place[name] for name in required), scores, parents)
+        return cls(space.allowed[child], space.required[child], scores, parents)
 
-    def may(self, parents: int) -> bool:
+    def may(self, parents: Mask) -> bool:
         """Whether the constraints allow a set of parents."""
         return not parents & ~self.allowed and not self.required & ~parents
 
@@ -146,45 +143,43 @@ class _Parents:
 
 
 def _score(
-    search: Search, bests: Mapping[str, _Parents], family: Family, table: Table, place: int
+    space: SearchSpace, bests: Sequence[_BestParents], family: Family, table: Table, axis: int
 ) -> None:
     """Score one member of a table as the child of the others."""
-    child = family.members[place]
-    others = tuple(name for name in family.members if name != child)
-    masks = {name: 1 << i for i, name in enumerate(search.names)}
-    parents, best = sum(masks[name] for name in others), bests[child]
+    search, others = space.search, list(family.members)
+    child = search.names.index(others.pop(axis))
+    parents, best = mask_of(map(search.names.index, others)), bests[child]
     if best.may(parents):
-        gain = _information(table, place) if others else 0.0
-        penalty = bic_penalty(added_parameters(search, Family(child, others)), search.records)
-        best.scores[parents] = round(gain * 10**6) - penalty
+        gain = _information(table, axis) if others else 0.0
+        added = added_parameters(search, space.family(child, parents))
+        best.scores[parents] = round(gain * 10**6) - bic_penalty(added, search.records)
 
 
-def _information(table: Table, place: int) -> float:
+def _information(table: Table, axis: int) -> float:
     """Return LL(child | others) - LL(child) over the records of a table, in nats."""
-    axes = tuple(axis for axis in range(table.ndim) if axis != place)
-    alone, columns = table.sum(axis=axes), table.sum(axis=place)
+    others = tuple(other for other in range(table.ndim) if other != axis)
+    alone, columns = table.sum(axis=others), table.sum(axis=axis)
     return n_log_n(table) - n_log_n(columns) - n_log_n(alone) + n_log_n(table.sum())
 
 
-def _best_structure(names: tuple[str, ...], bests: Mapping[str, _Parents]) -> Structure:
+def _best_dag(bests: Sequence[_BestParents]) -> Parents:
     """Return the structure whose last nodes, set by set, have the highest total."""
-    sets = 1 << len(names)
-    totals = np.full(sets, len(names) * _NONE, np.int64)
+    sets = 1 << len(bests)
+    totals = np.full(sets, len(bests) * _NONE, np.int64)
     last = np.zeros(sets, np.int64)
     totals[0] = 0
     sizes = np.bitwise_count(np.arange(sets))
-    for size in range(1, len(names) + 1):
+    for size in range(1, len(bests) + 1):
         of_size = np.flatnonzero(sizes == size)
-        for place, name in enumerate(names):
-            with_node = of_size[of_size >> place & 1 == 1]
-            before = with_node ^ (1 << place)
-            reached = totals[before] + bests[name].scores[before]
+        for node, best in enumerate(bests):
+            with_node = of_size[of_size >> node & 1 == 1]
+            before = with_node ^ (1 << node)
+            reached = totals[before] + best.scores[before]
             better = reached > totals[with_node]
-            totals[with_node[better]], last[with_node[better]] = reached[better], place
-    left, parents = sets - 1, {}
+            totals[with_node[better]], last[with_node[better]] = reached[better], node
+    left, dag = sets - 1, [0] * len(bests)
     while left:
-        place = int(last[left])
-        left ^= 1 << place
-        mask = int(bests[names[place]].parents[left])
-        parents[names[place]] = tuple(name for i, name in enumerate(names) if mask >> i & 1)
-    return Structure({name: parents[name] for name in names})
+        node = int(last[left])
+        left ^= 1 << node
+        dag[node] = int(bests[node].parents[left])
+    return dag

@@ -31,9 +31,8 @@ from vertibayes.structure.neighbours_by_choices import order_by_colliders
 from vertibayes.structure.order_by_tables import search_orders
 from vertibayes.structure.search import Progress, Search, TimeIsUp
 from vertibayes.structure.search_space import SearchSpace
-from vertibayes.structure.skeleton import Skeleton, skeleton_steps
+from vertibayes.structure.skeleton import LEVELS, Skeleton, skeleton_steps
 
-LEVELS = 2  # variables on which a test conditions
 ORDERS = 10  # random ones
 AGAIN = 3  # times that the order search runs again
 SEED = 0  # of the orders: the same for all data, so that one data set gives one structure

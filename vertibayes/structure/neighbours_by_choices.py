@@ -35,9 +35,8 @@ from vertibayes.structure.chi_square import half_quantile
 from vertibayes.structure.graphs import Mask, elements, mask_of, neighbours_of
 from vertibayes.structure.limited_choices import LimitedChoices
 from vertibayes.structure.search_space import SearchSpace
-from vertibayes.structure.skeleton import ALPHA, RECORDS_PER_CELL
+from vertibayes.structure.skeleton import ALPHA, LEVELS, RECORDS_PER_CELL
 
-LEVELS = 2  # variables in a separator
 MOST_SEPARATORS = 100  # of a pair
 
 Separators: TypeAlias = Mapping[tuple[int, int], Mask]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from math import comb, prod
+from math import comb, inf, prod
 from typing import NamedTuple
 
 from protocols.approval import Steps
@@ -20,6 +20,7 @@ from vertibayes.structure.chi_square import half_quantile
 from vertibayes.structure.search import Search
 
 ALPHA = 0.05
+LEVELS = 2  # variables on which a test conditions
 RECORDS_PER_CELL = 10
 
 
@@ -65,7 +66,7 @@ def skeleton_steps(
     search: Search,
     *,
     alpha: float = ALPHA,
-    levels: int = 2,
+    levels: int = LEVELS,
     records_per_cell: int = RECORDS_PER_CELL,
 ) -> Steps[Skeleton]:
     """Find the neighbours by PC-stable's tests: one call for each level.
@@ -104,7 +105,7 @@ def skeleton_steps(
     algorithm 4.1. https://jmlr.org/papers/v15/colombo14a.html
     """
     lengths = axis_lengths(search.variables, search.missing)
-    most_cells = search.records / records_per_cell if records_per_cell else float("inf")
+    most_cells = _most_cells(search, records_per_cell)
     neighbours = _start(search)
     separators: dict[Edge, tuple[str, ...]] = {}
     separating: dict[Edge, frozenset[str]] = {}
@@ -131,14 +132,14 @@ def skeleton_steps(
 
 
 def skeleton_widest(
-    search: Search, *, levels: int = 2, records_per_cell: int = RECORDS_PER_CELL
+    search: Search, *, levels: int = LEVELS, records_per_cell: int = RECORDS_PER_CELL
 ) -> list[Family]:
     """Return a family for each pair and level: the widest of which `skeleton_steps` may ask.
 
     The number of tests depends on the data; it may be larger or smaller than that of the families.
     """
     lengths = axis_lengths(search.variables, search.missing)
-    most_cells = search.records / records_per_cell if records_per_cell else float("inf")
+    most_cells = _most_cells(search, records_per_cell)
     largest, families = sorted(search.names, key=lambda name: -lengths[name]), []
     for x, y in _tested(search, _start(search)):
         given: tuple[str, ...] = ()
@@ -155,6 +156,10 @@ def skeleton_bits(variables: int, levels: int) -> float:
     """Return how many bits the winners have at most: two for each test of each level."""
     pairs, others = comb(variables, 2), max(variables - 2, 0)
     return float(sum(2 * pairs * comb(others, level) for level in range(levels + 1)))
+
+
+def _most_cells(search: Search, records_per_cell: int) -> float:
+    return search.records / records_per_cell if records_per_cell else inf
 
 
 def _start(search: Search) -> dict[str, set[str]]:

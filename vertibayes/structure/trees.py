@@ -34,9 +34,7 @@ class _Forest:
     given: tuple[str, ...]  # the class of TAN
     edges: list[Edge] = field(default_factory=list)  # pairs sorted by name
     part_of: dict[str, _Part] = field(init=False)
-    directions: set[Edge] = field(
-        init=False
-    )  # that the constraints and sizes allow
+    directions: set[Edge] = field(init=False)  # that the constraints and sizes allow
 
     def __post_init__(self) -> None:
         required = set(self.search.constraints.required)
