@@ -68,6 +68,11 @@ def random_data(seed, nodes, records, states=3, density=0.4, concentration=5.0):
     return sample(Network(Structure(parents), variables, cpts), records, seed=seed)
 
 
+def binary(codes):
+    """Return data of columns of 0 and 1."""
+    return SiteData({name: Variable(name, ("0", "1")) for name in codes}, codes)
+
+
 def example(name, records, seed=1):
     """Return a network of pgmpy, and data sampled from it."""
     network = from_pgmpy(get_example_model(name))
@@ -100,10 +105,7 @@ def firm_cases():
         "one record": dict.fromkeys("abcd", bits[:1]),
         "no record": dict.fromkeys("abcd", bits[:0]),
     }
-    return {
-        name: PlainCounter(SiteData({n: Variable(n, ("0", "1")) for n in codes}, codes))
-        for name, codes in cases.items()
-    }
+    return {name: PlainCounter(binary(codes)) for name, codes in cases.items()}
 
 
 def one_state():

@@ -2,9 +2,14 @@ import numpy as np
 import pytest
 
 from protocols.choices import Choices
-from protocols.site.data import SiteData
-from protocols.variables import Family, Variable
-from tests.structure_worlds import all_structures, random_constraints, random_data, with_gaps
+from protocols.variables import Family
+from tests.structure_worlds import (
+    all_structures,
+    binary,
+    random_constraints,
+    random_data,
+    with_gaps,
+)
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
@@ -81,9 +86,7 @@ def test_fifteen_variables_with_four_parents_have_4943_tables(alarm_data):
 
 
 def test_equal_structures_are_decided_by_name():
-    column = np.array([0, 1] * 20, np.uint8)
-    variables = {name: Variable(name, ("0", "1")) for name in "cba"}
-    counter = PlainCounter(SiteData(variables, dict.fromkeys(variables, column)))
+    counter = PlainCounter(binary(dict.fromkeys("cba", np.array([0, 1] * 20, np.uint8))))
     assert learn_structure(counter, "exact").parents == {"a": ("b",), "b": ("c",), "c": ()}
 
 

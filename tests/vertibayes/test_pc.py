@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from protocols.site.data import SiteData
-from protocols.variables import Variable
-from tests.structure_worlds import example, frame_of, random_data
+from tests.structure_worlds import binary, example, frame_of, random_data
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
@@ -51,10 +49,7 @@ def noisy_or(records=4000):
     a, b = generator.integers(0, 2, (2, records))
     c = flip(a | b)
     codes = {"a": a, "b": b, "c": c, "d": flip(c)}
-    return SiteData(
-        {name: Variable(name, ("0", "1")) for name in codes},
-        {name: column.astype(np.uint8) for name, column in codes.items()},
-    )
+    return binary({name: column.astype(np.uint8) for name, column in codes.items()})
 
 
 def test_a_collider_compels_what_follows_it():

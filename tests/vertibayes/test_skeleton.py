@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from protocols.site.data import SiteData
-from protocols.variables import Family, Variable
+from protocols.variables import Family
+from tests.structure_worlds import binary
 from vertibayes.choosing import TableChooser, follow
 from vertibayes.counting import PlainCounter
 from vertibayes.structure.constraints import Constraints
@@ -78,10 +78,7 @@ def test_a_separator_is_the_first_in_order_of_names():
     hidden = generator.integers(0, 2, 4000)
     noisy = lambda: np.where(generator.random(4000) < 0.1, 1 - hidden, hidden)  # noqa: E731
     codes = {"y": noisy(), "x": noisy(), "b": hidden, "a": hidden}
-    data = SiteData(
-        {name: Variable(name, ("0", "1")) for name in codes},
-        {name: column.astype(np.uint8) for name, column in codes.items()},
-    )
+    data = binary({name: column.astype(np.uint8) for name, column in codes.items()})
     learned = skeleton(PlainCounter(data), alpha=0.001)
     assert learned.separators["x", "y"] == ("a",)
     assert learned.separating["x", "y"] == {"a", "b"}

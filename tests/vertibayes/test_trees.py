@@ -5,7 +5,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from tests.structure_worlds import random_constraints, random_data, with_gaps
+from tests.structure_worlds import binary, random_constraints, random_data, with_gaps
 from vertibayes.choosing import TableChooser
 from vertibayes.counting import PlainCounter
 from vertibayes.network import Structure
@@ -84,12 +84,7 @@ def test_over_tables_all_pairs_are_counted_in_one_call(alarm_data):
 
 
 def test_ties_go_to_the_first_names_and_close_no_cycle():
-    from protocols.site.data import SiteData
-    from protocols.variables import Variable
-
-    column = np.array([0, 1] * 20, np.uint8)
-    variables = {name: Variable(name, ("0", "1")) for name in "edcba"}
-    counter = PlainCounter(SiteData(variables, dict.fromkeys(variables, column)))
+    counter = PlainCounter(binary(dict.fromkeys("edcba", np.array([0, 1] * 20, np.uint8))))
     star = Structure({"a": (), **dict.fromkeys("bcde", ("a",))})
     assert learn_structure(counter, "chow_liu") == star
     assert learn_structure(TableChooser(counter), "chow_liu") == star
