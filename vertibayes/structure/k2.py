@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log2
 
 from protocols.approval import Steps
@@ -20,7 +20,7 @@ class _Node:
     child: str
     parents: list[str]
     candidates: list[str]
-    done: bool = field(default=False)
+    done: bool = False
 
     def families(self, fits: Fits) -> list[Family]:
         """Return the families of the parents and each candidate whose table is small enough."""

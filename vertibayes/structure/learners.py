@@ -237,8 +237,9 @@ def max_parents_of(source: Counter | Chooser, algorithm: str, given: int | None)
     if given is not None:
         return given
     most, widest = algorithm_of(algorithm).max_parents, source.most_variables
-    is_limited = widest is not None and not isinstance(source, Chooser)
-    return min(most, max(widest - 1, 0)) if is_limited and widest is not None else most
+    if widest is None or isinstance(source, Chooser):
+        return most
+    return min(most, max(widest - 1, 0))
 
 
 def check_max_parents(source: Counter | Chooser, max_parents: int) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vertibayes.network import Edge, Structure
 from vertibayes.structure.constraints import Constraints
-from vertibayes.structure.graphs import elements
+from vertibayes.structure.graphs import Mask, elements
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,14 @@ class Extension:
     structure: Structure
     reversed_arrows: tuple[Edge, ...]
     dropped: tuple[Edge, ...]
+
+
+class _Cost(NamedTuple):
+    """What it costs to make a node a sink: sets of its neighbours, fewest first."""
+
+    dropped: Mask  # children whose arrow the constraints do not allow in the other direction
+    turned: Mask  # the other children
+    faults: Mask  # undirected neighbours with which it makes a collider
 
 
 class PartialGraph:
@@ -118,25 +127,25 @@ class PartialGraph:
         turned: list[Edge] = []
         dropped: list[Edge] = []
         while left:
-            sink, (lost, back, _faults) = self._sink(left, constraints)
+            sink, cost = self._sink(left, constraints)
             node = self.names[sink]
-            taken = (self._parents[sink] | self._open[sink] | back) & left
+            taken = (self._parents[sink] | self._open[sink] | cost.turned) & left
             parents[node] = tuple(self.names[p] for p in elements(taken))
-            dropped += [(node, self.names[c]) for c in elements(lost)]
-            turned += [(node, self.names[c]) for c in elements(back)]
+            dropped += [(node, self.names[c]) for c in elements(cost.dropped)]
+            turned += [(node, self.names[c]) for c in elements(cost.turned)]
             left ^= 1 << sink
         return Extension(Structure(parents), tuple(sorted(turned)), tuple(sorted(dropped)))
 
-    def _sink(self, left: int, constraints: Constraints) -> tuple[int, tuple[int, int, int]]:
-        """Return the next node to take: the arrows lost and turned by it, its open edges at fault.
+    def _sink(self, left: Mask, constraints: Constraints) -> tuple[int, _Cost]:
+        """Return the next node to take, and its cost.
 
         Of required arrows there is no cycle, so that some node has none to others that are left.
         """
-        best: tuple[tuple[int, ...], int, tuple[int, int, int]] | None = None
+        best: tuple[tuple[int, ...], int, _Cost] | None = None
         for node in reversed(list(elements(left))):
             children = self._children[node] & left
             if not children and not self._faults(node, left):
-                return node, (0, 0, 0)
+                return node, _Cost(0, 0, 0)
             cost = self._cost(node, left, constraints)
             if cost is None:
                 continue
@@ -146,19 +155,19 @@ class PartialGraph:
         assert best is not None
         return best[1:]
 
-    def _cost(self, node: int, left: int, constraints: Constraints) -> tuple[int, int, int] | None:
-        """Return what `_sink` does for a node; None if it has a required arrow to one left."""
-        name, lost, back = self.names[node], 0, 0
+    def _cost(self, node: int, left: Mask, constraints: Constraints) -> _Cost | None:
+        """Return the cost of a node; None if it has a required arrow to one that is left."""
+        name, dropped, turned = self.names[node], 0, 0
         for child in elements(self._children[node] & left):
             if (name, self.names[child]) in constraints.required:
                 return None
             if constraints.allows(self.names[child], name):
-                back |= 1 << child
+                turned |= 1 << child
             else:
-                lost |= 1 << child
-        return lost, back, self._faults(node, left)
+                dropped |= 1 << child
+        return _Cost(dropped, turned, self._faults(node, left))
 
-    def _faults(self, node: int, left: int) -> int:
+    def _faults(self, node: int, left: Mask) -> Mask:
         """Return the undirected neighbours of a node that are not neighbours of all the others."""
         near = self._near(node) & left
         faults = 0
@@ -167,7 +176,7 @@ class PartialGraph:
                 faults |= 1 << other
         return faults
 
-    def _near(self, node: int) -> int:
+    def _near(self, node: int) -> Mask:
         return self._parents[node] | self._children[node] | self._open[node]
 
     def _follows(self, a: int, b: int) -> bool:
