@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -156,6 +157,14 @@ class Constraints:
         found = ((edge, self._against(*edge)) for edge in structure.edges)
         return absent + [f"{p} -> {c} contradicts {why}" for (p, c), why in found if why]
 
+    @cached_property
+    def _forbidden(self) -> frozenset[Edge]:
+        return frozenset(self.forbidden)
+
+    @cached_property
+    def _tier_of(self) -> Mapping[str, int]:
+        return {name: place for place, tier in enumerate(self.tiers) for name in tier}
+
     def _place(self, name: str) -> str:
         """Return the parameter that has a name first."""
         places: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -169,13 +178,13 @@ class Constraints:
 
     def _against(self, parent: str, child: str) -> str | None:
         """Return the constraint that forbids an edge; None if it is allowed."""
-        if (parent, child) in self.forbidden:
+        if (parent, child) in self._forbidden:
             return f"the forbidden edge {parent} -> {child}"
         if child in self.roots:
             return f"the root {child}"
         if parent in self.leaves:
             return f"the leaf {parent}"
-        places = {name: place for place, tier in enumerate(self.tiers) for name in tier}
+        places = self._tier_of
         if parent in places and child in places and places[parent] > places[child]:
             return f"the tiers, in which {child} is before {parent}"
         return None

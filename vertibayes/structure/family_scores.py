@@ -118,7 +118,7 @@ class FamilyScores:
             x
             for x in elements(self.allowed[child] & among & ~parents)
             if room > self._penalty_of(child, cells * self.space.lengths[x])
-            and self.search.fits(self._family(Wanted(child, parents, 1 << x)))
+            and self.space.fits(child, parents | 1 << x)
         ]
 
     def moves(self, child: int, parents: Mask, among: Mask = -1) -> list[Wanted]:

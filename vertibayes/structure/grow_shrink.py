@@ -64,13 +64,15 @@ class GrowShrinkTree:
     ----------
     predecessors : int
         The set of variables that make a difference if they are predecessors.
+    successors : int
+        The set of variables to which this one makes a difference (`trees_of`).
     """
 
     def __init__(self, scores: FamilyScores, child: int, among: Mask) -> None:
         self._scores, self._child = scores, child
         self._required = scores.required[child]
         self._among = among & scores.allowed[child] & ~self._required
-        self.predecessors = self._among | self._required
+        self.predecessors, self.successors = self._among | self._required, 0
         self._root = Node(self._required, self._among)
         self._ends: dict[Mask, Family] = {}
 
@@ -135,7 +137,11 @@ class GrowShrinkTree:
 
 def trees_of(scores: FamilyScores, among: Sequence[Mask]) -> list[GrowShrinkTree]:
     """Return the tree of each variable."""
-    return [GrowShrinkTree(scores, child, allowed) for child, allowed in enumerate(among)]
+    trees = [GrowShrinkTree(scores, child, allowed) for child, allowed in enumerate(among)]
+    for child, tree in enumerate(trees):
+        for predecessor in elements(tree.predecessors):
+            trees[predecessor].successors |= 1 << child
+    return trees
 
 
 def dag_of(trees: Sequence[GrowShrinkTree], order: Sequence[int]) -> Parents:

@@ -92,7 +92,7 @@ def _at_best_place(
     trees: Sequence[GrowShrinkTree], order: Order, v: int, missing: Missing
 ) -> Order | None:
     """Return the order with a variable at its best place; None if it is there, or not known."""
-    concerned = trees[v].predecessors | sum(1 << w for w in order if trees[w].predecessors >> v & 1)
+    concerned = trees[v].predecessors | trees[v].successors
     own, without, behind = [trees[v].family(0, missing)], [], []
     places, before = [0], 0  # where v may be: in front, and behind each variable that it concerns
     rest = [w for w in order if w != v]
