@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal, localcontext
+from functools import cache
 from math import prod
 
 from protocols.choices import Candidate, Constant, Score, Term
-from protocols.variables import Family, axis_lengths
+from protocols.variables import Family
 from vertibayes.structure.search import Search
+
+_DIGITS = 40  # of decimals
 
 
 def bic_penalty(free_parameters: int, records: int) -> int:
@@ -35,14 +38,21 @@ def bic_penalty(free_parameters: int, records: int) -> int:
     13.815511
     """
     with localcontext() as context:
-        context.prec = 40
-        nats = free_parameters * Decimal(max(records, 1)).ln() / 2
+        context.prec = _DIGITS
+        nats = free_parameters * _logarithm(max(records, 1)) / 2
         return int((nats * 10**6).to_integral_value())
+
+
+@cache
+def _logarithm(number: int) -> Decimal:
+    with localcontext() as context:
+        context.prec = _DIGITS
+        return Decimal(number).ln()
 
 
 def added_parameters(search: Search, family: Family) -> int:
     """Return how many free parameters a family has more than its child alone."""
-    lengths = axis_lengths(search.variables, search.missing)
+    lengths = search.lengths
     return (lengths[family.child] - 1) * (prod(lengths[name] for name in family.parents) - 1)
 
 
@@ -93,7 +103,7 @@ def _terms(
 
 def _likelihood(search: Search, family: Family, sign: int) -> list[Term]:
     """Return the likelihood of a family, relative to its child alone if records may drop out."""
-    if search.missing or not any(variable.missing for variable in search.variables.values()):
+    if not search.drops_records:
         return [Score(family, sign=sign)]
     if not family.parents:
         return []

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.variables import Family, axis_lengths
+from protocols.variables import Family
 from vertibayes.counting.counter import Counter, Table, portions
 from vertibayes.network import Structure
 from vertibayes.structure.bic import added_parameters, bic_penalty
@@ -61,7 +61,7 @@ def exact_tables(
     """
     del time_is_up
     families = exact_widest(search)
-    lengths, space = axis_lengths(search.variables, search.missing), SearchSpace(search)
+    lengths, space = search.lengths, SearchSpace(search)
     bests = [_BestParents.of(space, child) for child in range(space.size)]
     done = 0
     for portion in portions(lengths, families):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocols.variables import Family, axis_lengths
+from protocols.variables import Family
 from vertibayes.counting.counter import Counter, Table, portions
 from vertibayes.network import Structure
 from vertibayes.structure.graphs import Mask, Parents, elements
@@ -62,7 +62,7 @@ class FamilyScores:
         self.space, self._counter = SearchSpace(search), counter
         self.search, self.variables = search, len(search.names)
         self.required, self.allowed = self.space.required, self.space.allowed
-        self._axes = axis_lengths(search.variables, search.missing)
+        self._axes = search.lengths
         self._penalty = nats_per_parameter(search.records)
         self._scores: dict[tuple[int, Mask], float] = {}
         self._highest: dict[int, float] = {}  # likelihood of a child relative to it alone

@@ -8,7 +8,7 @@ from math import log2
 
 from protocols.approval import Steps
 from protocols.choices import Candidate, Choices, Score
-from protocols.variables import Family, axis_lengths
+from protocols.variables import Family
 from vertibayes.network import Structure
 from vertibayes.structure.search import Fits, Search
 
@@ -97,7 +97,7 @@ def k2_widest(search: Search) -> list[Family]:
 
     The cost of their tables is an upper bound for the cost of the search.
     """
-    lengths, families = axis_lengths(search.variables, search.missing), []
+    lengths, families = search.lengths, []
     order = check_ordering(search.variables, search.ordering)
     for place, child in enumerate(order):
         widest = sorted(order[:place], key=lambda name: -lengths[name])

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from protocols.approval import Steps
-from protocols.variables import Family, Rows, Variable
+from protocols.variables import Family, Rows, Variable, axis_lengths
 from vertibayes.counting.counter import Counter
 from vertibayes.network import Structure
 from vertibayes.structure.constraints import Constraints
@@ -88,6 +89,16 @@ class Search:
             )
         object.__setattr__(self, "names", tuple(sorted(self.variables)))
         self.constraints.check(self.variables, self.max_parents)
+
+    @cached_property
+    def lengths(self) -> Mapping[str, int]:
+        """The length of each variable's axis in a table."""
+        return axis_lengths(self.variables, self.missing)
+
+    @cached_property
+    def drops_records(self) -> bool:
+        """Whether families count fewer records than there are: those complete in the family."""
+        return not self.missing and any(v.missing for v in self.variables.values())
 
 
 StepsOfSearch: TypeAlias = Callable[[Search], Steps[Structure]]

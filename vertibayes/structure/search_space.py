@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from protocols.choices import Candidate
-from protocols.variables import Family, axis_lengths
+from protocols.variables import Family
 from vertibayes.network import Structure
 from vertibayes.structure.bic import bic_gain
 from vertibayes.structure.graphs import Mask, Parents, elements, mask_of
@@ -35,7 +35,7 @@ class SearchSpace:
 
     def __init__(self, search: Search) -> None:
         self.search, self.size = search, len(search.names)
-        lengths, constraints = axis_lengths(search.variables, search.missing), search.constraints
+        lengths, constraints = search.lengths, search.constraints
         self.lengths = [lengths[name] for name in search.names]
         place = {name: i for i, name in enumerate(search.names)}
         self.required = [

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from protocols.approval import Steps
 from protocols.choices import Candidate, Choices, Constant, Score
-from protocols.variables import Family, axis_lengths
+from protocols.variables import Family
 from vertibayes.network import Edge
 from vertibayes.structure.chi_square import half_quantile
 from vertibayes.structure.search import Search
@@ -104,7 +104,7 @@ def skeleton_steps(
     Colombo and Maathuis (2014), Order-independent constraint-based causal structure learning,
     algorithm 4.1. https://jmlr.org/papers/v15/colombo14a.html
     """
-    lengths = axis_lengths(search.variables, search.missing)
+    lengths = search.lengths
     most_cells = _most_cells(search, records_per_cell)
     neighbours = _start(search)
     separators: dict[Edge, tuple[str, ...]] = {}
@@ -138,7 +138,7 @@ def skeleton_widest(
 
     The number of tests depends on the data; it may be larger or smaller than that of the families.
     """
-    lengths = axis_lengths(search.variables, search.missing)
+    lengths = search.lengths
     most_cells = _most_cells(search, records_per_cell)
     largest, families = sorted(search.names, key=lambda name: -lengths[name]), []
     for x, y in _tested(search, _start(search)):
