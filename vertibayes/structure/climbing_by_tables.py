@@ -47,13 +47,18 @@ class _Moves:
         """Return the families of the moves of the children that have changed."""
         return [one for c in sorted(self.stale) for one in self._scores.moves(c, self.dag[c])]
 
-    def wanted_next(self, ahead: int, least: float) -> Iterator[Wanted]:
-        """Return the families after the best moves of each child that has not changed."""
+    def wanted_next(self, ahead: int, losing: int) -> Iterator[Wanted]:
+        """Return the families after the best moves of each child that has not changed.
+
+        These are the moves that gain and, of all moves that lose, the best `losing` ones.
+        """
         gains = self.gains()
+        lost = np.sort(gains[(gains <= 0) & np.isfinite(gains)])[::-1][:losing]
+        least = lost.min(initial=np.finfo(float).tiny)
         for child in sorted(set(range(len(self.dag))) - self.stale):
             row = gains[child].ravel()
             for place in np.argsort(-row, kind="stable")[:ahead]:
-                if row[place] > least:
+                if row[place] >= least:
                     for changed, parents in self.after(child, *divmod(int(place), len(self.dag))):
                         yield from self._scores.moves(changed, parents)
 
@@ -158,7 +163,7 @@ def climb(
                 return best
             tick(calls, 0)
             calls += 1
-            early = moves.wanted_next(ahead, least) if calls > 1 else ()
+            early = moves.wanted_next(ahead, patience) if calls > 1 else ()
             scores.ask([*wanted, *early])
         chosen = _first_best(moves, visited if patience else (), least)
         if chosen is None:
