@@ -1,7 +1,7 @@
 """Structure learners beside pyAgrum's and pgmpy's: distance to the truth, score, time and price.
 
     python benchmarks/structures.py [--networks alarm,child] [--records 10000] [--renamings 5]
-        [--algorithms hybrid,hill_climbing] [--no-peers] [--no-choices] [--missing 0.05]
+        [--algorithms hybrid,hill_climbing] [--peers pyAgrum] [--no-choices] [--missing 0.05]
     python benchmarks/structures.py --winners           # what choices ask for, by renaming
     python benchmarks/structures.py --growth            # 50, 100 and 200 variables, and records
 
@@ -202,8 +202,8 @@ def learners(args: argparse.Namespace) -> Iterator[tuple[str, Callable, Callable
         if ALGORITHMS[name].steps is not None and args.choices:
             by_choices = name if ALGORITHMS[name].tables is None else f"{name}, by choices"
             yield f"{by_choices} (winners)", partial(chosen, name), partial(price_by_choices, name)
-    if args.peers:
-        for name, learn in PEERS.items():
+    for name, learn in PEERS.items():
+        if any(name.startswith(peer) for peer in args.peers):
             yield name, learn, None
 
 
@@ -310,7 +310,7 @@ def main() -> None:
     parser.add_argument("--records", default=10_000, type=int)
     parser.add_argument("--renamings", default=5, type=int)
     parser.add_argument("--missing", default=0.0, type=float)
-    parser.add_argument("--no-peers", dest="peers", action="store_false")
+    parser.add_argument("--peers", default=["pyAgrum", "pgmpy"], type=lambda text: text.split(","))
     parser.add_argument("--no-choices", dest="choices", action="store_false")
     parser.add_argument("--winners", action="store_true")
     parser.add_argument("--growth", action="store_true")

@@ -60,7 +60,8 @@ class _Moves:
             for place in np.argsort(-row, kind="stable")[:ahead]:
                 if row[place] >= least:
                     for changed, parents in self.after(child, *divmod(int(place), len(self.dag))):
-                        yield from self._scores.moves(changed, parents)
+                        if changed not in self.stale:  # its gains are those before the last move
+                            yield from self._scores.moves(changed, parents)
 
     def update(self) -> Gains:
         """Score the moves of the children that have changed; return all gains."""
