@@ -81,7 +81,7 @@ def test_constraints_of_a_column_that_is_left_out_are_left_out(capsys, tmp_path,
          "contradicts the root b"),
         ({"required": [["a", "c"], ["b", "c"]]}, ["--max-parents", 1], "--constraints: c has 2 "
          "required parents, at most 1 are allowed; require fewer, or raise --max-parents"),
-        ({"order": []}, [], "experts.json: constraints have required, forbidden, tiers, roots, le"),
+        ({"order": []}, [], "experts.json: unknown keys of the constraints: order; the keys are"),
     ],
 )  # fmt: skip
 def test_wrong_constraints_are_named(capsys, tmp_path, table, content, options, reason):
@@ -92,8 +92,8 @@ def test_wrong_constraints_are_named(capsys, tmp_path, table, content, options, 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--algorithm", "tan"], "--class-variable is the class of --algorithm tan"),
-        (["--class-variable", "a"], "--class-variable is the class of --algorithm tan"),
+        (["--algorithm", "tan"], "--algorithm tan needs --class-variable"),
+        (["--class-variable", "a"], "--class-variable needs --algorithm tan, got hybrid"),
         (["--ordering", "o.json", "--algorithm", "pc"], "--ordering needs --algorithm k2, got pc"),
         (["--max-seconds", 9, "--release", "cut"], "--max-seconds cannot end a search by choices"),
         (["--algorithm", "exact", "--release", "cut"], "--algorithm exact needs tables that are"),

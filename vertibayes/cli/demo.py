@@ -50,7 +50,7 @@ def run_demo(out: Path | None, records: int, sites: int, seed: int) -> None:
     data = split_columns(pooled, sites, seed)
     for site, held in data.items():
         _say(f"  {site} holds {', '.join(held.variables)}")
-    options = Options()
+    options = Options(bootstrap=0)  # quick: no samples for arc strengths
     task = Task(options, out, quiet=False)
     learned, summary = learn_from(Sites(data, tuple(pooled.variables)), task)
     start = perf_counter()
