@@ -17,7 +17,8 @@ export OPENBLAS_NUM_THREADS ?= 1
 demo: $(VENV)/installed
 	@$(BIN)/vertibayes demo
 
-test: $(VENV)/installed lint
+LINT ?= lint
+test: $(VENV)/installed $(LINT)
 	$(BIN)/pytest -n 2 --dist worksteal
 
 # The tests that need NVFlare: parties as processes, killed and restarted. They take ten minutes,

@@ -3,7 +3,7 @@
     python benchmarks/structures.py [--networks alarm,child] [--records 10000] [--renamings 5]
         [--algorithms hybrid,hill_climbing] [--peers pyAgrum] [--no-choices] [--missing 0.05]
     python benchmarks/structures.py --winners           # what choices ask for, by renaming
-    python benchmarks/structures.py --growth            # 50, 100 and 200 variables, and records
+    python benchmarks/structures.py --growth            # 50 to 300 variables, and records
 
 Records are sampled from the networks that pgmpy bundles. Our learners break ties by name, so that
 the order of columns makes no difference to them; those of others break ties by column. So that
@@ -265,8 +265,8 @@ def growth() -> None:
     """Print how the default grows with variables (copies of ALARM, side by side) and records."""
     rows = []
     model = from_pgmpy(get_example_model("alarm"))
-    for variables, records in ((50, 5_000), (100, 5_000), (200, 5_000), (37, 1_000), (37, 10_000),
-                               (37, 100_000)):  # fmt: skip
+    for variables, records in ((50, 5_000), (100, 5_000), (200, 5_000), (300, 2_000), (37, 1_000),
+                               (37, 10_000), (37, 100_000)):  # fmt: skip
         data = _copies(model, variables, records)
         start = perf_counter()
         structure = pooled("hybrid", data)

@@ -12,10 +12,9 @@ def test_half_quantiles_are_those_of_scipy_rounded_to_millionths(alpha):
         assert abs(half_quantile(degrees, alpha) / 1e6 - chi2.isf(alpha, degrees) / 2) < 5.01e-7
 
 
-@pytest.mark.laws
-def test_all_half_quantiles_to_5000_degrees_are_those_of_scipy():
+def test_half_quantiles_to_5000_degrees_are_those_of_scipy():
     for alpha in (0.01, 0.05, 0.1):
-        for degrees in range(1, 5001):
+        for degrees in (*range(1, 100), *range(100, 5001, 97)):
             expected = chi2.isf(alpha, degrees) / 2
             assert abs(half_quantile(degrees, alpha) / 1e6 - expected) < 5.01e-7
 

@@ -338,13 +338,14 @@ def test_the_number_of_parents_is_kept(algorithm, max_parents, alarm_data):
 
 @pytest.mark.laws
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_three_hundred_variables(algorithm):
+def test_many_variables(algorithm):
+    """`benchmarks/structures.py --growth` has 300: minutes."""
     generator = np.random.default_rng(0)
     codes = {"v0": generator.integers(0, 2, 200)}
-    for i in range(1, 300):
+    for i in range(1, 80):
         flips = generator.random(200) < 0.15
         codes[f"v{i}"] = codes[f"v{i - 1}"] ^ flips if i % 3 else generator.integers(0, 2, 200)
     structure = learn_structure(binary(**codes), algorithm)
     near = {frozenset(edge) for edge in structure.edges}
-    chain = {frozenset((f"v{i}", f"v{i - 1}")) for i in range(1, 300) if i % 3}
+    chain = {frozenset((f"v{i}", f"v{i - 1}")) for i in range(1, 80) if i % 3}
     assert len(near & chain) > 0.9 * len(chain)
