@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 from protocols.transports import nvflare
-from protocols.transports.nvflare import connect, start_relay
+from protocols.transports.nvflare import connect
+from protocols.transports.relay import start_relay
 from tests.e2e.party import certificates_of, say
 
 
