@@ -2,7 +2,7 @@
 
     analyst -> sites    Choices         of each set of candidates, which one has the highest score
     sites -> analyst    winners         no score and no table
-                        ...             until no node gets a further parent
+                        ...             until the search ends
     analyst -> sites    FamilyTables    of the learned structure
     sites -> analyst    tables          by the rule: exact, cut or with noise
 

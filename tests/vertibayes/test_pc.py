@@ -39,7 +39,7 @@ def test_the_skeleton_is_that_of_pgmpy(seed, alpha):
     The variables have three states, because pgmpy corrects tests of two by two for continuity.
     """
     data = random_data(seed, 6, 4000, concentration=20.0)
-    learned = pc(data, alpha=alpha, max_parents=2).skeleton
+    learned = pc(data, alpha=alpha, max_parents=3).skeleton
     assert {frozenset(pair) for pair in learned.pairs} == pgmpy_skeleton(data, alpha, 2)
 
 

@@ -13,6 +13,7 @@ from tests.structure_worlds import (
     shuffled,
     with_gaps,
 )
+from tests.vertibayes.test_k2 import Counting
 from vertibayes.choosing import TableChooser
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.counting import PlainCounter
@@ -102,6 +103,16 @@ def test_constraints_that_forbid_everything_give_no_edges(algorithm):
     data = random_data(0, 5, 300)
     constraints = Constraints(roots=tuple(data.variables))
     assert learn(PlainCounter(data), algorithm, constraints=constraints).edges == ()
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 3])
+@pytest.mark.parametrize("algorithm", LEARNERS)
+def test_no_table_has_more_variables_than_a_node_with_all_its_parents(algorithm, most):
+    """Sites limit the variables of a table, and an approved study states them."""
+    counter = Counting(PlainCounter(random_data(2, 7, 800, concentration=1.0)))
+    learn(counter, algorithm, max_parents=most)
+    asked = [family for call in counter.asked for family in call]
+    assert max((len(family.members) for family in asked), default=0) <= most + 1
 
 
 @pytest.mark.parametrize("algorithm", ["pc", "chow_liu", "tan"])

@@ -145,11 +145,10 @@ class EdgeMoves:
 
 
 def hill_climbing_steps(search: Search) -> Steps[Structure]:
-    """EdgeMoves greedily from the required edges, by choices.
+    """Search greedily from the required edges, by choices.
 
     The path is that of hill climbing by tables, a call for each move. The search ends early with
-    the structure so far if the next call would exceed `most_bits` or
-    `hill_climbing_calls`.
+    the structure so far if the next call would exceed `most_bits` or `hill_climbing_calls`.
 
     Parameters
     ----------

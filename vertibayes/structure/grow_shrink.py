@@ -23,7 +23,7 @@ from vertibayes.structure.family_scores import DECIMALS, FamilyScores, Wanted
 from vertibayes.structure.graphs import Mask, Parents, elements
 
 
-class Family(NamedTuple):
+class Taken(NamedTuple):
     """The parents that a variable takes, and their score."""
 
     score: float
@@ -42,7 +42,7 @@ class Node:
     parents: Mask
     left: Mask
     branches: list[tuple[int, Node]] | None = None
-    end: Family | None = None
+    end: Taken | None = None
 
 
 Missing: TypeAlias = dict[Node, "GrowShrinkTree"]  # nodes that must be expanded, each with its tree
@@ -74,15 +74,15 @@ class GrowShrinkTree:
         self._among = among & scores.allowed[child] & ~self._required
         self.predecessors, self.successors = self._among | self._required, 0
         self._root = Node(self._required, self._among)
-        self._ends: dict[Mask, Family] = {}
+        self._ends: dict[Mask, Taken] = {}
 
-    def family(self, before: Mask, missing: Missing) -> Family | None:
+    def family(self, before: Mask, missing: Missing) -> Taken | None:
         """Return the family given predecessors; None, and a node into `missing`, if not known.
 
         The score is -inf if a required parent is not a predecessor.
         """
         if self._required & ~before:
-            return Family(-inf, self._required)
+            return Taken(-inf, self._required)
         before &= self._among
         if before not in self._ends:
             node = self._last(before)
@@ -123,7 +123,7 @@ class GrowShrinkTree:
             node = next((n for x, n in last.branches or () if before >> x & 1), None)
         return last
 
-    def _shrink(self, parents: Mask) -> Family:
+    def _shrink(self, parents: Mask) -> Taken:
         score = self._scores.score
         best = score(self._child, parents)
         while rest := parents & ~self._required:
@@ -132,7 +132,7 @@ class GrowShrinkTree:
             if round(without[x] - best, DECIMALS) < 0:
                 break
             best, parents = without[x], parents & ~(1 << x)
-        return Family(best, parents)
+        return Taken(best, parents)
 
 
 def trees_of(scores: FamilyScores, among: Sequence[Mask]) -> list[GrowShrinkTree]:

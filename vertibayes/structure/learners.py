@@ -156,7 +156,7 @@ def k2(
     rows : Rows
         The records to learn from; all by default.
     progress : callable, optional
-        Called with ("K2", steps done, steps at most).
+        Called with ("k2", steps done, steps at most), with 0 if the most is unknown.
 
     Returns
     -------

@@ -57,7 +57,7 @@ def grown(space: SearchSpace, choices: LimitedChoices) -> Steps[list[Mask]]:
     while growing:
         sets = {c: [taken[c], *_with_one_more(space, c, taken[c])] for c in growing}
         sets = {c: own for c, own in sets.items() if len(own) > 1}
-        candidates = [[_aic(space, c, taken) for taken in own] for c, own in sets.items()]
+        candidates = [[_aic(space, c, one) for one in own] for c, own in sets.items()]
         winners = yield from choices.best(candidates)
         growing = [c for c, winner in zip(sets, winners, strict=True) if winner]
         for (child, own), winner in zip(sets.items(), winners, strict=True):

@@ -62,14 +62,15 @@ def pc_result_steps(
 ) -> Steps[PcResult]:
     """Learn a structure by PC; return also the graph of the tests, and where they contradict.
 
-    The skeleton is that of PC-stable, with tests given up to `max_parents` variables. A common
-    neighbour of a removed pair that is in none of its separators is a collider, unless the
-    constraints do not allow it. An edge to which two colliders give both directions gets neither
-    from them, so that no order of colliders matters. Meek's rules then say what follows from the
-    colliders and the constraints; where tests contradict each other, the first rule by name
-    decides. The DAG is `PartialGraph.extension` of the graph. Where a node has more than
-    `max_parents` parents, or a table too large, its required parents stay, and of the others those
-    that raise the BIC most are added one by one: a call each.
+    The skeleton is that of PC-stable, with tests given up to `max_parents` - 1 variables, so that
+    no table has more variables than that of a node with all its parents. A common neighbour of a
+    removed pair that is in none of its separators is a collider, unless the constraints do not
+    allow it. An edge to which two colliders give both directions gets neither from them, so that no
+    order of colliders matters. Meek's rules then say what follows from the colliders and the
+    constraints; where tests contradict each other, the first rule by name decides. The DAG is
+    `PartialGraph.extension` of the graph. Where a node has more than `max_parents` parents, or a
+    table too large, its required parents stay, and of the others those that raise the BIC most are
+    added one by one: a call each.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ def pc_result_steps(
     https://jmlr.org/papers/v15/colombo14a.html
     """
     skeleton = yield from skeleton_steps(
-        search, alpha=alpha, levels=search.max_parents, records_per_cell=records_per_cell
+        search, alpha=alpha, levels=search.max_parents - 1, records_per_cell=records_per_cell
     )
     graph = pattern(skeleton, search.constraints)
     extension = graph.extension(search.constraints)
@@ -178,16 +179,16 @@ def _gains(
 
 def pc_widest(search: Search) -> list[Family]:
     """Return the widest families of PC: those of its tests."""
-    return skeleton_widest(search, levels=search.max_parents, records_per_cell=0)
+    return skeleton_widest(search, levels=search.max_parents - 1, records_per_cell=0)
 
 
 def pc_bits(variables: int, max_parents: int) -> float:
     """Return how many bits the winners have at most: those of tests, and of surplus parents."""
     surplus = variables * max_parents * (log2(max(variables, 1)) + 1)
-    return skeleton_bits(variables, max_parents) + surplus
+    return skeleton_bits(variables, max_parents - 1) + surplus
 
 
 def pc_calls(variables: int, max_parents: int) -> int:
     """Return how many calls there are at most: the levels, and one for each surplus parent."""
     del variables
-    return 2 * max_parents + 1
+    return 2 * max_parents

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from math import log2
 
@@ -208,18 +209,10 @@ def tan_tables(
 
 
 class _Known:
-    """Answers choices from the information of all pairs, which is counted in one call."""
+    """Answers choices from the information of all pairs, which the first one counts in one call."""
 
     def __init__(self, forest: _Forest, counter: Counter) -> None:
-        search = forest.search
-        asked = {forest.information(edge): None for edge in _pairs(forest)}
-        self._scores: dict[Candidate, float] = {}
-        if len(asked) > 1:
-            choices = Choices((tuple(asked),), search.missing, search.rows, score="likelihood")
-            (scores,) = TableChooser(counter).scores_of(choices)
-            self._scores = {
-                known: round(score, RESOLUTION) for known, score in zip(asked, scores, strict=True)
-            }
+        self._forest, self._counter = forest, counter
 
     def __call__(self, step: Step) -> Winners:
         assert isinstance(step, Choices)  # trees have no other steps
@@ -227,6 +220,14 @@ class _Known:
             max(range(len(one)), key=[self._scores[candidate] for candidate in one].__getitem__)
             for one in step.sets
         )
+
+    @cached_property
+    def _scores(self) -> Mapping[Candidate, float]:
+        search = self._forest.search
+        asked = {self._forest.information(edge): None for edge in _pairs(self._forest)}
+        choices = Choices((tuple(asked),), search.missing, search.rows, score="likelihood")
+        (scores,) = TableChooser(self._counter).scores_of(choices)
+        return {known: round(score, RESOLUTION) for known, score in zip(asked, scores, strict=True)}
 
 
 def _pairs(forest: _Forest) -> Iterator[Edge]:
@@ -285,15 +286,15 @@ def _winners(forest: _Forest, edges: Mapping[str, list[Edge]]) -> Steps[dict[str
 
 
 def chow_liu_widest(search: Search) -> list[Family]:
-    """Return the families of all pairs."""
+    """Return the families of all pairs; none for a structure without edges."""
     forest = _Forest(search, search.names, ())
-    return [forest.family(x, y) for x, y in _pairs(forest)]
+    return [forest.family(x, y) for x, y in _pairs(forest)] if search.max_parents > 0 else []
 
 
 def tan_widest(search: Search) -> list[Family]:
-    """Return the families of all pairs of features, given the class."""
+    """Return the families of all pairs of features, given the class; none for naive Bayes."""
     forest = _features(search)
-    return [forest.family(x, y) for x, y in _pairs(forest)]
+    return [forest.family(x, y) for x, y in _pairs(forest)] if search.max_parents > 1 else []
 
 
 def tree_calls(variables: int, max_parents: int) -> int:
