@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isnan, prod
 from pathlib import Path
 
 from protocols.federation import federate
@@ -174,10 +174,7 @@ def _without_set(question: Question, outcome: str, network: Network) -> str:
 
 
 def _cells(names: Sequence[str], variables: Mapping[str, Variable]) -> int:
-    cells = 1
-    for name in names:
-        cells *= len(variables[name].states)
-    return cells
+    return prod(len(variables[name].states) for name in names)
 
 
 def _count(sites: Sites, exposure: str, outcome: str, adjust: Sequence[str]) -> tuple[Effect, str]:

@@ -30,8 +30,8 @@ from vertibayes.report.edges import report_of_edges
 from vertibayes.report.strengths import report_of_strengths
 from vertibayes.report.words import area_of, counted, size
 
-# By algorithm: medians over eight networks of 8 to 76 variables. The calls of others are few.
-TYPICAL_CALLS = {"hybrid": 9, "hill_climbing": 9, "tabu": 8}
+# By algorithm: medians over the networks of docs/results.md. The calls of others are few.
+TYPICAL_CALLS = {"hybrid": 8, "hill_climbing": 6, "tabu": 10}
 HINTS = {
     "public": ", public records",
     "scv": ", synthetic records, optimistic",
