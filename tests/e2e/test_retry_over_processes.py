@@ -30,7 +30,9 @@ class Parties:
         self.running = {}
         file = StudyFile.read(self.study)
         self.files = party_files(self.study, file)
-        if not free:
+        if free:
+            change(self.study, '# algorithm = "hybrid"', 'algorithm = "k2"')
+        else:
             approve_for_practice(file, self.files, quiet=True)
         for path in (self.study, *(self.files[party] for party in (*SITES, "dealer"))):
             change(path, "# [patience] ", f"[patience]\n{patience}\n# ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import sys
+from threading import Event
 
 import pytest
 
@@ -110,6 +111,22 @@ def test_a_step_without_a_share_shows_how_long_it_has_lasted():
     assert shown[1:] == ["learning: step 1 of at most 2, since 1 min"]
 
 
+def each_step_lasts_until_a_tick(monkeypatch):
+    ticked, step, tick = Event(), Progress.__call__, Progress.tick
+
+    def wait(self, *stage):
+        step(self, *stage)
+        ticked.clear()
+        assert ticked.wait(60)
+
+    def tell(self):
+        tick(self)
+        ticked.set()
+
+    monkeypatch.setattr(Progress, "__call__", wait)
+    monkeypatch.setattr(Progress, "tick", tell)
+
+
 def test_a_long_run_of_naive_bayes_logs_its_step(capsys, tmp_path, monkeypatch):
     """Before: `vertibayes nb` showed nothing until its end."""
     rows = [f"{i % 2},{i % 3},{'y' if i % 5 else 'n'}" for i in range(40)]
@@ -120,6 +137,7 @@ def test_a_long_run_of_naive_bayes_logs_its_step(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("vertibayes.cli.progress.TICK_SECONDS", 0.01)
     for seconds in ("QUIET_SECONDS", "LINE_SECONDS"):
         monkeypatch.setattr(f"vertibayes.cli.progress.{seconds}", 0.0)
+    each_step_lasts_until_a_tick(monkeypatch)
     for method in (columns, records):
         code, _, error = run(capsys, *asked, *method, "--out", tmp_path / method[1])
         assert code == 0 and "learning: step 1 of at most 2, since 1 s\n" in error
