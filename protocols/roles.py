@@ -27,6 +27,7 @@ from protocols.joined import Joined
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy
 from protocols.site.data import SiteData
+from protocols.site.placement import Placement
 from protocols.site.statistics import LocalData
 from protocols.storage.block_file import BlockFile
 from protocols.storage.changes import Snapshot
@@ -130,6 +131,9 @@ class SiteRole:
         Logs a sentence for the site's owner.
     run : Run, optional
         The run of an approved study in this session.
+    placement : Placement, optional
+        Where its records are among those of the study, in this session; None if the study has all
+        of them, in their order.
     """
 
     party: Party
@@ -153,6 +157,7 @@ class SiteRole:
     approvals: Approvals = field(default=nothing_approved, repr=False)
     remark: Callable[[str], None] = field(default=lambda _: None, repr=False)  # to its owner
     run: Run | None = field(default=None, init=False, repr=False)
+    placement: Placement | None = field(default=None, init=False, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
     shared: Shared = field(default_factory=Shared, init=False, repr=False)
     calibrated: Calibrated | None = field(default=None, init=False, repr=False)
@@ -173,6 +178,7 @@ class SiteRole:
         session = copy(self)
         session.analyst, session.analyst_key = analyst, analyst_key
         session.joined = session.holder = session.run = session._values = None
+        session.placement = None
         session.met = frozenset()
         return session
 

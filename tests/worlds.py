@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc.commitments import Commitments, Holder, Operand, Selection, commit
+from mpc.commitments import CodeColumn, Commitments, Holder, Operand, Selection, commit
 from mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
 from mpc.ring import Ring
 from mpc.scheduler import run_all
@@ -59,7 +59,7 @@ def world(columns, records, bits=16, block_rows=16, stream=None, **rings):
             site,
             commitments,
             {
-                i: np.array(columns[i][2][site], np.uint8)
+                i: CodeColumn(np.array(columns[i][2][site], np.uint8))
                 for _, i in commitments.forms_held_by(site)
             },
             pair(site, "dealer"),

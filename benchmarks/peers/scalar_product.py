@@ -14,6 +14,7 @@ from peers.mpyc_run import mpyc_seconds
 from side_by_side import seconds_of
 
 from mpc.masked_tables import (
+    CodeColumn,
     Commitments,
     Group,
     Holder,
@@ -118,7 +119,7 @@ def _table(columns: Columns) -> NDArray[np.int64]:
         site: Holder(
             site,
             commitments,
-            {place: codes},
+            {place: CodeColumn(codes)},
             _key(site, "dealer"),
             {peer: _key(site, peer) for peer in columns if peer != site},
         )

@@ -18,6 +18,7 @@ column takes 2 or 4 bytes for each indicator, 3 for the code, and 6 if values ma
 each other site.
 """
 
+from mpc.commitments.columns import CodeColumn, Column, PartColumn, SharedColumn
 from mpc.commitments.commit import Holder, commit
 from mpc.commitments.operands import (
     BLOCK_ROWS,
@@ -31,10 +32,14 @@ from mpc.commitments.operands import (
 __all__ = [
     "BLOCK_ROWS",
     "MOST_INDICATORS",
+    "CodeColumn",
+    "Column",
     "Commitments",
     "Holder",
     "Operand",
+    "PartColumn",
     "Selection",
+    "SharedColumn",
     "Term",
     "commit",
 ]

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.commitments.columns import Column
 from mpc.commitments.masks import column_mask
 from mpc.commitments.operands import Commitments, Form, Selection
 from mpc.errors import DealReusedError
@@ -36,8 +37,8 @@ class Holder:
         The name of the site.
     commitments : Commitments
         What all parties know of the columns.
-    codes : mapping of int to ndarray of shape (n,)
-        The codes of each operand that the site holds; 0 for records that it does not hold.
+    columns : mapping of int to Column
+        The site's part of each operand that it holds.
     dealer_key : Stream
         The key that it shares with the dealer.
     peer_keys : mapping of Party to Stream
@@ -51,7 +52,7 @@ class Holder:
 
     party: Party
     commitments: Commitments
-    codes: Mapping[int, NDArray[np.unsignedinteger]] = field(repr=False)
+    columns: Mapping[int, Column] = field(repr=False)
     dealer_key: Stream = field(repr=False)
     peer_keys: Mapping[Party, Stream] = field(repr=False)
     sites_key: Stream = field(repr=False)
@@ -84,7 +85,7 @@ class Holder:
         self._used.add(label)
 
     def clear(self, form: Form, place: int, block: int) -> Elements:
-        """Return this site's own column in a committed block: shape (width of the form, rows).
+        """Return its part of a column in a committed block: shape (width of the form, rows).
 
         Parameters
         ----------
@@ -92,7 +93,7 @@ class Holder:
             As of `mpc.commitments.masks.column_mask`.
         """
         size = self.commitments.block_rows
-        return form.of(self.codes[place][block * size : (block + 1) * size])
+        return self.columns[place].part(form, slice(block * size, (block + 1) * size))
 
     def mask(self, form: Form, place: int, block: int) -> Elements:
         """Return this site's mask of a column in a committed block, in the same shape.

@@ -37,7 +37,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from mpc.commitments import MOST_INDICATORS, Commitments, Holder, Operand, commit
+from mpc.commitments import (
+    MOST_INDICATORS,
+    CodeColumn,
+    Commitments,
+    Holder,
+    Operand,
+    commit,
+)
 from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from mpc.labelled import LABEL_BYTES
 from mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
@@ -253,8 +260,8 @@ def _holder(
     site: SiteRole, joined: Joined, fresh: KeyPair, joinings: Mapping[Party, Joining]
 ) -> Holder:
     study, commitments = joined.study, joined.commitments
-    codes = {
-        study.place(name): site.data.codes[name]
+    columns = {
+        study.place(name): CodeColumn(site.data.codes[name])
         for name, sites in study.holders.items()
         if site.party in sites
     }
@@ -262,7 +269,7 @@ def _holder(
     others = {peer: joinings[peer] for peer in study.sites if peer != site.party}
     peers = _session_keys(site, joined, fresh, others, ZEROS)
     sites_key = StreamKey(label("order", *(joinings[peer].order for peer in study.sites)))
-    holder = Holder(site.party, commitments, codes, masks[study.dealer], peers, sites_key)
+    holder = Holder(site.party, commitments, columns, masks[study.dealer], peers, sites_key)
     if commitments.masked_bytes > site.column_memory:
         holder.masked = BlockFile()
     return holder

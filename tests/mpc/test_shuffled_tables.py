@@ -254,7 +254,7 @@ def test_more_complete_records_than_there_are_open_no_table(monkeypatch):
 def test_codes_beyond_the_cells_open_no_table():
     """9 cells in a ring of 16 elements; the first of the chain says that its code is 3."""
     w, _ = committed("ab")
-    w.holders["a"].codes[0][:] = 3
+    w.holders["a"].columns[0].codes[:] = 3
     with pytest.raises(ImpossibleTablesError, match="a, b or dealer"):
         shuffle(w, [(0, 1)])
 

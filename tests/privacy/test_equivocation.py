@@ -12,6 +12,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from mpc.commitments import CodeColumn
 from mpc.commitments.commit import Columns
 from mpc.errors import MalformedMessageError, UnexpectedMessageError, UnknownFaultyPartyError
 from mpc.rounds import exchange
@@ -80,7 +81,7 @@ def counts_of_two_columns(federation, study, data, names):
     right = []
     for name in names:
         codes = OTHER if name == "x" else SHOWN
-        federation.roles["b"].holder.codes[study.place("z")] = codes
+        federation.roles["b"].holder.columns[study.place("z")] = CodeColumn(codes)
         (table,) = count(federation, study, (name, "z"))
         told = {**data, "b": replace(data["b"], codes={"z": codes})}
         right.append(np.array_equal(table, plain(told, name, "z")))

@@ -1,0 +1,50 @@
+"""Where a site's records are among those of a study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a site's records are among those of a study.
+
+    Parameters
+    ----------
+    records : int
+        The number of records of the study, at all sites.
+    places : ndarray of shape (n,), dtype int64
+        The place of each of the site's records in the study, 0 to ``records - 1``; -1 for a record
+        that is not in the study.
+    """
+
+    records: int
+    places: NDArray[np.int64] = field(repr=False)
+
+    @property
+    def own(self) -> NDArray[np.intp]:
+        """The site's records that are in the study, in the study's order."""
+        chosen = np.flatnonzero(self.places >= 0)
+        return np.asarray(chosen[np.argsort(self.places[chosen])], np.intp)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the site holds every record of the study."""
+        return len(self.own) == self.records
+
+    def spread(
+        self, codes: NDArray[np.unsignedinteger], missing: int
+    ) -> NDArray[np.unsignedinteger]:
+        """Return a column in the order of the study, with `missing` where the site has no record.
+
+        >>> placement = Placement(3, np.array([2, -1, 0]))
+        >>> placement.spread(np.array([5, 6, 7], np.uint8), missing=9)
+        array([7, 9, 5], dtype=uint8)
+        """
+        column = np.full(self.records, missing, codes.dtype)
+        here = self.places >= 0
+        column[self.places[here]] = codes[here]
+        return column
