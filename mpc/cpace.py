@@ -32,13 +32,12 @@ from typing import ClassVar, TypeAlias
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
+from mpc.elligator import PRIME, elligator2
 from mpc.errors import MalformedMessageError
 from mpc.randomness import KEY_BYTES, Randomness
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 
 POINT_BYTES = 32
-PRIME = 2**255 - 19
-MONTGOMERY_A = 486_662
 HASH_BLOCK = 128  # of SHA-512
 DOMAIN = b"CPace255"
 
@@ -198,19 +197,8 @@ def generator(secret: bytes, names: bytes, session: bytes) -> bytes:
     zeros = bytes(max(0, HASH_BLOCK - 1 - start))
     digest = hashlib.sha512(prefixed(DOMAIN, secret, zeros, names, session)).digest()
     field_element = int.from_bytes(digest[:POINT_BYTES], "little") % 2**255
-    return elligator2(field_element % PRIME).to_bytes(POINT_BYTES, "little")
-
-
-def elligator2(r: int) -> int:
-    """Map a field element to the first coordinate of a point of Curve25519.
-
-    References
-    ----------
-    Bernstein, Hamburg, Krasnova and Lange (2013), "Elligator", section 5; RFC 9380, 6.7.1.
-    """
-    v = -MONTGOMERY_A * pow(1 + 2 * r * r, -1, PRIME) % PRIME
-    on_curve = pow(v * (v * v + MONTGOMERY_A * v + 1), (PRIME - 1) // 2, PRIME) in (0, 1)
-    return v if on_curve else (-v - MONTGOMERY_A) % PRIME
+    (point,) = elligator2([field_element % PRIME])
+    return point.to_bytes(POINT_BYTES, "little")
 
 
 def prefixed(*parts: bytes) -> bytes:

@@ -109,5 +109,43 @@ class ImpossibleTablesError(UnknownFaultyPartyError):
         return f"{', '.join(self.parties[:-1])} or {self.parties[-1]}"
 
 
+class TooFewPeopleError(ProtocolError):
+    """Too few people are in all lists of a study, or too few of a list are left out of it.
+
+    Parameters
+    ----------
+    parties : tuple of str
+        The sites whose lists were aligned, or the one whose list leaves too few people out.
+    reason : str
+        What was expected, and what to check.
+    people : int
+        How many people there are.
+    """
+
+    def __init__(self, parties: tuple[str, ...], reason: str, people: int) -> None:
+        super().__init__(parties, reason)
+        self.people = people
+
+
+class PeopleNotApartError(ProtocolError):
+    """Two sites whose people must be different hold the same people.
+
+    Parameters
+    ----------
+    one, other : str
+        The two sites.
+    people : int
+        How many people are in the lists of both sites.
+    """
+
+    def __init__(self, one: str, other: str, people: int) -> None:
+        reason = (
+            f"both sites hold the rows of {people} people of the study; "
+            "each person's rows must be at one of them"
+        )
+        super().__init__((one, other), reason)
+        self.people = people
+
+
 class DealReusedError(Exception):
     """One mask was about to hide two different values."""

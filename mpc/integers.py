@@ -44,6 +44,27 @@ def powmod(base: int, exponent: int, modulus: int) -> int:
     return int(_gmpy2.powmod(base, exponent, modulus))
 
 
+def jacobi(value: int, modulus: int) -> int:
+    """Return the Jacobi symbol of `value` and an odd `modulus`: 1, -1, or 0.
+
+    Of a prime modulus: whether the value is a square, not a square, or 0. Euclid's algorithm takes
+    a fifth of the time of the power.
+
+    >>> [jacobi(value, 7) for value in range(7)]
+    [0, 1, 1, -1, 1, -1, -1]
+    """
+    if _gmpy2 is not None:
+        return int(_gmpy2.jacobi(value, modulus))
+    sign, value = 1, value % modulus
+    while value:
+        twos = (value & -value).bit_length() - 1
+        value >>= twos
+        if (twos & 1 and modulus & 7 in (3, 5)) != (value & modulus & 3 == 3):
+            sign = -sign
+        value, modulus = modulus % value, value
+    return sign if modulus == 1 else 0
+
+
 def invert(value: int, modulus: int) -> int:
     """Return the inverse of `value` modulo `modulus`; raise a ValueError without one."""
     try:
