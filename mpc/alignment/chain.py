@@ -1,19 +1,36 @@
-"""A site's program: its own list around the ring, the lists of the others on their way."""
+"""A site's part in the ring: it blinds and shuffles its own list, then each list that passes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.alignment.curve import Spread
+from mpc.alignment.curve import POINT_BYTES, TASK_KEYS, Spread, blind, hashed
+from mpc.alignment.messages import (
+    Keys,
+    Lane,
+    Links,
+    Marks,
+    Packed,
+    check_numbers,
+    empty_rows,
+    number_lane,
+    number_target,
+    pack_rows,
+    transfer,
+    unpack_rows,
+)
 from mpc.alignment.plan import AlignmentPlan
-from mpc.randomness import Randomness, Stream
-from mpc.ring import Elements
+from mpc.errors import MalformedMessageError
+from mpc.randomness import KEY_BYTES, Randomness, Stream, StreamKey
+from mpc.ring import Elements, Ring
 from mpc.rounds import Party, Program
+
+MATCHED_BYTES = 16  # of a key: two keys of 10^7 agree in them with a probability below 2^-80
 
 
 @dataclass(frozen=True)
@@ -41,82 +58,154 @@ class Member:
     spread: Spread = map
 
 
-class Placed(NamedTuple):
-    """What a site learns at level 1.
-
-    `people` is the number of people in the study, n. `places` has the place of each identifier
-    among them, and -1 for a person who is not in the study: shape (identifiers,), dtype int64.
-    """
-
-    people: int
-    places: NDArray[np.int64]
-
-
-class Shared(NamedTuple):
-    """What a site has at level 2.
-
-    `people` is the number of people in the study, n. `shares` has, by site, this site's additive
-    shares of each row element over the n people: arrays of shape (n,), in the rings of the plan.
-    """
-
-    people: int
-    shares: dict[Party, list[Elements]]
-
-
-def place_people(
-    site: Member, plan: AlignmentPlan, identifiers: Sequence[bytes]
-) -> Program[Placed]:
-    """Learn which people of this site's list are in the study, and their places: level 1.
+class Chain:
+    """What a site has during a run: its scalar and orders, and the list that is at it.
 
     Parameters
     ----------
-    site : Member
-        The keys of this site.
-    plan : AlignmentPlan
-        The plan, of level 1.
-    identifiers : sequence of bytes
-        The people of this site's list, in normal form, each once.
-
-    Raises
-    ------
-    ValueError
-        If an identifier appears twice (the text has the numbers of both records, from 0), or the
-        list is longer than its public size.
-    TooFewPeopleError
-        If the study has fewer people than `plan.fewest`.
-    PeopleNotApartError
-        If two sites of a pair in `plan.apart` hold the same people.
-    MalformedMessageError
-        If a message has a wrong length, a point of small order, or places that cannot be.
+    site, plan
+        The keys of the site, and the plan.
     """
-    raise NotImplementedError
+
+    def __init__(self, site: Member, plan: AlignmentPlan) -> None:
+        self.site, self.plan, self.me = site, plan, site.party
+        self.scalar = site.randomness.bytes(KEY_BYTES)
+        self.private = StreamKey(site.randomness.bytes(KEY_BYTES))
+        self.orders: dict[Party, NDArray[np.intp]] = {}
+        self.owner = self.me  # of the list that is here
+        self.keys: Packed = np.zeros((0, POINT_BYTES), np.uint8)
+        self.rows: list[Elements] = []
+
+    # ---- towards the matcher ---------------------------------------------------------------------
+
+    def start(self, identifiers: Sequence[bytes], rows: Sequence[Elements]) -> None:
+        """Hash, blind and shuffle this site's list; pad it with keys of random strings."""
+        plan, size = self.plan, self.plan.sizes[self.me]
+        order = self.orders[self.me] = self._order(self.private)
+        key = self.site.sites_key.elements(Ring(8), plan.name("hash"), (KEY_BYTES,)).tobytes()
+        points = hashed(_tasks(self._texts(identifiers, order)), key, self.scalar, self.site.spread)
+        self.keys = np.frombuffer(points, np.uint8).reshape(size, POINT_BYTES)
+        self.rows = []
+        for ring, column in zip(plan.rings(self.me), rows, strict=True):
+            padded = np.zeros(size, ring.dtype)
+            padded[: len(column)] = column
+            self.rows.append(padded[order])
+        self._mask()
+
+    def _texts(self, identifiers: Sequence[bytes], order: NDArray[np.intp]) -> Iterator[bytes]:
+        """Return what is hashed for each place of the list: a person, or padding."""
+        known = len(identifiers)
+        padding = bytes(
+            self.private.expand(self.plan.name("padding"), KEY_BYTES * (len(order) - known))
+        )
+        for place in order.tolist():
+            at = KEY_BYTES * (place - known)
+            yield b"p" + identifiers[place] if at < 0 else b"d" + padding[at : at + KEY_BYTES]
+
+    def hand_round(self) -> Program[None]:
+        """Pass lists along the ring until each has been at all sites; send one to the matcher.
+
+        Raises
+        ------
+        MalformedMessageError
+            If a site sends a list of a wrong length, or a point of small order.
+        """
+        plan = self.plan
+        for step in range(1, len(plan.sites)):
+            yield from self._hand_on(plan.after(self.me, -step))
+        outgoing = Lane(plan.matcher, self.owner, len(self.keys), MATCHED_BYTES, self._matched)
+        yield from transfer(plan, Keys, [outgoing])
+        self.keys = self.keys[:0]
+
+    def _hand_on(self, owner: Party) -> Program[None]:
+        """Send the list that is here on; receive, blind and shuffle the list of `owner`."""
+        plan, size = self.plan, self.plan.sizes[owner]
+        keys, rows = np.empty((size, POINT_BYTES), np.uint8), empty_rows(plan.rings(owner), size)
+        sender = plan.after(self.me, -1)
+
+        def store(piece: slice, packed: Packed) -> None:
+            end = POINT_BYTES * (int(piece.stop) - int(piece.start))
+            keys[piece] = self._blinded(sender, packed[:end])
+            unpack_rows(plan.rings(owner), rows, piece, packed[end:])
+
+        sent = Lane(
+            plan.after(self.me, 1), self.owner, len(self.keys), self._size(self.owner), self._load
+        )
+        incoming = Lane(sender, owner, size, self._size(owner), store)
+        yield from transfer(plan, Links, [sent], [incoming])
+        key = self.private if plan.level == 1 else self._dealer_key
+        order = self.orders[owner] = self._order(key, owner)
+        self.owner, self.keys, self.rows = owner, keys[order], [column[order] for column in rows]
+        self._mask()
+
+    def _size(self, owner: Party) -> int:
+        return POINT_BYTES + self.plan.row_bytes(owner)
+
+    def _load(self, piece: slice) -> Packed:
+        rows = pack_rows(self.plan.rings(self.owner), self.rows, piece)
+        return np.concatenate([self.keys[piece].reshape(-1), rows])
+
+    def _matched(self, piece: slice) -> Packed:
+        return np.ascontiguousarray(self.keys[piece, :MATCHED_BYTES]).reshape(-1)
+
+    def _blinded(self, sender: Party, points: Packed) -> Packed:
+        try:
+            blinded = blind(points.tobytes(), self.scalar, self.site.spread)
+        except ValueError:
+            raise MalformedMessageError(sender, "an invalid point: of small order") from None
+        return np.frombuffer(blinded, np.uint8).reshape(-1, POINT_BYTES)
+
+    def _order(self, key: Stream, owner: Party = "") -> NDArray[np.intp]:
+        """Return the order of a list; at level 2 the dealer follows the lists of other sites."""
+        return key.permutation(self.plan.name("order", owner), self.plan.sizes[owner or self.me])
+
+    def _mask(self) -> None:
+        """Mask the rows that are here."""
+        for at, ring in enumerate(self.plan.rings(self.owner)):
+            mask = row_mask(self.plan, self._dealer_key, self.owner, at, ring)
+            self.rows[at] = ring.reduce(self.rows[at] + mask)
+
+    @property
+    def _dealer_key(self) -> Stream:
+        assert self.site.dealer_key is not None  # `share_people` checks it
+        return self.site.dealer_key
+
+    # ---- back, at level 1 ------------------------------------------------------------------------
+
+    def take_back(self) -> Program[NDArray[np.int64]]:
+        """Pass the marks of all lists back along the ring; return those of this site's list.
+
+        Raises
+        ------
+        MalformedMessageError
+            If marks recur or are out of range.
+        """
+        plan, sender = self.plan, self.plan.matcher
+        outgoing: list[Lane] = []
+        for step in range(1, len(plan.sites) + 1):
+            owner = plan.after(self.me, step)  # the site before its owner is the last of a list
+            marks = np.empty(plan.sizes[owner], np.int64)
+            yield from transfer(plan, Marks, outgoing, [number_target(sender, owner, marks)])
+            check_numbers(marks, int((marks >= 0).sum()), sender, all_in=False)
+            before = np.empty_like(marks)
+            before[self.orders.pop(owner)] = marks
+            sender = plan.after(self.me, 1)
+            outgoing = [number_lane(plan.after(self.me, -1), owner, before)]
+        return before
 
 
-def share_people(
-    site: Member,
-    plan: AlignmentPlan,
-    identifiers: Sequence[bytes],
-    rows: Sequence[Elements],
-) -> Program[Shared]:
-    """Share the rows of the study's people; nobody learns who they are: level 2.
-
-    Where a site does not hold a person of the study, its row elements are 0.
+def row_mask(plan: AlignmentPlan, key: Stream, owner: Party, at: int, ring: Ring) -> Elements:
+    """Return the mask that a site adds to one row element of a list, in the order that it sends.
 
     Parameters
     ----------
-    site, plan, identifiers
-        As of `place_people`; the plan is of level 2.
-    rows : sequence of ndarray of shape (identifiers,)
-        The row elements of this site: one array for each ring of ``plan.rows[site.party]``.
-
-    Raises
-    ------
-    ValueError
-        As `place_people`; also if `rows` do not fit the plan.
-    TooFewPeopleError
-        As `place_people`; also if a number of people below `plan.fewest`, but not 0, of this
-        site's list is left out.
-    PeopleNotApartError, MalformedMessageError
-        As `place_people`.
+    plan, key
+        The plan, and the key that the site shares with the dealer.
+    owner, at, ring
+        Whose list it is, and the number and ring of the row element.
     """
-    raise NotImplementedError
+    return key.elements(ring, plan.name("row mask", owner, at), (plan.sizes[owner],))
+
+
+def _tasks(texts: Iterator[bytes]) -> Iterator[list[bytes]]:
+    return iter(lambda: list(islice(texts, TASK_KEYS)), [])

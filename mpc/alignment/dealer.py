@@ -4,8 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.alignment.chain import row_mask
+from mpc.alignment.messages import (
+    Chosen,
+    Lane,
+    Packed,
+    RowMasks,
+    check_numbers,
+    empty_rows,
+    expect_outcome,
+    number_target,
+    pack_rows,
+    transfer,
+)
 from mpc.alignment.plan import AlignmentPlan
+from mpc.alignment.site import shares_of
 from mpc.randomness import Stream
+from mpc.ring import Elements
 from mpc.rounds import Party, Program
 
 
@@ -26,4 +44,41 @@ def deal_people(keys: Mapping[Party, Stream], plan: AlignmentPlan) -> Program[in
     TooFewPeopleError, PeopleNotApartError
         As all sites.
     """
-    raise NotImplementedError
+    people, _ = yield from expect_outcome(plan)
+    chosen = {owner: np.empty(people, np.int64) for owner in plan.sites}
+    for owner, places in chosen.items():
+        yield from transfer(plan, Chosen, (), [number_target(plan.matcher, owner, places)])
+        check_numbers(places, plan.sizes[owner], plan.matcher, all_in=owner in plan.everyone)
+    for owner, places in chosen.items():
+        masks = _masks(keys, plan, owner, places)
+        yield from transfer(plan, RowMasks, [_lane(plan, owner, masks, people)])
+    return people
+
+
+def _masks(
+    keys: Mapping[Party, Stream], plan: AlignmentPlan, owner: Party, chosen: NDArray[np.int64]
+) -> list[Elements]:
+    """Return what the first site must subtract: the masks of the rows, and the others' shares."""
+    rings = plan.rings(owner)
+    totals = empty_rows(rings, len(chosen))
+    inside, places = chosen >= 0, chosen[chosen >= 0]
+    for site in reversed(plan.chain(owner)):
+        for at, ring in enumerate(rings):
+            totals[at][inside] += row_mask(plan, keys[site], owner, at, ring)[places]
+        if site != owner:
+            places = keys[site].permutation(plan.name("order", owner), plan.sizes[owner])[places]
+    for site in plan.sites[1:]:
+        for total, share in zip(
+            totals, shares_of(plan, keys[site], owner, len(chosen)), strict=True
+        ):
+            total += share
+    return [ring.reduce(total) for ring, total in zip(rings, totals, strict=True)]
+
+
+def _lane(plan: AlignmentPlan, owner: Party, masks: list[Elements], people: int) -> Lane:
+    rings = plan.rings(owner)
+
+    def load(piece: slice) -> Packed:
+        return pack_rows(rings, masks, piece)
+
+    return Lane(plan.sites[0], owner, people, plan.row_bytes(owner), load)

@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from mpc.alignment.curve import POINT_BYTES
 from mpc.randomness import label
 from mpc.ring import Ring
 from mpc.rounds import Party
-
-PIECE_BYTES = 1 << 22  # of a message: lists of 10^6 keys travel in parts
 
 
 @dataclass(frozen=True)
@@ -93,23 +90,17 @@ class AlignmentPlan:
             return ()
         return self.everyone[:1] or self.sites
 
+    def after(self, site: Party, steps: int) -> Party:
+        """Return the site that is some steps further in the ring; back, if `steps` is negative."""
+        return self.sites[(self.sites.index(site) + steps) % len(self.sites)]
+
     def chain(self, owner: Party) -> tuple[Party, ...]:
         """Return the sites that a list passes, its owner first."""
-        at = self.sites.index(owner)
-        return self.sites[at:] + self.sites[:at]
+        return tuple(self.after(owner, steps) for steps in range(len(self.sites)))
 
     def rings(self, owner: Party) -> tuple[Ring, ...]:
         """Return the rings of the row elements of a list; none at level 1."""
         return self.rows.get(owner, ())
-
-    def pieces(self, count: int, bytes_each: int) -> list[slice]:
-        """Return the places that travel in each message, for `count` things of some bytes."""
-        size = max(1, PIECE_BYTES // max(bytes_each, 1))
-        return [slice(start, min(start + size, count)) for start in range(0, count, size)]
-
-    def link_bytes(self, owner: Party) -> int:
-        """Return the bytes of a key and its row on the way from site to site."""
-        return POINT_BYTES + self.row_bytes(owner)
 
     def row_bytes(self, owner: Party) -> int:
         """Return the bytes of a row."""
