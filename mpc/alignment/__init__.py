@@ -20,8 +20,8 @@ Level 1, the sites learn who is in the study:
 
 Level 2, nobody learns who is in the study. Beside each key travels a row, x:
 
-    Start     s               x + a_s                         a_s: a stream of s and the dealer
-    Chain     s -> s+1        each site h adds r_h            its order, r_h: streams with the dealer
+    Start     s               x + a_s                         a_s: a stream of the dealer and s
+    Chain     s -> s+1        each site h adds r_h            r_h and its order: streams of both
     Choose    matcher -> last, dealer           where in the list each person of the study is
     Share     last -> s_1     y: the rows there               0 if the list does not have the person
               dealer -> s_1   d: the masks there + t_2 + .. + t_S
@@ -47,8 +47,8 @@ ring whose list has only some of the study: then level 1 shows the sites how man
 the first site and the last of the list at which of the random places; at level 1, the matcher with
 a site reads which lists its people of the study are in.
 Cost: S multiplications of 25 us per key and list, S of the lists at once. Bytes per key of a list:
-level 1, 32 (S - 1) + 16 + 4 S + 4; level 2 with W bytes a row, (32 + W)(S - 1) + 16, and 8 + 2 W
-for each person of the study. Rounds: 2 S + 1 at level 1, S + 3 at level 2; more if lists are larger
+level 1, 32 (S - 1) + 16 + 4 S + 4; level 2 with rows of W bytes, (32 + W)(S - 1) + 16, and 8 + 2 W
+for each person of the study. Rounds: 2 S at level 1, S + 2 at level 2; more if lists are larger
 than one message.
 
 References

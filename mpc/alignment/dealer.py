@@ -68,9 +68,8 @@ def _masks(
         if site != owner:
             places = keys[site].permutation(plan.name("order", owner), plan.sizes[owner])[places]
     for site in plan.sites[1:]:
-        for total, share in zip(
-            totals, shares_of(plan, keys[site], owner, len(chosen)), strict=True
-        ):
+        shares = shares_of(plan, keys[site], owner, len(chosen))
+        for total, share in zip(totals, shares, strict=True):
             total += share
     return [ring.reduce(total) for ring, total in zip(rings, totals, strict=True)]
 

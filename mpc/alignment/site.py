@@ -139,9 +139,7 @@ def share_people(
         As `place_people`.
     """
     if plan.level != 2 or site.dealer_key is None:
-        raise ValueError(
-            "level 2 needs a plan with rows and the key that is shared with the dealer"
-        )
+        raise ValueError("level 2 needs a plan with rows, and the key shared with the dealer")
     _check_list(site, plan, identifiers)
     _check_rows(plan.rings(site.party), rows, len(identifiers))
     chain = Chain(site, plan)
@@ -177,12 +175,8 @@ def _unmasked(
     me, last = plan.sites[0], {owner: plan.after(owner, -1) for owner in plan.sites}
     rows = {owner: empty_rows(plan.rings(owner), people) for owner in plan.sites}
     rows[plan.sites[1]] = chosen
-    yield from transfer(
-        plan,
-        Rows,
-        (),
-        [_target(plan, last[s], s, rows[s], people) for s in plan.sites if last[s] != me],
-    )
+    targets = [_target(plan, last[s], s, rows[s], people) for s in plan.sites if last[s] != me]
+    yield from transfer(plan, Rows, (), targets)
     for owner in plan.sites:
         masks = empty_rows(plan.rings(owner), people)
         yield from transfer(plan, RowMasks, (), [_target(plan, plan.dealer, owner, masks, people)])

@@ -1,8 +1,11 @@
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpc import integers
 from mpc.alignment import (
     AlignmentPlan,
     Member,
@@ -11,8 +14,14 @@ from mpc.alignment import (
     place_people,
     share_people,
 )
+from mpc.alignment.curve import blind, hash_to_curve
+from mpc.elligator import elligator2
 from mpc.errors import (
+    MalformedMessageError,
+    PeopleNotApartError,
     TooFewPeopleError,
+    UnexpectedMessageError,
+    UnknownFaultyPartyError,
 )
 from mpc.randomness import StreamKey, label
 from mpc.ring import Ring
@@ -138,3 +147,344 @@ def test_sites_share_the_rows_of_the_people_whom_a_join_has(world):
     shared = [column.tolist() for site in lists for column in added_up(plan, outputs, site)]
     assert sorted(zip(*shared, strict=True)) == sorted(zip(*cells, strict=True))
     assert outputs["dealer"] == outputs["analyst"].people == len(study)
+
+
+# ---- points --------------------------------------------------------------------------------------
+
+
+def by_a_power(r):
+    """Elligator 2 as in section 5 of the paper: an inverse and a character for each element."""
+    p, a = 2**255 - 19, 486_662
+    v = -a * pow(1 + 2 * r * r, -1, p) % p
+    on_curve = pow(v * (v * v + a * v + 1), (p - 1) // 2, p) in (0, 1)
+    return v if on_curve else (-v - a) % p
+
+
+@given(st.lists(st.integers(0, 2**255 - 20), max_size=5))
+def test_a_batch_has_the_points_of_single_elements_with_and_without_gmpy2(elements):
+    expected = [by_a_power(element) for element in elements]
+    assert elligator2(elements) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(integers, "_gmpy2", None)
+        assert elligator2(elements) == expected
+
+
+def test_the_vectors_of_rfc_9380():
+    """Appendix J.4.2: Q.x = elligator2(u) of CURVE25519_XMD:SHA-512_ELL2_NU_, without a message."""
+    u = 0x608D892B641F0328523802A6603427C26E55E6F27E71A91A478148D45B5093CD
+    x = 0x51125222DA5E763D97F3C10FCC92EA6860B9CCBBD2EB1285728F566721C1E65B
+    assert elligator2([u]) == [x]
+
+
+def test_points_depend_on_the_text_and_the_key():
+    points = [hash_to_curve([text], key) for text in (b"a", b"b") for key in (b"1", b"2")]
+    assert len(set(points)) == 4 and hash_to_curve([b"a", b"b"], b"1") == points[0] + points[2]
+
+
+def test_two_scalars_commute():
+    point, one, other = hash_to_curve([b"a"], b"key"), b"1" * 32, b"2" * 32
+    assert blind(blind(point, one, map), other, map) == blind(blind(point, other, map), one, map)
+
+
+# ---- messages ------------------------------------------------------------------------------------
+
+TWO = {"a": [b"1", b"2", b"3"], "b": [b"3", b"1", b"4"]}
+THREE = {**TWO, "c": [b"5", b"1", b"3", b"6"]}
+
+
+@pytest.mark.parametrize("lists", [TWO, THREE], ids=len)
+@pytest.mark.parametrize("level", [1, 2])
+def test_the_rounds_are_few(lists, level):
+    plan = plan_of(lists, level=level)
+    _, transcript = run_all(programs(plan, lists))
+    assert max(sent.depth for sent in transcript) == (
+        2 * len(lists) if level == 1 else len(lists) + 2
+    )
+
+
+def test_the_order_of_a_list_does_not_matter():
+    turned = {site: people[::-1] for site, people in THREE.items()}
+    for level in (1, 2):
+        plan = plan_of(THREE, level=level)
+        one, other = align(plan, THREE), align(plan, turned)
+        assert one["analyst"] == other["analyst"]
+    assert one["analyst"].regions == {
+        ("a",): 1,
+        ("b",): 1,
+        ("c",): 2,
+        ("a", "b", "c"): 2,
+    }
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_large_lists_travel_in_pieces(level, monkeypatch):
+    plan = plan_of(THREE, level=level, sizes={"a": 9})
+    whole, few = run_all(programs(plan, THREE))
+    monkeypatch.setattr("mpc.alignment.messages.PIECE_BYTES", 64)
+    monkeypatch.setattr("mpc.alignment.chain.TASK_KEYS", 2)
+    monkeypatch.setattr("mpc.alignment.curve.TASK_KEYS", 2)
+    pieces, many = run_all(programs(plan, THREE))
+    assert len(many) > 1.5 * len(few)
+    assert all(s.message.values.nbytes <= 64 for s in many)
+    assert pieces["analyst"] == whole["analyst"]
+    for site in THREE:
+        assert str(pieces[site]) == str(whole[site])  # the streams are the same
+
+
+def test_tasks_may_run_elsewhere():
+    """The tasks of a pool of processes are pickled, and this test is in their place."""
+    calls = []
+
+    def spread(work, tasks):
+        calls.append(work)
+        return [pickle.loads(pickle.dumps(work))(task) for task in tasks]
+
+    plan = plan_of(TWO)
+    members = {s: Member(s, StreamKey(bytes(32)), SeededRandomness(), None, spread) for s in TWO}
+    steps = {s: place_people(members[s], plan, TWO[s]) for s in TWO}
+    outputs, _ = run_all({"analyst": match_people(plan, SeededRandomness()), **steps})
+    assert outputs["a"].people == 2 and len(calls) == 4
+
+
+# ---- what a caller gives -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sites": ("a",)}, "two or more different"),
+        ({"sites": ("a", "a")}, "two or more different"),
+        ({"sizes": {"a": 1}}, "for each site"),
+        ({"sizes": {"a": 1, "b": 0}}, "above 0"),
+        ({"everyone": ("x",)}, "not a site: x"),
+        ({"apart": (("a", "a"),)}, "pairs of different sites"),
+        ({"fewest": 0}, "at least 1, got 0"),
+        ({"dealer": "dealer"}, "level 2 needs a dealer and the rows of all sites"),
+        ({"rows": {"a": RINGS, "b": RINGS}}, "level 2 needs a dealer"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused(change, message):
+    given = {"run": b"", "sites": ("a", "b"), "sizes": {"a": 1, "b": 1}, "matcher": "analyst"}
+    with pytest.raises(ValueError, match=message):
+        AlignmentPlan(**{**given, "everyone": (), **change})
+
+
+@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize(
+    ("people", "message"),
+    [
+        ([b"1", b"2", b"1"], "records 0 and 2"),
+        ([b"1", b"2", b"3", b"4"], "more than its public size, 3"),
+    ],
+)
+def test_a_list_that_does_not_fit_is_refused_before_anything_is_sent(people, message, level):
+    program = programs(plan_of(TWO, level=level), {**TWO, "a": people})["a"]
+    with pytest.raises(ValueError, match=message):
+        next(program)
+
+
+def test_a_list_of_which_anybody_is_in_the_study_is_not_padded():
+    plan = plan_of(TWO, everyone=(), sizes={"a": 4})
+    with pytest.raises(ValueError, match="nobody could distinguish padding"):
+        next(programs(plan, TWO)["a"])
+
+
+@pytest.mark.parametrize(
+    "rows", [[], [np.zeros(3, np.uint32)] * 2, [np.zeros(2, r.dtype) for r in RINGS]]
+)
+def test_rows_that_do_not_fit_are_refused(rows):
+    with pytest.raises(ValueError, match="rows must be arrays of 3 elements"):
+        next(programs(plan_of(TWO, level=2), TWO, rows={**rows_of(TWO), "a": rows})["a"])
+
+
+def test_the_programs_of_the_other_level_are_refused():
+    member = Member("a", StreamKey(bytes(32)), SeededRandomness())
+    with pytest.raises(ValueError, match="share_people"):
+        next(place_people(member, plan_of(TWO, level=2), TWO["a"]))
+    for level in (1, 2):
+        with pytest.raises(ValueError, match="the key shared with the dealer"):
+            next(share_people(member, plan_of(TWO, level=level), TWO["a"], []))
+
+
+# ---- studies that cannot be ----------------------------------------------------------------------
+
+
+def errors_of(plan, lists):
+    """Run each program until it ends; return the errors by party."""
+    errors, steps = {}, programs(plan, lists)
+
+    def guarded(party):
+        try:
+            yield from steps[party]
+        except Exception as error:
+            errors[party] = error
+
+    run_all({party: guarded(party) for party in steps})
+    return errors
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_all_parties_learn_that_too_few_people_are_in_common(level):
+    plan = plan_of(THREE, level=level, fewest=3)
+    errors = errors_of(plan, THREE)
+    assert set(errors) == {*THREE, "analyst"} | ({"dealer"} if level == 2 else set())
+    assert all(type(error) is TooFewPeopleError for error in errors.values())
+    assert {error.people for error in errors.values()} == {2}
+    text = "a, b, c: too few people in the study: 2; at least 3 expected"
+    assert {str(error) for error in errors.values()} == {text}
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_lists_without_common_people_say_what_to_compare(level):
+    lists = {"a": [b"1", b"2"], "b": [b"01", b"02"]}
+    errors = errors_of(plan_of(lists, level=level), lists)
+    assert all("compare their rules" in str(error) for error in errors.values()) and errors
+
+
+def test_a_site_refuses_if_its_tables_would_be_those_of_few_people_left_out():
+    lists = {"a": [b"%d" % i for i in range(7)], "b": [b"%d" % i for i in range(6)]}
+    plan = plan_of(lists, level=2, fewest=2, sizes={"a": 9})
+    stops = programs(plan, lists)
+    with pytest.raises(TooFewPeopleError, match=r"^a: fewer than 2 people") as raised:
+        run_all({"a": stops.pop("a"), **stops})
+    assert raised.value.parties == ("a",) and "1" not in raised.value.reason
+    outputs = align(plan_of(lists, level=1, fewest=2), lists)
+    assert outputs["a"].people == 6
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_people_of_two_sites_that_must_be_apart_are_an_error_with_their_number(level):
+    plan = plan_of(THREE, everyone=("c",), level=level, apart=(("a", "b"),))
+    errors = errors_of(plan, THREE)
+    assert all(type(error) is PeopleNotApartError for error in errors.values())
+    assert {error.people for error in errors.values()} == {2}
+    assert errors["c"].parties == ("a", "b") and "analyst" in errors
+    apart = {**THREE, "b": [b"6", b"9"]}
+    outputs = align(plan_of(apart, everyone=("c",), level=level, apart=(("a", "b"),)), apart)
+    assert outputs["c"].people == 4
+
+
+# ---- bad messages --------------------------------------------------------------------------------
+
+
+def spoiled(plan, sender, receiver, kind, change, lists=THREE):
+    """Run with one message changed on its way; return the errors by party."""
+    errors, steps, done = {}, programs(plan, lists), []
+
+    def changed(party):
+        program = steps[party]
+        try:
+            step = next(program)
+            while True:
+                message = step.outbox.get(receiver) if party == sender else None
+                if message is not None and message.kind == kind and not done:
+                    done.append(1)
+                    values = change(message.values.copy())
+                    message = type(message)(values, message.label)
+                    step = type(step)({**step.outbox, receiver: message}, step.expect)
+                step = program.send((yield step))
+        except StopIteration as stop:
+            return stop.value
+
+    try:
+        run_all({party: changed(party) for party in steps})
+    except (MalformedMessageError, UnknownFaultyPartyError, UnexpectedMessageError) as error:
+        errors = error
+    assert done
+    return errors
+
+
+def numbers(change):
+    def changed(values):
+        whole = values.view("<u4")
+        change(whole)
+        return values
+
+    return changed
+
+
+def repeat(values):
+    inside = np.flatnonzero(values != 2**32 - 1)
+    values[inside[1]] = values[inside[0]]
+
+
+def far(values):
+    values[np.flatnonzero(values != 2**32 - 1)[0]] = 99
+
+
+def nowhere(values):
+    values[np.flatnonzero(values != 2**32 - 1)[0]] = 2**32 - 1
+
+
+def zeros(values):
+    values[:] = 0
+    return values
+
+
+@pytest.mark.parametrize(
+    ("level", "sender", "receiver", "kind", "change", "message"),
+    [
+        (1, "a", "b", "links", zeros, "of small order"),
+        (2, "c", "a", "links", lambda v: v[:-1], r"expected \(\d+,\)"),
+        (1, "b", "analyst", "keys", lambda v: v[16:], "expected"),
+        (1, "analyst", "b", "outcome", zeros, "another number|people"),
+        (2, "analyst", "dealer", "outcome", lambda v: v[:1], "expected"),
+        (1, "analyst", "c", "marks", numbers(repeat), "recurs"),
+        (1, "b", "a", "marks", numbers(far), "out of range"),
+        (1, "analyst", "a", "places", numbers(repeat), "recurs"),
+        (1, "analyst", "a", "places", numbers(far), "out of range"),
+        (1, "analyst", "a", "places", numbers(nowhere), "a missing place"),
+        (2, "analyst", "dealer", "chosen", numbers(repeat), "recurs"),
+        (2, "analyst", "a", "chosen", numbers(far), "out of range"),
+        (2, "analyst", "dealer", "chosen", numbers(nowhere), "a missing place"),
+        (2, "b", "a", "rows", lambda v: v[:-3], "expected"),
+        (2, "dealer", "a", "row masks", lambda v: v.view(np.int8), "expected"),
+    ],
+)
+def test_a_bad_message_names_its_sender(level, sender, receiver, kind, change, message):
+    plan = plan_of(THREE, level=level)
+    if kind == "outcome" and level == 1:
+        with pytest.raises(TooFewPeopleError):
+            spoiled(plan, sender, receiver, "alignment outcome", change)
+        return
+    error = spoiled(plan, sender, receiver, f"alignment {kind}", change)
+    assert isinstance(error, MalformedMessageError) and error.party == sender
+    with pytest.raises(MalformedMessageError, match=message):
+        raise error
+
+
+def test_counts_that_cannot_be_name_the_matcher():
+    def more_held(values):
+        values[1] = 99
+        return values
+
+    error = spoiled(plan_of(THREE), "analyst", "c", "alignment outcome", more_held)
+    assert isinstance(error, MalformedMessageError) and error.party == "analyst"
+
+
+def test_a_list_with_a_key_twice_is_noticed():
+    def twice(values):
+        keys = values.reshape(-1, 32)
+        keys[1] = keys[0]
+        return values
+
+    error = spoiled(plan_of(THREE), "a", "b", "alignment links", twice)
+    assert isinstance(error, UnknownFaultyPartyError) and error.parties == ("a", "b", "c")
+
+
+def test_padding_with_a_place_is_noticed():
+    """The last site of the chain of c moves the marks: all of them to padding, most likely."""
+    plan = plan_of(THREE, sizes={"c": 60})
+
+    def turned(values):
+        return np.roll(values, 4)
+
+    error = spoiled(plan, "b", "a", "alignment marks", turned)
+    assert isinstance(error, UnknownFaultyPartyError) and "padding" in error.reason
+
+
+def test_parties_with_different_plans_notice_it():
+    mine = programs(plan_of(TWO), TWO)
+    theirs = programs(plan_of(TWO, sizes={"b": 5}), TWO)
+    with pytest.raises((UnexpectedMessageError, MalformedMessageError)):
+        run_all({**mine, "b": theirs["b"]})
