@@ -17,6 +17,7 @@ from protocols.queries import CONVERSATIONS
 from protocols.roles import AnalystRole, DealerRole, SiteRole, check_apart
 from protocols.session import Session, Traffic
 from protocols.site.data import SiteData
+from protocols.site.placement import Placement
 from protocols.site.statistics import LocalData
 from protocols.storage.memory import SiteMemory
 from protocols.transports.local import LocalTransport
@@ -58,6 +59,7 @@ def federate(
     memories: Mapping[Party, SiteMemory] | None = None,
     memory_budget: int = GIBIBYTE,
     randomness: Randomness | None = None,
+    placements: Mapping[Party, Placement] | None = None,
 ) -> Federation:
     """Start a party for each site's data, and a dealer, in this process.
 
@@ -74,6 +76,9 @@ def federate(
         kept in files; the rest is for the queries, which are cut to fit.
     randomness : Randomness, optional
         The operating system's if None; a test may inject another.
+    placements : mapping of Party to Placement, optional
+        Where the records of sites are among those of the study; a site without one has all
+        records, in their order. Sites that have rows of one variable need one.
 
     Raises
     ------
@@ -108,6 +113,8 @@ def federate(
         )
         for site, columns in data.items()
     }
+    for site, placement in (placements or {}).items():
+        roles[site].placement = placement
     sites = {site: public[site] for site in data}
     dealer = DealerRole(DEALER, keys[DEALER], sites, rules, randomness=source)
     programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}

@@ -48,6 +48,7 @@ class StudyOptions(TypedDict, total=False):
     study: bytes | None
     variables: Collection[str] | None
     choices: bool
+    aligned: bool
 
 
 class Revealed(NamedTuple):
@@ -335,6 +336,7 @@ def open_study(
     study: bytes | None = None,
     variables: Collection[str] | None = None,
     choices: bool = False,
+    aligned: bool = False,
 ) -> OpenStudy:
     """Have the parties meet, the sites describe their variables, and all commit the study.
 
@@ -358,11 +360,15 @@ def open_study(
     choices : bool, default=False
         Whether choices or releases are asked for. They multiply columns: columns of more codes are
         then committed as indicators, which takes more bytes.
+    aligned : bool, default=False
+        Whether an alignment has placed the sites' records in this session, so that several sites
+        may have rows of one variable.
 
     Raises
     ------
     ValueError
-        If two sites show one variable, record counts differ, or the order does not fit.
+        If two sites show one variable and the study is not aligned, or they declare it with
+        different states; if record counts differ, or the order does not fit.
     QueryRefusedError, ProtocolError
         As `Session.ask`.
     """
@@ -371,7 +377,7 @@ def open_study(
     identifier = study or session.role.randomness.bytes(STUDY_BYTES)
     allowed = min(description.most_memory for description in described.values())
     sizes = block_rows, allowed if memory is None else min(memory, allowed)
-    agreed = study_of(identifier, described, dealer, order, *sizes, variables)
+    agreed = study_of(identifier, described, dealer, order, *sizes, variables, aligned)
     if choices:
         agreed = replace(agreed, most_indicators=CHOICE_INDICATORS)
     most_variables: int = min(description.most_variables for description in described.values())
@@ -386,35 +392,67 @@ def study_of(
     block_rows: int,
     memory: int,
     chosen: Collection[str] | None = None,
+    aligned: bool = False,
 ) -> Study:
     """Return the study of what the sites describe: all variables, or the chosen ones.
 
     Raises
     ------
     ValueError
-        If two sites show one variable, record counts differ, no site shows a chosen variable, or
-        the order does not fit.
+        If two sites show one variable and the study is not aligned, or with different states; if
+        record counts differ, no site shows a chosen variable, or the order does not fit.
     """
     counts = {site: description.records for site, description in described.items()}
     if len(set(counts.values())) > 1:
         shown = ", ".join(f"{site} {count}" for site, count in counts.items())
         raise ValueError(f"the sites hold different numbers of records: {shown}")
-    variables: dict[str, Variable] = {}
-    holders: dict[str, tuple[Party, ...]] = {}
+    at_sites: dict[str, dict[Party, Variable]] = {}
     for site, description in described.items():
         for name, variable in description.named().items():
-            if chosen is not None and name not in chosen:
-                continue
-            if name in variables:
-                both = f"{holders[name][0]} and {site}"
-                raise ValueError(f"the column {name!r} is at two sites, {both}; rename one")
-            variables[name], holders[name] = variable, (site,)
+            if chosen is None or name in chosen:
+                at_sites.setdefault(name, {})[site] = variable
+    variables = {name: _agreed(by_site, aligned) for name, by_site in at_sites.items()}
+    holders = {name: tuple(sorted(by_site)) for name, by_site in at_sites.items()}
     if absent := sorted(set(chosen or ()) - set(variables)):
         raise ValueError(
             f"no site shows {', '.join(absent)} with states; choose from what they show"
         )
     in_order = _in_order(variables, variables if order is None else order)
     return Study(study, in_order, holders, max(counts.values()), dealer, block_rows, memory)
+
+
+def _agreed(shown: Mapping[Party, Variable], aligned: bool) -> Variable:
+    """Return a variable as all its holders show it; values of several holders may be missing.
+
+    Raises
+    ------
+    ValueError
+        If it has several holders that are not aligned, or that declare different states.
+    """
+    (first, variable), *others = shown.items()
+    for site, other in others:
+        if not aligned:
+            raise ValueError(
+                f"the column {variable.name!r} is at two sites, {first} and {site}; rename one, or "
+                "declare [alignment] if they have it of different people"
+            )
+        if other.states != variable.states:
+            raise ValueError(_states_differ(variable, first, other, site))
+    return replace(variable, missing=True) if others else variable
+
+
+def _states_differ(one: Variable, first: Party, other: Variable, second: Party) -> str:
+    """Say which states of a variable only one of two sites has."""
+    alone = [
+        f"only {site} has {', '.join(map(repr, more))}"
+        for site, mine, theirs in ((first, one, other), (second, other, one))
+        if (more := [state for state in mine.states if state not in theirs.states])
+    ]
+    how = "; ".join(alone) or f"{first} has {list(one.states)}, {second} has {list(other.states)}"
+    return (
+        f"{first} and {second} declare the column {one.name!r} with different states or in another "
+        f"order: {how}; declare the same states in the same order at all its sites"
+    )
 
 
 def _in_order(variables: Mapping[str, Variable], order: Collection[str]) -> dict[str, Variable]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from time import time_ns
@@ -208,8 +208,23 @@ class SiteRole:
         self.joined = self.holder = None
 
     @property
+    def records(self) -> int:
+        """The number of records of the study: with a placement, those of all sites."""
+        return self.data.records if self.placement is None else self.placement.records
+
+    def column(self, name: str) -> NDArray[np.unsignedinteger]:
+        """Return the codes of a column in the order of the study, missing where it has no record.
+
+        The code of a missing value follows those of the states.
+        """
+        codes = self.data.codes[name]
+        if self.placement is None:
+            return codes
+        return self.placement.spread(codes, len(self.data.variables[name].states))
+
+    @property
     def record_digests(self) -> Digests:
-        """A keyed digest of each of its records."""
+        """A keyed digest of each of its records, in the order of its data."""
         if self.shared.digests is None:
             self.shared.digests = self.memory.digests(self.data)
         return self.shared.digests
@@ -220,16 +235,35 @@ class SiteRole:
         return self.shared.checkpoints.setdefault(self.analyst_key, Checkpoints())
 
     def values_of(self, study: Study) -> Snapshot:
-        """Return the values of its columns of a study, which are computed once."""
+        """Return the values of its columns of a study, which are computed once.
+
+        With a placement, they are those of its records that are in the study.
+        """
         if self._values is None or self._values[0] is not study:
             names = [name for name, sites in study.holders.items() if self.party in sites]
-            self._values = study, self.memory.snapshot(self.data, names, self.record_digests)
+            data, digests = self.data, self.record_digests
+            if self.placement is not None:
+                own = self.placement.own
+                data, digests = data.rows(own), digests[own]
+            self._values = study, self.memory.snapshot(data, names, digests)
         return self._values[1]
+
+    def digests_of(self, chosen: NDArray[np.intp] | None) -> Digests:
+        """Return the digests of its records at some places of the study, or at all if None."""
+        digests = self.record_digests
+        if self.placement is not None:
+            return digests[self.placement.own_among(chosen)]
+        return digests if chosen is None else digests[chosen]
 
     @property
     def shown(self) -> dict[str, Variable]:
-        """The variables that it shows, in the order of its data: in a run, of its contract."""
+        """The variables that it shows, in the order of its data: in a run, of its contract.
+
+        If it does not hold all records of the study, values may be missing in each of them.
+        """
         known = {name: v for name, v in self.data.variables.items() if self.policy.shows(name)}
+        if self.placement is not None and not self.placement.is_complete:
+            known = {name: replace(variable, missing=True) for name, variable in known.items()}
         if self.run is None:
             return known
         asked = set(self.run.approved.contract.variables)

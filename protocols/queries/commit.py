@@ -16,6 +16,10 @@ studies, or that rejoined a study with another seed, accept none of each other's
 draw new ids each time, so that no label is used twice. Otherwise a site that sent other
 columns the second time would receive a difference that reveals the masks of the other sites.
 
+A variable of several holders is the sum of their parts: each holder has rows of it, and a row that
+no site holds is missing (`mpc.commitments.columns`). A holder accepts such a variable only if an
+alignment has placed its records, so that no two holders have the same row.
+
 Security: as `mpc.commitments`. A site that has committed a column in this study with other data
 refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends anything.
 The keys of masks and of zero shares come from the static and the ephemeral keys of two parties
@@ -40,9 +44,11 @@ from typing import ClassVar
 from mpc.commitments import (
     MOST_INDICATORS,
     CodeColumn,
+    Column,
     Commitments,
     Holder,
     Operand,
+    PartColumn,
     commit,
 )
 from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
@@ -99,7 +105,8 @@ class Commit(Query[Joined]):
         Raises
         ------
         ValueError
-            If a variable appears twice, has fewer than two codes or not exactly one holder.
+            If a variable appears twice, has fewer than two codes, no holder or a holder twice, or
+            has several holders and no code of missing values.
         """
         variables = {name: Variable(name, states, m) for name, states, m, _ in self.variables}
         holders = {name: tuple(sorted(sites)) for name, _, _, sites in self.variables}
@@ -107,10 +114,8 @@ class Commit(Query[Joined]):
             raise ValueError(
                 "the study has no variables, or a variable appears twice; name each variable once"
             )
-        if any(v.codes < 2 or len(holders[name]) != 1 for name, v in variables.items()):
-            raise ValueError(
-                "a variable of the study has fewer than two states, or not exactly one holder"
-            )
+        for name, variable in variables.items():
+            _check_variable(variable, holders[name])
         if not 16 <= self.block_rows <= MOST_BLOCK_ROWS or self.block_rows % 16:
             raise ValueError(
                 f"blocks must have 16 to {MOST_BLOCK_ROWS} rows, a multiple of 16; "
@@ -129,6 +134,19 @@ class Commit(Query[Joined]):
                 "the query asks other parties than the holders and the dealer; ask these only"
             )
         return study
+
+
+def _check_variable(variable: Variable, holders: tuple[Party, ...]) -> None:
+    """Refuse a variable that cannot be committed, with a ValueError."""
+    if variable.codes < 2 or not holders or len(set(holders)) < len(holders):
+        raise ValueError(
+            "a variable of the study has fewer than two states, no holder, or a holder twice"
+        )
+    if len(holders) > 1 and not variable.missing:
+        raise ValueError(
+            f"the variable {variable.name!r} lies at {', '.join(holders)} and has no code of "
+            "missing values; a variable of several sites must have one"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,19 +212,33 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
         named = ", ".join(sorted(strange))
         reason = f"its records were not compared with those of {named}, or are not the same"
         raise QueryRefusedError(site.party, reason)
-    if study.records != site.data.records:
+    if study.records != site.records:
         reason = f"it does not hold {study.records} records, as the study has"
-        raise QueryRefusedError(site.party, reason, f"it holds {site.data.records} records")
+        raise QueryRefusedError(site.party, reason, f"it holds {site.records} records")
     mine = {name: v for name, v in study.variables.items() if site.party in study.holders[name]}
     for name, variable in mine.items():
-        if site.shown.get(name) != variable:
-            raise QueryRefusedError(site.party, f"it shows no variable {name!r} with these states")
+        _consider_variable(site, variable, study.holders[name])
     try:
-        site.memory.check(study.id, {name: site.data.codes[name] for name in mine})
+        site.memory.check(study.id, {name: site.column(name) for name in mine})
     except DataError as error:
         raise QueryRefusedError(site.party, str(error)) from None
     others = tuple(party for party in query.parties if party != site.party)
     site.ledger.note("record count, names and states of variables", site.party, others)
+
+
+def _consider_variable(site: SiteRole, variable: Variable, holders: tuple[Party, ...]) -> None:
+    """Refuse a variable that the site does not show, or shares without an alignment."""
+    name, shown = variable.name, site.shown.get(variable.name)
+    if len(holders) > 1 and site.placement is None:
+        reason = (
+            f"the variable {name!r} lies at {', '.join(holders)}, and the study does not align "
+            "their records: declare [alignment] in study.toml"
+        )
+        raise QueryRefusedError(site.party, reason)
+    if shown is not None and len(holders) > 1:
+        shown = replace(shown, missing=True)
+    if shown != variable:
+        raise QueryRefusedError(site.party, f"it shows no variable {name!r} with these states")
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Commit) -> None:
@@ -226,7 +258,7 @@ def _consider_at_dealer(dealer: DealerRole, query: Commit) -> None:
 def _site(site: SiteRole, query: Commit) -> Program[None]:
     study = query.as_study()
     mine = [name for name in study.variables if site.party in study.holders[name]]
-    site.memory.commit(study.id, {name: site.data.codes[name] for name in mine})
+    site.memory.commit(study.id, {name: site.column(name) for name in mine})
     fresh = KeyPair.generate(site.randomness)
     joinings = yield from _exchange_joinings(site, study, len(mine), fresh.public)
     site.leave_study()
@@ -261,7 +293,7 @@ def _holder(
 ) -> Holder:
     study, commitments = joined.study, joined.commitments
     columns = {
-        study.place(name): CodeColumn(site.data.codes[name])
+        study.place(name): _column(site, study.variables[name], sites)
         for name, sites in study.holders.items()
         if site.party in sites
     }
@@ -273,6 +305,14 @@ def _holder(
     if commitments.masked_bytes > site.column_memory:
         holder.masked = BlockFile()
     return holder
+
+
+def _column(site: SiteRole, variable: Variable, holders: tuple[Party, ...]) -> Column:
+    """Return what a site adds to a column: all of it, or its part beside those of other holders."""
+    codes = site.column(variable.name)
+    if len(holders) == 1:
+        return CodeColumn(codes)
+    return PartColumn(codes, len(variable.states), first=site.party == holders[0])
 
 
 def _session_keys(

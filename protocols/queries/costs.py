@@ -180,9 +180,8 @@ class Costs:
         words += len(self.codes) * CODE_RING.dtype.itemsize
         words += FLAG_RING.dtype.itemsize * sum(v.missing for v in study.variables.values())
         self.stored_bytes = study.records * words
-        elements = self.indicators * self.ring.bytes + len(self.codes) * CODE_RING.bytes
-        flags = FLAG_RING.bytes * sum(v.missing for v in study.variables.values())
-        self.commitment_bytes = study.records * (elements + flags) * (len(study.sites) - 1)
+        sent = sum(len(study.holders[name]) * self._form_bytes(study, name) for name in self.codes)
+        self.commitment_bytes = study.records * sent * (len(study.sites) - 1)
         lengths = axis_lengths(study.variables, missing)
         self._axes = {
             name: _Axis(
@@ -193,6 +192,13 @@ class Costs:
             for name, v in study.variables.items()
         }
         self.weights = lru_cache(maxsize=None)(self._weights)
+
+    def _form_bytes(self, study: Study, name: str) -> int:
+        """Return what a holder of a column sends of each record to another site, in bytes."""
+        variable = study.variables[name]
+        width = variable.codes - 1
+        indicators = width * self.ring.bytes if width <= study.most_indicators else 0
+        return indicators + CODE_RING.bytes + FLAG_RING.bytes * variable.missing
 
     def sizes(self, prefix: Sequence[str], lasts: Sequence[str]) -> list[TableSize]:
         """Return the size of the table of a prefix with each last variable, or of the prefix."""

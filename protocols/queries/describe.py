@@ -66,7 +66,7 @@ def _site(site: SiteRole, query: Describe) -> Program[None]:
     del query
     variables = tuple((v.name, v.states, v.missing) for v in site.shown.values())
     limits = site.policy.most_variables, site.policy.most_memory
-    description = Description(site.data.records, *limits, variables)
+    description = Description(site.records, *limits, variables)
     yield from send({site.analyst: description})
 
 

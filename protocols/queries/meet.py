@@ -9,7 +9,8 @@ A site refuses a study whose dealer, or whose key for a party, differs from the 
 has pinned: an analyst who could name the dealer could read all data. Each two sites compare their
 lists of identifiers, in the order of the records, under a key that only these two sites know. A
 missing record, an additional record or another order makes the lists differ. A site commits to a
-study only with sites that it has met and whose lists are equal (`protocols.queries.commit`).
+study only with sites that it has met and whose lists are equal (`protocols.queries.commit`). Sites
+whose records an alignment has placed compare the number of records of the study instead.
 
 Security: the dealer, the relay and an analyst who is not a site learn nothing about the
 identifiers. A *site*, even together with the analyst, can test one guess of another site's whole
@@ -123,7 +124,7 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
     if site.party not in query.parties:
         raise QueryRefusedError(site.party, "it is not among the parties of the study")
     others = tuple(party for party in query.parties[:-1] if party != site.party)
-    for peer in others if site.data.ids is not None else ():
+    for peer in others if _compares_people(site) else ():
         _check_failed(site, peer)
     site.ledger.note(REVEALED, site.party, (*others, site.analyst))
 
@@ -157,12 +158,12 @@ def _consider_at_dealer(dealer: DealerRole, query: Meet) -> None:
 
 def _site(site: SiteRole, query: Meet) -> Program[None]:
     others = [party for party in query.parties[:-1] if party != site.party]
-    lists = list_digest(site.data)
+    lists = list_digest(site.data) if site.placement is None else without_list(site.records)
     secrets = {peer: _secret(site, peer, lists) for peer in others}
     same = yield from _compared(site, secrets, query.session)
     site.met = frozenset(peer for peer in others if same[peer])
     different = tuple(peer for peer in others if not same[peer])
-    yield from send({site.analyst: Met(different, site.data.records)})
+    yield from send({site.analyst: Met(different, site.records)})
 
 
 def _compared(
@@ -170,7 +171,7 @@ def _compared(
 ) -> Program[dict[Party, bool]]:
     """Compare lists, and count the comparisons; those without identifiers say nothing of people."""
     args = site.party, secrets, session, site.randomness
-    if site.data.ids is None:
+    if not _compares_people(site):
         return (yield from same_secret(*args))
     counted = Comparisons(site)
     site.shared.comparing.update(secrets.keys())  # each may become a guess
@@ -234,11 +235,21 @@ def list_digest(data: SiteData) -> bytes:
     other means that their records are the same.
     """
     if data.ids is None:
-        return label("records without identifiers", data.records)
+        return without_list(data.records)
     digest = hashlib.sha256(label("identifiers in order", data.records))
     texts = [prefixed(text.encode()) for text in data.ids.texts]
     digest.update(b"".join(texts[place] for place in data.ids.places))
     return digest.digest()
+
+
+def without_list(records: int) -> bytes:
+    """Return the digest of a list without identifiers: that of the number of records alone."""
+    return label("records without identifiers", records)
+
+
+def _compares_people(site: SiteRole) -> bool:
+    """Whether a site compares its list: an alignment has compared the lists of placed records."""
+    return site.data.ids is not None and site.placement is None
 
 
 def _dealer(dealer: DealerRole, query: Meet) -> Program[None]:

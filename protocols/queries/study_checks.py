@@ -131,8 +131,12 @@ def _check_values(site: SiteRole, joined: Joined) -> None:
 
 
 def _check_records(site: SiteRole, records: Digests) -> None:
-    """Refuse one record set too many, or one that singles out records with the earlier sets."""
-    if site.memory.knows(records):
+    """Refuse one record set too many, or one that singles out records with the earlier sets.
+
+    Only the site's own records count. A site that holds none of the chosen records answers: the
+    query counts none of its people.
+    """
+    if site.memory.knows(records) or (site.placement is not None and not len(records)):
         return
     if site.memory.count_sets() >= site.policy.most_row_sets:
         reason = f"it has answered for {site.policy.most_row_sets} record sets, no more are allowed"
@@ -155,11 +159,9 @@ def remember_records(site: SiteRole, rows: Rows) -> None:
 
 
 def _records(site: SiteRole, selection: Selection) -> Digests:
-    """Return the digests of the chosen records."""
+    """Return the digests of the chosen records that the site holds."""
     with refusing(site.party):
-        everything = site.record_digests
-    chosen = selection.indices
-    return everything if chosen is None else everything[chosen]
+        return site.digests_of(selection.indices)
 
 
 def planned(joined: Joined, query: StudyQuery, kind: type[P], make: Callable[[], P]) -> P:

@@ -35,6 +35,22 @@ class Placement:
         """Whether the site holds every record of the study."""
         return len(self.own) == self.records
 
+    def own_among(self, chosen: NDArray[np.integer] | None) -> NDArray[np.intp]:
+        """Return the site's records that are at some places of the study, in the study's order.
+
+        Parameters
+        ----------
+        chosen : ndarray of shape (m,), optional
+            The places; all places if None.
+
+        Examples
+        --------
+        >>> Placement(3, np.array([2, -1, 0])).own_among(np.array([1, 2]))
+        array([0])
+        """
+        own = self.own
+        return own if chosen is None else own[np.isin(self.places[own], chosen)]
+
     def spread(
         self, codes: NDArray[np.unsignedinteger], missing: int
     ) -> NDArray[np.unsignedinteger]:
@@ -44,7 +60,8 @@ class Placement:
         >>> placement.spread(np.array([5, 6, 7], np.uint8), missing=9)
         array([7, 9, 5], dtype=uint8)
         """
-        column = np.full(self.records, missing, codes.dtype)
+        dtype = codes.dtype if missing <= np.iinfo(codes.dtype).max else np.uint16
+        column = np.full(self.records, missing, dtype)
         here = self.places >= 0
         column[self.places[here]] = codes[here]
         return column

@@ -1,0 +1,96 @@
+"""Any spread of columns and rows over sites: what is learned is what the pooled data give."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocols.choices import Choices
+from protocols.policy import Policy
+from protocols.release import FamilyTables, Rule
+from protocols.variables import Family
+from tests.spreads import random_spread
+from vertibayes.choosing import TableChooser
+from vertibayes.learning import learn
+from vertibayes.options import Options
+
+FREE = Policy(free_tables=True, fewest_records=1)
+
+
+def all_families(names):
+    """Every single, pair, and triple of neighbours."""
+    pairs = [Family(a, (b,)) for a in names for b in names if a < b]
+    triples = [Family(a, (b, c)) for a, b, c in zip(names, names[1:], names[2:], strict=False)]
+    return [*map(Family, names), *pairs, *triples]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_tables_of_any_spread_are_those_of_the_pooled_data(seed):
+    spread = random_spread(seed)
+    families = all_families(list(spread.pooled.variables))
+    with spread.federate(policy=FREE) as federation:
+        counter = spread.counter(federation)
+        assert counter.variables == spread.plain.variables
+        for missing in (False, True):
+            tables = counter.tables(families, missing=missing)
+            pooled = spread.plain.tables(families, missing=missing)
+            assert all(map(np.array_equal, tables, pooled))
+
+
+def has_every_state(spread):
+    """Whether each variable has records, so that its CPTs can be learned."""
+    return all(
+        (codes < len(spread.pooled.variables[name].states)).any()
+        for name, codes in spread.pooled.codes.items()
+    )
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["available", "em"]))
+def test_structures_and_cpts_of_any_spread_are_those_of_the_pooled_data(seed, missing):
+    spread = random_spread(seed, records=50)
+    if not has_every_state(spread):
+        return
+    with spread.federate(policy=FREE) as federation:
+        counter = spread.counter(federation)
+        for algorithm in ("k2", "hybrid"):
+            options = Options(algorithm=algorithm, missing=missing)
+            learned, pooled = (learn(source, options) for source in (counter, spread.plain))
+            assert learned.network.structure == pooled.network.structure
+            for name, cpt in pooled.network.cpts.items():
+                assert np.array_equal(learned.network.cpts[name], cpt)
+            assert learned.scores == pooled.scores
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("missing", [False, True])
+def test_choices_over_a_spread_have_the_winners_of_the_pooled_data(seed, missing):
+    spread = random_spread(seed, records=60, variables=4)
+    names = list(spread.pooled.variables)
+    sets = tuple(
+        (Family(child), *(Family(child, (parent,)) for parent in names if parent != child))
+        for child in names
+    )
+    for score in ("k2", "likelihood"):
+        choices = Choices(sets, missing, score=score)
+        with spread.federate(policy=FREE) as federation:
+            study = spread.open(federation)
+            winners = study.choose(choices)
+            pooled = TableChooser(spread.plain).choose(choices)
+        assert [
+            (a, b) for a, b, sure in zip(winners, pooled, study.joined.decided, strict=True) if sure
+        ] == [(b, b) for b, sure in zip(pooled, study.joined.decided, strict=True) if sure]
+        assert any(study.joined.decided)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("rule", [Rule("exact"), Rule("cut", 5)], ids=["exact", "cut"])
+def test_releases_over_a_spread_are_those_of_the_pooled_data(seed, rule):
+    spread = random_spread(10 + seed, records=60)
+    families = tuple(all_families(list(spread.pooled.variables)))
+    with spread.federate(policy=FREE) as federation:
+        released = spread.open(federation).release(FamilyTables(families, False, rule))
+    for table, pooled in zip(released, spread.plain.tables(families), strict=True):
+        least = rule.fewest if rule.kind == "cut" else 0
+        assert np.array_equal(table, np.where(pooled >= least, pooled, 0))
