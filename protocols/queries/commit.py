@@ -105,8 +105,7 @@ class Commit(Query[Joined]):
         Raises
         ------
         ValueError
-            If a variable appears twice, has fewer than two codes, no holder or a holder twice, or
-            has several holders and no code of missing values.
+            If a variable appears twice, has fewer than two codes, no holder or a holder twice.
         """
         variables = {name: Variable(name, states, m) for name, states, m, _ in self.variables}
         holders = {name: tuple(sorted(sites)) for name, _, _, sites in self.variables}
@@ -114,8 +113,11 @@ class Commit(Query[Joined]):
             raise ValueError(
                 "the study has no variables, or a variable appears twice; name each variable once"
             )
-        for name, variable in variables.items():
-            _check_variable(variable, holders[name])
+        wrong = (len(set(holders[n])) < max(len(holders[n]), 1) for n in variables)
+        if any(wrong) or any(v.codes < 2 for v in variables.values()):
+            raise ValueError(
+                "a variable of the study has fewer than two states, no holder, or a holder twice"
+            )
         if not 16 <= self.block_rows <= MOST_BLOCK_ROWS or self.block_rows % 16:
             raise ValueError(
                 f"blocks must have 16 to {MOST_BLOCK_ROWS} rows, a multiple of 16; "
@@ -134,19 +136,6 @@ class Commit(Query[Joined]):
                 "the query asks other parties than the holders and the dealer; ask these only"
             )
         return study
-
-
-def _check_variable(variable: Variable, holders: tuple[Party, ...]) -> None:
-    """Refuse a variable that cannot be committed, with a ValueError."""
-    if variable.codes < 2 or not holders or len(set(holders)) < len(holders):
-        raise ValueError(
-            "a variable of the study has fewer than two states, no holder, or a holder twice"
-        )
-    if len(holders) > 1 and not variable.missing:
-        raise ValueError(
-            f"the variable {variable.name!r} lies at {', '.join(holders)} and has no code of "
-            "missing values; a variable of several sites must have one"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,17 +196,10 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
         known = ", ".join(sorted((site.dealer, *site.public_keys)))
         reason = "the dealer of the study, or one of its sites, is not pinned here"
         raise QueryRefusedError(site.party, reason, f"pinned are the dealer {site.dealer}; {known}")
-    strange = set(study.sites) - site.met - {site.party}
-    if site.data.ids is not None and strange:
-        named = ", ".join(sorted(strange))
-        reason = f"its records were not compared with those of {named}, or are not the same"
-        raise QueryRefusedError(site.party, reason)
-    if study.records != site.records:
-        reason = f"it does not hold {study.records} records, as the study has"
-        raise QueryRefusedError(site.party, reason, f"it holds {site.records} records")
+    _check_records(site, study)
     mine = {name: v for name, v in study.variables.items() if site.party in study.holders[name]}
     for name, variable in mine.items():
-        _consider_variable(site, variable, study.holders[name])
+        _check_variable(site, variable, study.holders[name])
     try:
         site.memory.check(study.id, {name: site.column(name) for name in mine})
     except DataError as error:
@@ -226,7 +208,19 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
     site.ledger.note("record count, names and states of variables", site.party, others)
 
 
-def _consider_variable(site: SiteRole, variable: Variable, holders: tuple[Party, ...]) -> None:
+def _check_records(site: SiteRole, study: Study) -> None:
+    """Refuse a study whose records are not those of the site, or those that an alignment placed."""
+    strange = set(study.sites) - site.met - {site.party}
+    if site.data.ids is not None and strange:
+        named = ", ".join(sorted(strange))
+        reason = f"its records were not compared with those of {named}, or are not the same"
+        raise QueryRefusedError(site.party, reason)
+    if study.records != site.records:
+        reason = f"it does not hold {study.records} records, as the study has"
+        raise QueryRefusedError(site.party, reason, f"it holds {site.records} records")
+
+
+def _check_variable(site: SiteRole, variable: Variable, holders: tuple[Party, ...]) -> None:
     """Refuse a variable that the site does not show, or shares without an alignment."""
     name, shown = variable.name, site.shown.get(variable.name)
     if len(holders) > 1 and site.placement is None:
@@ -293,7 +287,7 @@ def _holder(
 ) -> Holder:
     study, commitments = joined.study, joined.commitments
     columns = {
-        study.place(name): _column(site, study.variables[name], sites)
+        study.place(name): _column(site, study, name)
         for name, sites in study.holders.items()
         if site.party in sites
     }
@@ -307,12 +301,12 @@ def _holder(
     return holder
 
 
-def _column(site: SiteRole, variable: Variable, holders: tuple[Party, ...]) -> Column:
+def _column(site: SiteRole, study: Study, name: str) -> Column:
     """Return what a site adds to a column: all of it, or its part beside those of other holders."""
-    codes = site.column(variable.name)
+    codes, holders = site.column(name), study.holders[name]
     if len(holders) == 1:
         return CodeColumn(codes)
-    return PartColumn(codes, len(variable.states), first=site.party == holders[0])
+    return PartColumn(codes, len(study.variables[name].states), first=site.party == holders[0])
 
 
 def _session_keys(
