@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mpc.commitments import BLOCK_ROWS, MOST_INDICATORS
 from protocols.federation import federate
-from protocols.opening import open_study
+from protocols.opening import OpenStudy, study_of
+from protocols.queries import Commit, Describe, Meet
 from protocols.site.data import SiteData
 from protocols.site.placement import Placement
+from protocols.study import CHOICE_INDICATORS
 from protocols.variables import Variable
 from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter
@@ -37,18 +40,22 @@ class Spread:
             self.data, placements=self.placements, randomness=SeededRandomness(), **options
         )
 
-    def counter(self, federation, **options):
+    def open(self, federation, *, choices=False, study=b"one study", **changes):
         """Open the study, with the variables in the order of the pooled data."""
-        names = list(self.pooled.variables)
-        return SecureCounter.of(federation, order=names, aligned=True, **options)
-
-    def open(self, federation, **options):
-        """Open the study for choices and releases."""
-        names = list(self.pooled.variables)
         session, sites, dealer = federation.session, federation.sites, federation.dealer
-        return open_study(
-            session, sites, dealer, order=names, aligned=True, choices=True, **options
-        )
+        session.ask(Meet.of(session.role, sites, dealer))
+        described = session.ask(Describe(tuple(sites)))
+        memory = min(description.most_memory for description in described.values())
+        names = list(self.pooled.variables)
+        agreed = study_of(study, described, dealer, names, BLOCK_ROWS, memory, aligned=True)
+        most = CHOICE_INDICATORS if choices else MOST_INDICATORS
+        agreed = replace(agreed, most_indicators=most, **changes)
+        most_variables = min(description.most_variables for description in described.values())
+        return OpenStudy(session, session.ask(Commit.of(agreed)), most_variables)
+
+    def counter(self, federation, **options):
+        """Open the study for tables."""
+        return SecureCounter(self.open(federation, **options))
 
 
 def spread_out(pooled, owners, lists, generator):

@@ -6,12 +6,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc.commitments import CodeColumn, Commitments, Holder, Operand, Selection, commit
+from mpc.commitments import (
+    CodeColumn,
+    Commitments,
+    Holder,
+    Operand,
+    PartColumn,
+    Selection,
+    commit,
+)
 from mpc.masked_tables import Plan, count_tables, deal_tables, open_tables
 from mpc.ring import Ring
 from mpc.scheduler import run_all
 from mpc.shuffled_tables import ShufflePlan, count_shuffled, deal_shuffled, open_shuffled
 from tests.randomness import HashStream
+
+
+class Parts(dict):
+    """The codes of a column's holders by rows: the width, which is missing, where they hold none.
+
+    Columns of several holders that are plain dictionaries have 0 there.
+    """
+
+
+def is_held_twice(columns):
+    """Whether two sites hold one row of a column of parts."""
+    return any(
+        (np.sum([np.array(codes) != width for codes in held.values()], axis=0) > 1).any()
+        for width, _, held in columns
+        if isinstance(held, Parts)
+    )
+
+
+def column_of(site, width, held):
+    """Return a site's part of a column."""
+    codes = np.array(held[site], np.uint8)
+    if isinstance(held, Parts):
+        return PartColumn(codes, width, first=site == min(held))
+    return CodeColumn(codes)
 
 
 @dataclass
@@ -59,7 +91,7 @@ def world(columns, records, bits=16, block_rows=16, stream=None, **rings):
             site,
             commitments,
             {
-                i: CodeColumn(np.array(columns[i][2][site], np.uint8))
+                i: column_of(site, columns[i][0], columns[i][2])
                 for _, i in commitments.forms_held_by(site)
             },
             pair(site, "dealer"),
@@ -91,9 +123,10 @@ def put_together(commitments, party, columns):
 
 def pooled(columns, records):
     """The codes of all columns, put together."""
+    gaps = [width * isinstance(held, Parts) for width, _, held in columns]
     return [
-        sum((np.array(c, np.int64) for c in held.values()), np.zeros(records, np.int64))
-        for _, _, held in columns
+        sum((np.array(c, np.int64) - gap for c in held.values()), np.full(records, gap, np.int64))
+        for gap, (_, _, held) in zip(gaps, columns, strict=True)
     ]
 
 

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from tests.randomness import HashStream, TableStream
-from tests.worlds import World, world
+from tests.worlds import World, is_held_twice, world
 
 PROBES = 6  # random settings at which an element is tried for its influence
 
@@ -40,10 +40,13 @@ def data_of(columns, records, honest):
     mine = [i for i, (_, _, held) in enumerate(columns) if honest in held]
     cells = [(i, r) for i in mine for r in range(records) if columns[i][2][honest][r]]
     for codes in product(*(range(columns[i][0] + 1) for i, _ in cells)):
-        changed = [(w, m, {s: np.array(c) for s, c in held.items()}) for w, m, held in columns]
+        changed = [
+            (w, m, type(held)((s, np.array(c)) for s, c in held.items())) for w, m, held in columns
+        ]
         for (i, r), code in zip(cells, codes, strict=True):
             changed[i][2][honest][r] = code
-        yield changed
+        if not is_held_twice(changed):
+            yield changed
 
 
 def view_of(columns, records, bits, honest, ask: Callable, limit, salt):

@@ -17,6 +17,7 @@ from mpc.ring import Ring
 from mpc.shuffled_tables.streams import Streams
 from tests.privacy.shuffle_simulation import Case, asked, data_of, distributions, good_views
 from tests.privacy.simulation import has_choices, is_simulatable
+from tests.worlds import Parts
 
 pytestmark = pytest.mark.laws
 
@@ -52,6 +53,8 @@ HYBRID_B = [(1, False, {"a": [0, 0], "b": [1, 1]}), (1, False, {"c": [1, 1]})]
 GAP_A = columns_of("a", "b", missing=[0])
 GAP_B = columns_of("a", "b", missing=[1])
 HYBRID_GAP = [(1, True, {"a": [0, 0], "b": [1, 1]}), (1, False, {"c": [1, 1]})]
+# Each of a and b may hold any of the rows that the other does not.
+PARTS = [(1, True, Parts(a=[1, 1], b=[1, 1])), (1, False, {"c": [1, 1]})]
 GAP_OF_C = [(1, False, {"a": [0, 0], "b": [1, 1]}), (1, True, {"c": [1, 0]})]
 # Of two states and a missing value at a; of one state and a missing value at b.
 GAPS = columns_of("a", "b", widths={0: 2}, missing=[0, 1], codes={0: [2, 2], 1: [1, 0]})
@@ -94,6 +97,10 @@ CASES = {
     "gap at the other, first": Case(GAP_B, [(0, 1)], "analyst", "a", bits=1, flag_bits=2),
     "gap at the last": Case(GAP_B, [(0, 1)], "analyst", "b", bits=1),
     "gap of a hybrid column, second": Case(HYBRID_GAP, [(0, 1)], "analyst", "b", bits=1),
+    "rows of two holders, second": Case(PARTS, [(0, 1)], "analyst", "b", bits=1),
+    "rows of two holders, sites alone": Case(PARTS, [(0, 1)], "sites", "b", bits=1),
+    "rows of two holders as states, first": Case(PARTS, [(0, 1)], "analyst", "a", missing=True),
+    "rows of two holders, dealer and analyst": Case(PARTS, [(0, 1)], "dealer", missing=True),
     "gap of another, second": Case(GAP_OF_C, [(0, 1)], "analyst", "b", bits=1),
     "gaps of both, first": Case(GAPS, [(0, 1)], "analyst", "a"),
     "gaps of both, last": Case(GAPS, [(0, 1)], "analyst", "b"),

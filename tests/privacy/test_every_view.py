@@ -13,7 +13,7 @@ import pytest
 import mpc.commitments.masks
 import mpc.masked_tables.masks
 import mpc.masked_tables.site
-from mpc.commitments import Commitments
+from mpc.commitments import Commitments, Holder, PartColumn
 from mpc.masked_tables import Group
 from mpc.randomness import label
 from mpc.ring import Ring
@@ -21,6 +21,7 @@ from mpc.scheduler import run_all
 from mpc.sharing import open_sum, send_share, zero_share
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
 from tests.randomness import TableStream
+from tests.worlds import Parts
 
 pytestmark = pytest.mark.laws
 
@@ -128,6 +129,23 @@ def test_a_view_of_a_hybrid_column_is_simulated(group, honest):
     assert is_simulatable(found)
 
 
+# A column of a and b by rows: each may hold any of the records that the other does not.
+PARTS = [
+    (1, True, Parts(a=[1, 1], b=[1, 1])),
+    (1, False, {"c": [1, 1]}),
+]
+
+
+@pytest.mark.parametrize("honest", "ab")
+@pytest.mark.parametrize("group", [Group((0,), (1,)), Group((1,), (0,)), Group((0,))], ids=str)
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_view_does_not_tell_which_rows_a_holder_has(group, honest, missing):
+    """Tables tell how many records it holds; which of them nobody holds, nothing tells."""
+    found = distributions(PARTS, 2, 1, honest, asking([group], missing=missing))
+    assert has_choices(found)
+    assert is_simulatable(found)
+
+
 # ---- unsafe variants, which must be rejected -----------------------------------------------------
 
 
@@ -140,6 +158,20 @@ def is_rejected(columns, ask):
 def test_small_masks_are_rejected():
     columns = columns_of("a", "b", records=3)
     found = distributions(columns, 3, 2, "a", asking([Group((0,), (1,))]), limit=2)
+    assert has_choices(found) and not is_simulatable(found)
+
+
+@pytest.mark.parametrize("honest", "ab")
+def test_rows_that_a_holder_does_not_have_without_a_mask_are_rejected(monkeypatch, honest):
+    """It hides what it holds, and shows thereby where it holds nothing."""
+    masked = Holder.mask
+
+    def where_it_holds(site, form, place, block):
+        mask, column = masked(site, form, place, block), site.columns[place]
+        return mask * (column.codes != 1) if isinstance(column, PartColumn) else mask
+
+    monkeypatch.setattr(Holder, "mask", where_it_holds)
+    found = distributions(PARTS, 2, 1, honest, asking([Group((0,), (1,))]))
     assert has_choices(found) and not is_simulatable(found)
 
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from protocols.choices import Choices, Score
 from protocols.policy import Policy
 from protocols.release import FamilyTables, Rule
-from protocols.variables import Family
+from protocols.variables import Family, Rows
 from tests.spreads import random_spread
 from vertibayes.choosing import TableChooser
 from vertibayes.learning import learn
 from vertibayes.options import Options
 
-FREE = Policy(free_tables=True, fewest_records=1)
+FREE = Policy(free_tables=True, fewest_records=1, most_epsilon=1e5)
 
 
 def all_families(names):
@@ -36,6 +36,11 @@ def test_tables_of_any_spread_are_those_of_the_pooled_data(seed):
             tables = counter.tables(families, missing=missing)
             pooled = spread.plain.tables(families, missing=missing)
             assert all(map(np.array_equal, tables, pooled))
+        parts = [counter.tables(families, rows=rows) for rows in (Rows(1, 0, 5), Rows(1, 5))]
+        assert all(
+            np.array_equal(a + b, whole)
+            for a, b, whole in zip(*parts, spread.plain.tables(families), strict=True)
+        )
 
 
 def has_every_state(spread):
@@ -76,7 +81,7 @@ def test_choices_over_a_spread_have_the_winners_of_the_pooled_data(seed, missing
     for score in ("k2", "likelihood"):
         choices = Choices(sets, missing, score=score)
         with spread.federate(policy=FREE) as federation:
-            study = spread.open(federation)
+            study = spread.open(federation, choices=True)
             winners = study.choose(choices)
             pooled = TableChooser(spread.plain).choose(choices)
         decided = np.array(study.joined.decided)
@@ -86,12 +91,18 @@ def test_choices_over_a_spread_have_the_winners_of_the_pooled_data(seed, missing
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("rule", [Rule("exact"), Rule("cut", 5)], ids=["exact", "cut"])
+@pytest.mark.parametrize(
+    "rule",
+    [Rule("exact"), Rule("cut", 5), Rule("laplace", epsilon=1e4)],
+    ids=["exact", "cut", "noise too small to be seen"],
+)
 def test_releases_over_a_spread_are_those_of_the_pooled_data(seed, rule):
     spread = random_spread(10 + seed, records=60)
     families = tuple(all_families(list(spread.pooled.variables)))
     with spread.federate(policy=FREE) as federation:
-        released = spread.open(federation).release(FamilyTables(families, False, rule))
+        released = spread.open(federation, choices=True).release(
+            FamilyTables(families, False, rule)
+        )
     for table, pooled in zip(released, spread.plain.tables(families), strict=True):
         least = rule.fewest if rule.kind == "cut" else 0
         assert np.array_equal(table, np.where(pooled >= least, pooled, 0))
