@@ -75,16 +75,17 @@ class Chain:
         self.owner = self.me  # of the list that is here
         self.keys: Packed = np.zeros((0, POINT_BYTES), np.uint8)
         self.rows: list[Elements] = []
+        self.identifiers: Sequence[bytes] = ()
+        self.padding = b""
 
     # ---- towards the matcher ---------------------------------------------------------------------
 
     def start(self, identifiers: Sequence[bytes], rows: Sequence[Elements]) -> None:
-        """Hash, blind and shuffle this site's list; pad it with keys of random strings."""
-        plan, size = self.plan, self.plan.sizes[self.me]
+        """Shuffle this site's list, padded to its public size; mask the rows."""
+        plan, size, self.identifiers = self.plan, self.plan.sizes[self.me], identifiers
         order = self.orders[self.me] = self._order(self.private)
-        key = self.site.sites_key.elements(Ring(8), plan.name("hash"), (KEY_BYTES,)).tobytes()
-        points = hashed(_tasks(self._texts(identifiers, order)), key, self.scalar, self.site.spread)
-        self.keys = np.frombuffer(points, np.uint8).reshape(size, POINT_BYTES)
+        missing = KEY_BYTES * (size - len(identifiers))
+        self.padding = bytes(self.private.expand(plan.name("padding"), missing))
         self.rows = []
         for ring, column in zip(plan.rings(self.me), rows, strict=True):
             padded = np.zeros(size, ring.dtype)
@@ -92,15 +93,22 @@ class Chain:
             self.rows.append(padded[order])
         self._mask()
 
-    def _texts(self, identifiers: Sequence[bytes], order: NDArray[np.intp]) -> Iterator[bytes]:
+    def _own_keys(self, piece: slice) -> Packed:
+        """Hash and blind a piece of this site's list when it leaves: nobody waits for the rest."""
+        name, texts = self.plan.name("hash"), self._texts(self.orders[self.me][piece])
+        key = self.site.sites_key.elements(Ring(8), name, (KEY_BYTES,)).tobytes()
+        tasks = iter(lambda: list(islice(texts, TASK_KEYS)), [])
+        return np.frombuffer(hashed(tasks, key, self.scalar, self.site.spread), np.uint8)
+
+    def _texts(self, places: NDArray[np.intp]) -> Iterator[bytes]:
         """Return what is hashed for each place of the list: a person, or padding."""
-        known = len(identifiers)
-        padding = bytes(
-            self.private.expand(self.plan.name("padding"), KEY_BYTES * (len(order) - known))
-        )
-        for place in order.tolist():
+        known = len(self.identifiers)
+        for place in places.tolist():
             at = KEY_BYTES * (place - known)
-            yield b"p" + identifiers[place] if at < 0 else b"d" + padding[at : at + KEY_BYTES]
+            if at < 0:
+                yield b"p" + self.identifiers[place]
+            else:
+                yield b"d" + self.padding[at : at + KEY_BYTES]
 
     def hand_round(self) -> Program[None]:
         """Pass lists along the ring until each has been at all sites; send one to the matcher.
@@ -128,9 +136,8 @@ class Chain:
             keys[piece] = self._blinded(sender, packed[:end])
             unpack_rows(plan.rings(owner), rows, piece, packed[end:])
 
-        sent = Lane(
-            plan.after(self.me, 1), self.owner, len(self.keys), self._size(self.owner), self._load
-        )
+        bytes_each, receiver = self._size(self.owner), plan.after(self.me, 1)
+        sent = Lane(receiver, self.owner, plan.sizes[self.owner], bytes_each, self._load)
         incoming = Lane(sender, owner, size, self._size(owner), store)
         yield from transfer(plan, Links, [sent], [incoming])
         key = self.private if plan.level == 1 else self._dealer_key
@@ -143,7 +150,9 @@ class Chain:
 
     def _load(self, piece: slice) -> Packed:
         rows = pack_rows(self.plan.rings(self.owner), self.rows, piece)
-        return np.concatenate([self.keys[piece].reshape(-1), rows])
+        own = self.owner == self.me
+        keys = self._own_keys(piece) if own else self.keys[piece].reshape(-1)
+        return np.concatenate([keys, rows])
 
     def _matched(self, piece: slice) -> Packed:
         return np.ascontiguousarray(self.keys[piece, :MATCHED_BYTES]).reshape(-1)
@@ -205,7 +214,3 @@ def row_mask(plan: AlignmentPlan, key: Stream, owner: Party, at: int, ring: Ring
         Whose list it is, and the number and ring of the row element.
     """
     return key.elements(ring, plan.name("row mask", owner, at), (plan.sizes[owner],))
-
-
-def _tasks(texts: Iterator[bytes]) -> Iterator[list[bytes]]:
-    return iter(lambda: list(islice(texts, TASK_KEYS)), [])
