@@ -34,6 +34,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from mpc.elligator import PRIME, elligator2
 from mpc.errors import MalformedMessageError
+from mpc.prefixed import prefixed
 from mpc.randomness import KEY_BYTES, Randomness
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 
@@ -199,21 +200,3 @@ def generator(secret: bytes, names: bytes, session: bytes) -> bytes:
     field_element = int.from_bytes(digest[:POINT_BYTES], "little") % 2**255
     (point,) = elligator2([field_element % PRIME])
     return point.to_bytes(POINT_BYTES, "little")
-
-
-def prefixed(*parts: bytes) -> bytes:
-    """Return parts one after the other, each behind its length (LEB128).
-
-    >>> list(prefixed(b"ab", b"c"))
-    [2, 97, 98, 1, 99]
-    """
-    return b"".join(_length(len(part)) + part for part in parts)
-
-
-def _length(count: int) -> bytes:
-    encoded = bytearray()
-    while True:
-        count, low = count >> 7, count & 127
-        encoded.append(low | (128 if count else 0))
-        if not count:
-            return bytes(encoded)

@@ -2,7 +2,7 @@
 
     analyst -> sites    Begin        with the id of the study
     sites -> analyst    Begun        what the steps of the run have shown so far
-                        Meet, Describe, Commit
+                        Align (if the study has an alignment), Meet, Describe, Commit
     analyst -> sites    the first step that not all sites have recorded, and the next ones
 
 A site that has recorded one step more than another answers this step again. If all sites have kept
@@ -174,6 +174,7 @@ def open_approved(
         memory=contract.memory,
         study=study,
         choices=True,
+        alignment=contract.alignment,
     )
     parts = opened.session, opened.joined, opened.most_variables
-    return ApprovedStudy(*parts, begun=begun, seen=list(seen), keep=keep)
+    return ApprovedStudy(*parts, people=opened.people, begun=begun, seen=list(seen), keep=keep)

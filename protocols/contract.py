@@ -7,12 +7,13 @@ the owner of each site approves it. Two parties that see the same digest see the
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from mpc.rounds import Party
+from protocols.alignment import Alignment
+from protocols.canonical import canonical_json, taken
 from protocols.policy import GIBIBYTE
 from protocols.public_keys import decode_public, encode_public
 from protocols.release import Rule
@@ -54,6 +55,8 @@ class Contract:
         How often the study may be run.
     memory : int, default=2**30
         How many bytes one query may take at a party: tables that need more are no candidates.
+    alignment : Alignment, optional
+        Who is in the study; None if the sites hold the same people.
 
     Raises
     ------
@@ -71,6 +74,7 @@ class Contract:
     queries: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
     runs: int = 1
     memory: int = GIBIBYTE
+    alignment: Alignment | None = None
 
     def __post_init__(self) -> None:
         members = *self.sites, self.dealer, self.analyst
@@ -95,6 +99,8 @@ class Contract:
             raise ValueError(f"`runs` must be between 1 and {MOST_RUNS}, got {self.runs}")
         if not 1 <= self.memory <= MOST_MEMORY:
             raise ValueError(f"`memory` must be between 1 and {MOST_MEMORY}, got {self.memory}")
+        if self.alignment is not None and self.alignment.sites != self.site_names:
+            raise ValueError("the sites of the alignment must be those of the contract, in order")
 
     @property
     def keys(self) -> dict[Party, bytes]:
@@ -130,6 +136,7 @@ class Contract:
             "queries": list(self.queries),
             "runs": self.runs,
             "memory": self.memory,
+            **({} if self.alignment is None else {"alignment": self.alignment.as_json()}),
         }
 
     @classmethod
@@ -141,7 +148,11 @@ class Contract:
         ValueError
             If the data are not a contract of this format, or have a key too many.
         """
-        values = taken(content, "contract", _FIELDS)
+        is_aligned = isinstance(content, dict) and "alignment" in content
+        fields = {**_FIELDS, "alignment": (dict,)} if is_aligned else _FIELDS
+        values = taken(content, "contract", fields)
+        if is_aligned:
+            values["alignment"] = Alignment.from_json(values["alignment"])
         if values.pop("format") != FORMAT:
             raise ValueError(
                 f"the format of the contract is {content['format']}, and this release reads "
@@ -187,53 +198,6 @@ _RULE: dict[str, tuple[type, ...]] = {
     "delta": (float,),
     "dishonest": (float,),
 }
-
-
-_JSON = {
-    int: "a whole number",
-    float: "a number with a point",
-    str: "a text",
-    list: "a list",
-    dict: "an object",
-    type(None): "null",
-}
-
-
-def canonical_json(content: Any) -> bytes:
-    """Return JSON data in their canonical form, in ASCII: what a digest is computed of."""
-    text = json.dumps(
-        content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-    )
-    return text.encode("ascii")
-
-
-def taken(content: Any, what: str, kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
-    """Return the values of a JSON object that has these keys and no others.
-
-    Parameters
-    ----------
-    content : JSON
-        What should be the object.
-    what : str
-        What the object is, for errors.
-    kinds : mapping of str to tuple of type
-        The keys, and the types that the value of each key may have.
-
-    Raises
-    ------
-    ValueError
-        If it is not an object, a key is missing or unknown, or a value has another type.
-    """
-    if not isinstance(content, dict):
-        raise ValueError(f"a {what} must be a JSON object, got {content!r:.80}")
-    if wrong := sorted(set(content) ^ set(kinds)):
-        is_ = "unknown" if wrong[0] in content else "missing"
-        raise ValueError(f"{wrong[0]!r} of a {what} is {is_}; expected are {', '.join(kinds)}")
-    for name, kind in kinds.items():
-        if type(content[name]) not in kind:  # a bool is no int here
-            expected = " or ".join(_JSON[one] for one in kind)
-            raise ValueError(f"{name!r} of a {what} must be {expected}, got {content[name]!r:.80}")
-    return dict(content)
 
 
 def _rule(content: Any) -> Rule | None:

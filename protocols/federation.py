@@ -11,6 +11,7 @@ import numpy as np
 from mpc.additive_scheme.parameters import RSA_2048
 from mpc.randomness import KeyPair, Randomness, SystemRandomness
 from mpc.rounds import Party
+from protocols.alignment import AlignmentLimits
 from protocols.parties import serve
 from protocols.policy import FREE, GIBIBYTE, Policy
 from protocols.queries import CONVERSATIONS
@@ -60,6 +61,7 @@ def federate(
     memory_budget: int = GIBIBYTE,
     randomness: Randomness | None = None,
     placements: Mapping[Party, Placement] | None = None,
+    limits: AlignmentLimits | None = None,
 ) -> Federation:
     """Start a party for each site's data, and a dealer, in this process.
 
@@ -79,6 +81,8 @@ def federate(
     placements : mapping of Party to Placement, optional
         Where the records of sites are among those of the study; a site without one has all
         records, in their order. Sites that have rows of one variable need one.
+    limits : AlignmentLimits, optional
+        What all sites allow in alignments; the defaults if None.
 
     Raises
     ------
@@ -110,6 +114,7 @@ def federate(
             randomness=source,
             column_memory=memory_budget // (4 * len(data)),
             analyst_key=analyst.keys.public,
+            limits=limits or AlignmentLimits(),
         )
         for site, columns in data.items()
     }

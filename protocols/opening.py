@@ -1,7 +1,9 @@
 """Open a study: the parties meet, the sites describe their variables and commit their columns.
 
-`open_study` asks the queries `Meet`, `Describe` and `Commit`, in this order. It returns the
-`OpenStudy`, of which an analyst asks for tables.
+`open_study` asks the queries `Meet`, `Describe` and `Commit`, in this order. With an alignment it
+asks `Align` before them, and `Describe` before that if the sizes of the lists, or who must hold
+everybody, are to follow from what the sites describe. It returns the `OpenStudy`, of which an
+analyst asks for tables.
 """
 
 from __future__ import annotations
@@ -16,14 +18,17 @@ from numpy.typing import NDArray
 from mpc.commitments import BLOCK_ROWS
 from mpc.randomness import SystemRandomness
 from mpc.rounds import Party
+from protocols.alignment import Alignment, AlignmentRequest
 from protocols.choices import Choices
 from protocols.errors import TransportError
 from protocols.joined import Joined
 from protocols.ledger import Ledger, RevealedTable
-from protocols.queries import Choose, Commit, Describe, Description, Meet, Release
+from protocols.queries import Align, Choose, Commit, Describe, Description, Meet, Release
+from protocols.queries.align import AlignedPeople
 from protocols.queries.choice_lookups import choice_lookups
 from protocols.queries.choose import portions, score_error
 from protocols.queries.costs import Costs, Planned
+from protocols.queries.meet import different_numbers
 from protocols.queries.release_plan import check_rule
 from protocols.queries.release_query import release_plan
 from protocols.queries.shared_products import order_of_products
@@ -48,6 +53,7 @@ class StudyOptions(TypedDict, total=False):
     study: bytes | None
     variables: Collection[str] | None
     choices: bool
+    alignment: Alignment | AlignmentRequest | None
     aligned: bool
 
 
@@ -93,6 +99,8 @@ class OpenStudy:
         have ended and that of all: their estimated time, in picoseconds.
     renewal : Renewal, optional
         Without it a broken session ends the study.
+    people : AlignedPeople, optional
+        What the alignment of the study has shown.
     """
 
     session: Session
@@ -100,6 +108,7 @@ class OpenStudy:
     most_variables: int
     watchers: list[Callable[[int, int], None]] = field(default_factory=list, repr=False)
     renewal: Renewal | None = field(default=None, repr=False)
+    people: AlignedPeople | None = None
 
     @property
     def study(self) -> Study:
@@ -336,6 +345,7 @@ def open_study(
     study: bytes | None = None,
     variables: Collection[str] | None = None,
     choices: bool = False,
+    alignment: Alignment | AlignmentRequest | None = None,
     aligned: bool = False,
 ) -> OpenStudy:
     """Have the parties meet, the sites describe their variables, and all commit the study.
@@ -360,9 +370,11 @@ def open_study(
     choices : bool, default=False
         Whether choices or releases are asked for. They multiply columns: columns of more codes are
         then committed as indicators, which takes more bytes.
+    alignment : Alignment or AlignmentRequest, optional
+        Who is in the study. Several sites may then have rows of one variable. Without it the sites
+        must hold the same people.
     aligned : bool, default=False
-        Whether an alignment has placed the sites' records in this session, so that several sites
-        may have rows of one variable.
+        Whether the sites' records have their places in this session without an alignment.
 
     Raises
     ------
@@ -372,16 +384,42 @@ def open_study(
     QueryRefusedError, ProtocolError
         As `Session.ask`.
     """
+    people = None
+    if alignment is not None:
+        study = study or session.role.randomness.bytes(STUDY_BYTES)
+        chosen = _alignment_of(session, sites, alignment, variables)
+        people = session.ask(Align.of(session.role, chosen, dealer, study))
     session.ask(Meet.of(session.role, sites, dealer))
     described = session.ask(Describe(tuple(sites)))
     identifier = study or session.role.randomness.bytes(STUDY_BYTES)
     allowed = min(description.most_memory for description in described.values())
     sizes = block_rows, allowed if memory is None else min(memory, allowed)
-    agreed = study_of(identifier, described, dealer, order, *sizes, variables, aligned)
+    is_aligned = aligned or alignment is not None
+    agreed = study_of(identifier, described, dealer, order, *sizes, variables, is_aligned)
     if choices:
         agreed = replace(agreed, most_indicators=CHOICE_INDICATORS)
     most_variables: int = min(description.most_variables for description in described.values())
-    return OpenStudy(session, session.ask(Commit.of(agreed)), most_variables)
+    joined = session.ask(Commit.of(agreed))
+    return OpenStudy(session, joined, most_variables, people=people)
+
+
+def _alignment_of(
+    session: Session,
+    sites: Sequence[Party],
+    asked: Alignment | AlignmentRequest,
+    chosen: Collection[str] | None,
+) -> Alignment:
+    """Return the alignment of a study; what the analyst left out follows from descriptions."""
+    if isinstance(asked, Alignment):
+        return asked
+    described = session.ask(Describe(tuple(sites)))
+    people = {site: description.records for site, description in described.items()}
+    holders: dict[str, tuple[Party, ...]] = {}
+    for site, description in described.items():
+        for name, *_ in description.variables:
+            if chosen is None or name in chosen:
+                holders[name] = (*holders.get(name, ()), site)
+    return asked.alignment(tuple(sites), people, holders)
 
 
 def study_of(
@@ -404,8 +442,7 @@ def study_of(
     """
     counts = {site: description.records for site, description in described.items()}
     if len(set(counts.values())) > 1:
-        shown = ", ".join(f"{site} {count}" for site, count in counts.items())
-        raise ValueError(f"the sites hold different numbers of records: {shown}")
+        raise ValueError(different_numbers(counts))
     at_sites: dict[str, dict[Party, Variable]] = {}
     for site, description in described.items():
         for name, variable in description.named().items():

@@ -16,6 +16,7 @@ from typing import TypeVar
 from mpc.errors import ProtocolError
 from mpc.rounds import Expect, Party, Program, exchange
 from protocols.errors import QueryRefusedError, SessionOverError, TransportError
+from protocols.queries.align import Align
 from protocols.queries.begin import Begin
 from protocols.queries.commit import Commit
 from protocols.roles import DealerRole, SiteRole
@@ -130,7 +131,7 @@ def study_asked(query: AnyQuery) -> bytes:
     """Return the study that a query asks to run: a contract's digest or an id; empty if none."""
     if isinstance(query, Begin):
         return query.contract
-    return query.study if isinstance(query, Commit) else b""
+    return query.study if isinstance(query, Align | Commit) else b""
 
 
 def _consider(role: P, query: AnyQuery, side: Side[P, AnyQuery] | None) -> tuple[Answer, str]:

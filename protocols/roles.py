@@ -19,6 +19,7 @@ from mpc.commitments import Holder
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness
 from mpc.rounds import Party as Party
 from mpc.signing import SigningKey
+from protocols.alignment import Alignment, AlignmentLimits
 from protocols.approval import Approvals, Run, nothing_approved
 from protocols.calibration.agreed import ClassifierSpec
 from protocols.calibration.factors import Floats
@@ -55,6 +56,27 @@ class Running:
     analyst: Party
     since: str
     session: object = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """The alignment of a site's session.
+
+    Parameters
+    ----------
+    study : bytes
+        The id of the study that was aligned.
+    alignment : Alignment
+    everybody : SiteData
+        The data of all people that the site holds.
+    chosen : ndarray of int, optional
+        Which records the session's data has, in their order; None if it has all.
+    """
+
+    study: bytes
+    alignment: Alignment
+    everybody: SiteData = field(repr=False)
+    chosen: NDArray[np.integer] | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -134,6 +156,12 @@ class SiteRole:
     placement : Placement, optional
         Where its records are among those of the study, in this session; None if the study has all
         of them, in their order.
+    limits : AlignmentLimits
+        What it allows in alignments.
+    processes : int, default=1
+        How many processes blind the identifiers of long lists.
+    aligned : Aligned, optional
+        The alignment of the study, in this session.
     """
 
     party: Party
@@ -156,7 +184,10 @@ class SiteRole:
     batches: Sequence[LocalData] = field(default=(), repr=False)
     approvals: Approvals = field(default=nothing_approved, repr=False)
     remark: Callable[[str], None] = field(default=lambda _: None, repr=False)  # to its owner
+    limits: AlignmentLimits = field(default_factory=AlignmentLimits, repr=False)
+    processes: int = 1
     run: Run | None = field(default=None, init=False, repr=False)
+    aligned: Aligned | None = field(default=None, init=False, repr=False)
     placement: Placement | None = field(default=None, init=False, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
     shared: Shared = field(default_factory=Shared, init=False, repr=False)
@@ -178,7 +209,7 @@ class SiteRole:
         session = copy(self)
         session.analyst, session.analyst_key = analyst, analyst_key
         session.joined = session.holder = session.run = session._values = None
-        session.placement = None
+        session.aligned = session.placement = None
         session.met = frozenset()
         return session
 
@@ -198,6 +229,7 @@ class SiteRole:
     def leave(self) -> None:
         """Let go of the study that it has joined, and of whom it has met: a session is over."""
         self.leave_study()
+        self.leave_alignment()
         self.met, self.run = frozenset(), None
         self.shared.release(self)
 
@@ -206,6 +238,36 @@ class SiteRole:
         if self.holder is not None and isinstance(self.holder.masked, BlockFile):
             self.holder.masked.close()
         self.joined = self.holder = None
+
+    def align(self, study: bytes, alignment: Alignment, placement: Placement) -> None:
+        """Take the people of a study, in this session.
+
+        If all sites hold all of them, the site's data in this session are those of these people, in
+        the order of their identifiers. Otherwise `placement` says where its people are.
+
+        Parameters
+        ----------
+        study : bytes
+            The id of the study.
+        alignment, placement : Alignment, Placement
+            Of level 1.
+        """
+        self.leave_alignment()
+        everybody, chosen = self.data, None
+        if alignment.is_common:
+            assert everybody.identifiers is not None  # they were matched
+            here = everybody.identifiers.by_form()
+            chosen = here[placement.places[here] >= 0]
+            self.data = everybody.people(chosen)
+        else:
+            self.placement = placement
+        self.aligned = Aligned(study, alignment, everybody, chosen)
+
+    def leave_alignment(self) -> None:
+        """Have the data of all people again."""
+        if self.aligned is not None:
+            self.data, self.aligned = self.aligned.everybody, None
+            self.placement = self._values = None
 
     @property
     def records(self) -> int:
@@ -225,9 +287,12 @@ class SiteRole:
     @property
     def record_digests(self) -> Digests:
         """A keyed digest of each of its records, in the order of its data."""
+        everybody, chosen = self.data, None
+        if self.aligned is not None:
+            everybody, chosen = self.aligned.everybody, self.aligned.chosen
         if self.shared.digests is None:
-            self.shared.digests = self.memory.digests(self.data)
-        return self.shared.digests
+            self.shared.digests = self.memory.digests(everybody)
+        return self.shared.digests if chosen is None else self.shared.digests[chosen]
 
     @property
     def checkpoints(self) -> Checkpoints:

@@ -20,11 +20,11 @@ from protocols.quantities import parse_seconds, parse_size
 Binning: TypeAlias = Literal["equal-frequency", "equal-width", "intervals"]
 Kind: TypeAlias = Literal[
     "text", "texts", "repeated", "flag", "whole", "number", "edges", "bounds", "path", "size",
-    "seconds", "names or file", "pairs",
+    "seconds", "names or file", "pairs", "columns", "sizes", "list",
 ]  # fmt: skip
 
 REQUIRED: Final = object()  # the default of a setting that must be given
-LISTS: Final = ("texts", "repeated", "edges", "names or file", "pairs")
+LISTS: Final = ("columns", "list", "texts", "repeated", "edges", "names or file", "pairs")
 
 
 def _is_text(value: Any) -> bool:
@@ -55,6 +55,14 @@ def _is_bounds(value: Any) -> bool:
     return _is_edges(value) and len(value) == 2
 
 
+def _is_columns(value: Any) -> bool:
+    return _is_text(value) or (_is_texts(value) and bool(value))
+
+
+def _is_sizes(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_whole(size) and size > 0 for size in value.values())
+
+
 def _is_pairs(value: Any) -> bool:
     return _is_list(value, lambda pair: _is_texts(pair) and len(pair) == 2)
 
@@ -69,6 +77,9 @@ KINDS: dict[Kind, tuple[str, Callable[[Any], bool]]] = {  # what a value must be
     "edges": ("a list of ascending numbers", _is_edges),
     "bounds": ("two ascending numbers, as [0, 120]", _is_bounds),
     "pairs": ('a list of pairs of different names, as [["a", "b"]]', _is_pairs),
+    "columns": ("a text that is not empty, or a list of different texts", _is_columns),
+    "list": ("a list of texts", lambda value: _is_list(value, _is_text)),
+    "sizes": ("a number above 0 for each site, as { a = 1_000 }", _is_sizes),
     "path": ("the path of a file", _is_text),
     "size": ("an amount of memory, as 512MiB", _is_whole),
     "seconds": ('a span of time, as 90 (seconds) or "10 min"', _is_number),
@@ -160,6 +171,8 @@ class Setting:
             raise ValueError(f"must be {self.expected}, got {_shown(value)}")
         if self.kind == "edges":
             return tuple(Decimal(str(edge)) for edge in value)
+        if self.kind == "columns" and isinstance(value, str):
+            return (value,)
         if self.kind in ("number", "seconds"):
             return float(value)
         if self.kind == "bounds":
@@ -205,7 +218,13 @@ COLUMNS = (  # how the columns of any file become variables
 )  # fmt: skip
 SITE_DATA = (
     Setting("file", "path", "The site's records, as CSV; gzip is accepted.", REQUIRED),
-    replace(ID_COLUMN, default=REQUIRED),
+    replace(
+        ID_COLUMN,
+        kind="columns",
+        default=REQUIRED,
+        help="Column, or columns, that identify "
+        "the records: sites match their records by it; it is never a variable.",
+    ),
     *COLUMNS,
 )
 VARIABLE = (  # how one column of a site becomes a variable

@@ -44,6 +44,9 @@ SPLIT = (
             "--data repeated.", (), shown="FILE.csv[.gz]"),
     Setting("sites", "whole", "Number of sites over which the columns of one file are split."),
     Setting("partition", "path", 'JSON file {"site": ["column", ...]}: which site holds what.'),
+    Setting("align", "text", "Learn from the people whom all sites hold, matched by this rule of "
+            "--id-column: exact, text, digits, name or date:%d.%m.%Y; one for each column of an "
+            "identifier, as --id-column name,birth --align name,date:%d.%m.%Y.", shown="RULE"),
 )  # fmt: skip
 READING = (
     ID_COLUMN,

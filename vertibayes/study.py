@@ -8,7 +8,7 @@ from pathlib import Path
 
 from protocols.deployment.files import StudyFile
 from protocols.deployment.running import study_sessions
-from protocols.opening import OpenStudy, open_study
+from protocols.opening import OpenStudy, new_study, open_study
 from protocols.renewal import Renewing
 from protocols.session import Session
 from vertibayes.counting.secure import SecureCounter
@@ -58,6 +58,9 @@ def connect_study(path: str | Path) -> Iterator[SecureCounter]:
 def opener(file: StudyFile, kept: TableFile) -> Callable[[Session], OpenStudy]:
     """Return what opens a study in a session: over its sites and variables, with its id."""
     chosen = file.variables or None
+    study = kept.study
+    if file.alignment is not None and study is None:
+        study = new_study()  # a session that breaks before the first table aligns nobody again
 
     def open_(session: Session) -> OpenStudy:
         return open_study(
@@ -67,7 +70,8 @@ def opener(file: StudyFile, kept: TableFile) -> Callable[[Session], OpenStudy]:
             order=chosen,
             variables=chosen,
             memory=file.memory,
-            study=kept.study,
+            study=study if kept.study is None else kept.study,
+            alignment=file.alignment,
         )
 
     return open_

@@ -236,8 +236,16 @@ def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None
 
 
 def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:
-    agree = "sites that hold columns must all have as many"
+    agree = "sites that hold columns must all have as many, or align their lists of people"
     findings.say("ok", f"{file.party}: {data.records} records; {agree}")
+    if data.identifiers is not None:
+        rules = ", ".join(data.identifiers.rules)
+        text = (
+            f"{len(data.identifiers)} people can be aligned with other sites, by the rules {rules}"
+        )
+        findings.say("ok", f"{file.party}: {text}")
+        for text in data.identifiers.findings():
+            findings.say("warning", f"{file.party}: {text}")
     report = data.report.message()
     if report is not None:
         findings.say("warning", f"{file.party}: {report}")
@@ -256,7 +264,11 @@ def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:
         text = f"{len(numbers) - gone} numbers, {gone} missing, {numeric.beyond(numbers)} beyond"
         how: How = "ok" if gone < len(numbers) else "warning"
         findings.say(how, f"{file.party}: {name}: {text} {numeric.low:g} to {numeric.high:g}")
-    spaced = 0 if data.ids is None else sum(text != text.strip() for text in data.ids.texts)
+    spaced = (
+        0
+        if data.ids is None or data.identifiers is not None
+        else sum(text != text.strip() for text in data.ids.texts)
+    )
     if spaced:
         text = f"{spaced} identifiers begin or end with a space: others without do not match"
         findings.say("warning", f"{file.party}: {text}")
@@ -305,6 +317,35 @@ def _few_changes(memory: SiteMemory, data: SiteData, fewest: int) -> dict[str, i
 
 
 # ---- several files -------------------------------------------------------------------------------
+
+
+def check_matching(study: StudyFile, site: SiteFile) -> None:
+    """Refuse an alignment in which a site would not take part, by the two files.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message names the file and the key.
+    """
+    asked, own = study.alignment, site.matching
+    assert asked is not None  # of a study with an alignment
+    if own is None:
+        reason = f"{site.source.path} has no [alignment]: {site.party} aligns its list with nobody"
+        raise study.source.error(("alignment",), reason)
+    if asked.rules != own.rules:
+        theirs, ours = ", ".join(asked.rules), ", ".join(own.rules)
+        reason = f"{theirs}: {site.source.path} has {ours}; the rules must be equal"
+        raise study.source.error(("alignment", "rules"), reason)
+    if asked.level < own.limits.least_level:
+        reason = f"{site.source.path} has least_level = {own.limits.least_level}"
+        raise study.source.error(("alignment", "level"), reason)
+    for peer, most in own.limits.most_people.items():
+        if asked.sizes.get(peer, 0) > most:
+            reason = f"{peer} has {asked.sizes[peer]}, {site.source.path} allows at most {most}"
+            raise study.source.error(("alignment", "sizes"), reason)
+    if asked.fewest < site.policy.fewest_records:
+        reason = f"{site.source.path} has fewest_records = {site.policy.fewest_records}"
+        raise study.source.error(("alignment", "fewest"), reason)
 
 
 def _check_pins(
@@ -365,6 +406,9 @@ def _check_sites(
     for study in studies:
         for site in sites:
             if site.party in study.sites:
+                with findings.wrong_if_it_fails():
+                    if study.alignment is not None:
+                        check_matching(study, site)
                 with findings.wrong_if_it_fails():
                     if good := outside.site(study, site, data[site.party]):
                         findings.say("ok", good)

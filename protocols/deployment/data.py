@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from protocols.deployment.files import SiteFile
 from protocols.errors import DataError
 from protocols.site.alignment import check_ids
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.findings import Advice
-from protocols.site.text import read_columns
+from protocols.site.identifiers import Identifiers, combined
+from protocols.site.text import TextColumn, read_columns
 
 ADVICE = Advice(
     exclude="removing {names} from [variables]",
@@ -37,14 +41,16 @@ def read_data(site: SiteFile) -> SiteData:
     """
     source = site.data
     columns = read_columns(source.file, keep_spaces=source.keep_spaces)
-    if source.id_column not in columns:
-        raise DataError(f"{source.file}: no column {source.id_column!r} (id_column)")
+    for name in source.id_column:
+        if name not in columns:
+            raise DataError(f"{source.file}: no column {name!r} (id_column)")
     unknown = [name for name in site.variables if name not in columns]
     if unknown:
         there = f"no column {', '.join(unknown)} ([variables]); there are {', '.join(columns)}"
         raise DataError(f"{source.file}: {there}")
-    ids = columns[source.id_column]
-    check_ids(str(source.file), f"id_column {source.id_column!r}", ids)
+    parts = {name: columns[name] for name in source.id_column}
+    ids = combined([*parts.values()])
+    identifiers = _identifiers(site, parts, ids)
     offered = {name: columns[name] for name in site.variables}
     data = SiteData.from_text(str(source.file), offered, _encoding(site), ids, strict=source.strict)
     for variable in data.variables.values():
@@ -52,7 +58,20 @@ def read_data(site: SiteFile) -> SiteData:
             variable.check_printable()
         except ValueError as error:
             raise DataError(f"{source.file}: {error}") from None
+    data = replace(data, identifiers=identifiers)
     return data.in_order_of_ids()  # after encoding: its errors name the file's lines
+
+
+def _identifiers(
+    site: SiteFile, parts: Mapping[str, TextColumn], ids: TextColumn
+) -> Identifiers | None:
+    """Check the identifiers, in their normal form if the site matches its list with others."""
+    source, matching = site.data, site.matching
+    if matching is None:
+        check_ids(str(source.file), f"id_column {' and '.join(map(repr, parts))}", ids)
+        return None
+    missing, drop = source.missing_codes, matching.drop
+    return Identifiers.of(str(source.file), parts, matching.rules, missing=missing, drop=drop)
 
 
 def _encoding(site: SiteFile) -> Encoding:

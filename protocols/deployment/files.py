@@ -15,13 +15,17 @@ from typing import Any, ClassVar, TypeAlias
 
 from mpc.randomness import KeyPair
 from mpc.rounds import Party
+from protocols.alignment import AlignmentRequest
 from protocols.deployment.keys import read_private
 from protocols.deployment.parts import (
     DataSource,
+    Matching,
     RelayAddress,
     VariableSpec,
+    alignment_of,
     data_of,
     listening_relay_of,
+    matching_of,
     own_party,
     patience_of,
     policy_of,
@@ -94,11 +98,15 @@ class _ServingFile(_OwnFile):
 
 @dataclass(frozen=True, kw_only=True)
 class SiteFile(_ServingFile):
-    """A site's configuration; `pinned` are the keys of dealer, analysts and the other sites."""
+    """A site's configuration; `pinned` are the keys of dealer, analysts and the other sites.
+
+    `matching` is None if the site aligns its list of people with nobody.
+    """
 
     kind: ClassVar[str] = "site"
     folder: Path
     data: DataSource
+    matching: Matching | None
     variables: Mapping[str, VariableSpec]
     dealer: Party
     signing: Mapping[Party, bytes]
@@ -107,15 +115,18 @@ class SiteFile(_ServingFile):
     def read(cls, path: Path) -> SiteFile:
         """Read and check a site's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        known = "site", "data", "variables", "policy", "dealer", "peers"
+        known = "site", "data", "alignment", "variables", "policy", "dealer", "peers"
         file.check((*known, "analyst", "analysts", "roster", "relay", "patience"))
         own = _own(file, "site", folder="memory")
         pins = pins_of(file, "site", own["party"])
         variables = variables_of(file)
+        data = data_of(file, variables)
+        peers = set(pins.all) - {*pins.dealer, *pins.analysts}
         return cls(
             **own,
             policy=policy_of(file, tuple(variables)),
-            data=data_of(file, variables),
+            data=data,
+            matching=matching_of(file, data, peers),
             variables=variables,
             dealer=next(iter(pins.dealer)),
             analysts=pins.analysts,
@@ -171,7 +182,7 @@ class StudyFile(_OwnFile):
     `states` declares the states of variables, `class_counts` the number of records of each class:
     naive Bayes needs them where the sites' data must not tell them. `numbers` declares the bounds
     of variables that stay numbers. `patience` is how long a run that breaks is begun again, in
-    seconds.
+    seconds. `alignment` is None if the sites hold the same people.
     """
 
     kind: ClassVar[str] = "study"
@@ -185,13 +196,24 @@ class StudyFile(_OwnFile):
     variables: tuple[str, ...]
     memory: int | None
     patience: float
+    alignment: AlignmentRequest | None
 
     @classmethod
     def read(cls, path: Path) -> StudyFile:
         """Read and check a study's file; ValueError names file, line and key."""
         file = TomlFile.read(path)
-        known = "study", "analyst", "dealer", "sites", "learning", "validation", "relay", "run"
-        declared = "states", "numbers", "class_counts", "network", "release", "roster", "patience"
+        known = "study", "analyst", "dealer", "sites", "alignment", "learning", "validation"
+        declared = (
+            "relay",
+            "run",
+            "states",
+            "numbers",
+            "class_counts",
+            "network",
+            "release",
+            "roster",
+            "patience",
+        )
         file.check((*known, *declared))
         states, counts = file.table("states"), file.table("class_counts")
         numbers = file.table("numbers")
@@ -217,6 +239,7 @@ class StudyFile(_OwnFile):
             signing=pins.signing,
             states={name: states.take(replace(STATES, name=name)) for name in states.values},
             numbers={name: numbers.take(replace(BOUNDS, name=name)) for name in numbers.values},
+            alignment=alignment_of(file),
             class_counts={name: counts.take(replace(COUNT, name=name)) for name in counts.values},
         )
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address
 from pathlib import Path
 
 from mpc.rounds import Party
+from protocols.alignment import AlignmentLimits, AlignmentRequest
 from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
 from protocols.settings import SITE_DATA, VARIABLE, Setting
+from protocols.site.identifiers import rule_of
 from protocols.transports.mailbox import Patience
 from protocols.transports.nvflare import NAME, RESERVED
 from protocols.transports.tls import Certificates
@@ -63,6 +65,34 @@ POLICY = (
             "and release nothing.", Policy.most_failed_runs, least=1),
 )  # fmt: skip
 
+MATCHING = (  # of a site: how it matches its list of people
+    Setting("rules", "list", "Rule of each column of id_column: exact, text, digits, name, or a "
+            "date with its format.", ()),
+    Setting("duplicates", "text", "What to do with records that share an identifier: refuse the "
+            "data, or drop all of these records.", "refuse", choices=("refuse", "drop")),
+    Setting("least_level", "whole", "Smallest level of an alignment in which this site takes part: "
+            "at level 1 sites learn which of their people are in the study.",
+            AlignmentLimits.least_level, least=1, most=2),
+    Setting("most_people", "sizes", "Largest public size of another site's list, by site; ten "
+            "times the number of own people for others.", {}),
+    Setting("most_alignments", "whole", "Maximum number of alignments that begin, in all studies.",
+            AlignmentLimits.most_alignments, least=1),
+)  # fmt: skip
+ALIGNMENT = (  # of a study: who is in it
+    Setting("level", "whole", "1: each site learns which of its people are in the study; 2: no "
+            "site does.", AlignmentRequest.level, least=1, most=2),
+    Setting("rules", "list", "Rule of each column of the identifier, as the sites have them.",
+            AlignmentRequest.rules, least=1),
+    Setting("sizes", "sizes", "Public sizes of the sites' lists; their numbers of people if not "
+            "given.", {}),
+    Setting("everyone", "texts", "Sites that hold everybody of the study; those that alone hold a "
+            "variable if not given."),
+    Setting("apart", "pairs", "Pairs of sites that hold different people; those that share a "
+            "variable if not given."),
+    Setting("fewest", "whole", "Minimum number of people of the study.", AlignmentRequest.fewest,
+            least=1),
+)  # fmt: skip
+
 WAITS = Patience()
 PATIENCE = (
     Setting("silent", "seconds", "For a message of a party that can be reached: it may be "
@@ -106,11 +136,20 @@ class VariableSpec:
 
 
 @dataclass(frozen=True)
+class Matching:
+    """How a site matches its list of people with other sites: the values of `MATCHING`."""
+
+    rules: tuple[str, ...]
+    drop: bool
+    limits: AlignmentLimits
+
+
+@dataclass(frozen=True)
 class DataSource:
     """A site's data file, and how it is read: the values of `protocols.settings.SITE_DATA`."""
 
     file: Path
-    id_column: str
+    id_column: tuple[str, ...]
     missing_codes: tuple[str, ...]
     bins: float
     max_states: int
@@ -251,10 +290,64 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
     table = file.table("data")
     source = DataSource(**table.take_all(SITE_DATA))
     table.end()
-    if source.id_column in variables:
-        reason = f"{source.id_column!r} is also in [variables]; identifiers never leave a site"
-        raise table.error("id_column", reason)
+    for name in source.id_column:
+        if name in variables:
+            reason = f"{name!r} is also in [variables]; identifiers never leave a site"
+            raise table.error("id_column", reason)
     return source
+
+
+def matching_of(file: TomlFile, source: DataSource, peers: Collection[Party]) -> Matching | None:
+    """Return how a site matches its list of people with others; None without [alignment].
+
+    Parameters
+    ----------
+    file : TomlFile
+        The file of the site.
+    source : DataSource
+        Its data, of which the rules are.
+    peers : collection of Party
+        The other sites that it pins.
+    """
+    if "alignment" not in file.values:
+        return None
+    table = file.table("alignment")
+    values = table.take_all(MATCHING)
+    table.end()
+    rules = _rules(table, values["rules"] or ("exact",) * len(source.id_column))
+    if len(rules) != len(source.id_column):
+        columns = ", ".join(source.id_column)
+        reason = f"each column of id_column needs a rule: {columns}; got {', '.join(rules)}"
+        raise table.error("rules", reason)
+    most = values["most_people"]
+    if strangers := sorted(set(most) - set(peers)):
+        reason = f"{strangers[0]!r} is not a site that this file pins: {', '.join(sorted(peers))}"
+        raise table.error("most_people", reason)
+    limits = AlignmentLimits(values["least_level"], most, values["most_alignments"])
+    return Matching(rules, values["duplicates"] == "drop", limits)
+
+
+def alignment_of(file: TomlFile) -> AlignmentRequest | None:
+    """Return the alignment that a study's file asks for; None without [alignment]."""
+    if "alignment" not in file.values:
+        return None
+    table = file.table("alignment")
+    values = table.take_all(ALIGNMENT)
+    table.end()
+    values["rules"] = _rules(table, values["rules"])
+    if values["apart"] is not None:
+        values["apart"] = tuple((one, other) for one, other in values["apart"])
+    return AlignmentRequest(**values)
+
+
+def _rules(table: Table, rules: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse a rule of identifiers that does not exist."""
+    for rule in rules:
+        try:
+            rule_of(rule)
+        except ValueError as error:
+            raise table.error("rules", str(error)) from None
+    return rules
 
 
 def variables_of(file: TomlFile) -> dict[str, VariableSpec]:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from mpc.randomness import KeyPair, SystemRandomness
 from mpc.rounds import Party
+from protocols.alignment import AlignmentLimits
 from protocols.calibration.agreed import ClassifierSpec
 from protocols.calibration.factors import Floats
 from protocols.deployment.approvals import ApprovalFolder, Learner
@@ -101,6 +102,7 @@ def role_of(file: SiteFile, keys: KeyPair, data: SiteData, **kept: Any) -> SiteR
         policy=file.policy,
         analyst_key=file.pinned[file.analyst],
         signing_keys=file.signing,
+        limits=AlignmentLimits() if file.matching is None else file.matching.limits,
         **kept,
     )
 
@@ -152,6 +154,7 @@ def run_site(
 
     with site_role(file, learner) as role:
         role.remark = lambda what: tell("comparison", what=what)
+        role.processes = os.cpu_count() or 1
         role.calibrated = None if keep is None else calibrated
         if isinstance(role.ledger, LedgerFile):
             for what, facts in role.ledger.recovered():

@@ -69,6 +69,13 @@ id_column = "id"                 # identifies people; the same people where site
 # keep_spaces = false            # keep spaces around names and values
 # strict = false                 # refuse data with variables that would be left out
 
+# [alignment]                    # match the list of people with those of other sites
+# rules = ["exact"]              # of each id column: exact, text, digits, name, "date:%d.%m.%Y"
+# duplicates = "refuse"          # or "drop": records that share an identifier match nobody
+# least_level = 1                # 2: only if no site learns which of its people are in the study
+# most_people = {{ b = 10_000 }}   # longest plausible list of another site; 10 times the own one
+# most_alignments = 3            # in all studies; `vertibayes meets --alignments` allows more
+
 # The variables that this site offers, one on each line; no other column is ever used.
 #   {{}}                           its states as in the data; more than 16 numbers are binned
 #   {{ states = ["no", "yes"] }}   these states, in this order; another value is an error
@@ -126,6 +133,11 @@ variables = [{variables}]
 """
 
 _RUN = """
+# [alignment]                    # the study is of the people whom all sites hold
+# rules = ["exact"]              # as the sites have them, one for each column of id_column
+# sizes = { a = 10_000 }         # public sizes of the lists of people: shorter ones are padded
+# fewest = 10                    # people of the study, at least
+
 # [run]
 # patience = "10 min"            # how long a run that breaks begins again, from its last step
 """

@@ -1,5 +1,6 @@
 """The kinds of queries: names, policy and ledger over the generators of `mpc`."""
 
+from protocols.queries.align import ALIGN, Align
 from protocols.queries.begin import BEGIN, Begin
 from protocols.queries.choose import CHOOSE, Choose
 from protocols.queries.commit import COMMIT, Commit
@@ -18,12 +19,13 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    BEGIN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE,
+    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE,
     SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS,
 )  # fmt: skip
 
 __all__ = [
     "CONVERSATIONS",
+    "Align",
     "Begin",
     "Choose",
     "Commit",

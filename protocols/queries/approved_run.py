@@ -1,6 +1,7 @@
 """A run of an approved study at a site: which query it answers next, and no other.
 
     Begin                       the digest of an approved contract   (protocols.queries.begin)
+    Align                       once, if the contract has an alignment: this one
     Meet, Describe, Commit      once each: the contract's parties, keys and variables
     Choose or Release, ...      the steps of the study's learner, which the site derives itself
 
@@ -30,6 +31,7 @@ from mpc.errors import UnknownFaultyPartyError
 from protocols.approval import Approved, Step, Winners
 from protocols.choices import Choices
 from protocols.errors import refusing
+from protocols.queries.align import Align
 from protocols.queries.choose import Choose, portions
 from protocols.queries.commit import Commit
 from protocols.queries.describe import Describe
@@ -41,7 +43,7 @@ from protocols.session import AnyQuery
 from protocols.storage.run_record import GIVEN, OPEN, RunRecord, Shown
 from protocols.study import CHOICE_INDICATORS
 
-OPENING = (Meet, Describe, Commit)
+OPENING: tuple[type[Align | Meet | Describe | Commit], ...] = (Meet, Describe, Commit)
 
 
 class ApprovedRun(StudyRun):
@@ -63,7 +65,9 @@ class ApprovedRun(StudyRun):
         super().__init__(site, approved)
         self._study, self._resumed = study, resumed
         self._place = 0  # of the next step, counted in portions
-        self._opened = 0  # queries of `OPENING` that were answered
+        aligns = approved.contract.alignment is not None
+        self._opening = (Align, *OPENING) if aligns else OPENING
+        self._opened = 0  # queries of these that were answered
         self._steps: Generator[Step, Winners, object] | None = None
         self._due: list[Step] = []  # the portions of the step that are not answered yet
         self._won: Winners = ()  # of the portions that are
@@ -72,8 +76,8 @@ class ApprovedRun(StudyRun):
     def check(self, query: AnyQuery) -> None:
         """Refuse a query that is not the next one, and any query if the approval is withdrawn."""
         self._check_approval()
-        if self._opened < len(OPENING):
-            kind = OPENING[self._opened]
+        if self._opened < len(self._opening):
+            kind = self._opening[self._opened]
             if type(query) is not kind:
                 raise self._refused(f"the next query is {kind.kind!r}, got {query.kind!r}")
             self._check_opening(query)
@@ -137,15 +141,25 @@ class ApprovedRun(StudyRun):
 
     def _check_opening(self, query: AnyQuery) -> None:
         sites, dealer = self.contract.site_names, self.contract.dealer[0]
-        asked = sites if isinstance(query, Describe) else (*sites, dealer)
+        asked = sites if isinstance(query, Align | Describe) else (*sites, dealer)
         if sorted(query.parties) != sorted(asked):
             raise self._refused(f"the parties of {query.kind!r} are not those of the contract")
-        if isinstance(query, Meet):
+        if isinstance(query, Align):
+            self._check_alignment(query)
+        if isinstance(query, Align | Meet):
             keys = self.contract.keys
-            if tuple(query.keys) != tuple(keys[party] for party in query.parties):
+            if tuple(query.keys) != tuple(keys.get(party) for party in query.named):
                 raise self._refused("the keys of the parties are not those of the contract")
         if isinstance(query, Commit):
             self._check_variables(query)
+
+    def _check_alignment(self, query: Align) -> None:
+        if self._study and query.study != self._study:
+            raise self._refused("the id of the study is not the one with which the run began")
+        with refusing(self.site.party):
+            alignment = query.alignment
+        if alignment != self.contract.alignment:
+            raise self._refused("the alignment is not that of the contract")
 
     def _check_variables(self, query: Commit) -> None:
         if self._study and query.study != self._study:
@@ -187,7 +201,7 @@ class ApprovedRun(StudyRun):
         UnknownFaultyPartyError
             If a step that was asked again has other winners than before.
         """
-        if self._opened < len(OPENING):
+        if self._opened < len(self._opening):
             self._opened += 1
             return
         self._pass(self._recorded() if isinstance(query, Choose) else ())

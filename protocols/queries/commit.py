@@ -215,6 +215,8 @@ def _check_records(site: SiteRole, study: Study) -> None:
         named = ", ".join(sorted(strange))
         reason = f"its records were not compared with those of {named}, or are not the same"
         raise QueryRefusedError(site.party, reason)
+    if site.aligned is not None and site.aligned.study != study.id:
+        raise QueryRefusedError(site.party, "its people were aligned for another study")
     if study.records != site.records:
         reason = f"it does not hold {study.records} records, as the study has"
         raise QueryRefusedError(site.party, reason, f"it holds {site.records} records")

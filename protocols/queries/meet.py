@@ -12,6 +12,9 @@ missing record, an additional record or another order makes the lists differ. A 
 study only with sites that it has met and whose lists are equal (`protocols.queries.commit`). Sites
 whose records an alignment has placed compare the number of records of the study instead.
 
+In a study with an alignment (`protocols.queries.align`, before this query) the lists are those of
+the people of the study, in the normal form of their identifiers.
+
 Security: the dealer, the relay and an analyst who is not a site learn nothing about the
 identifiers. A *site*, even together with the analyst, can test one guess of another site's whole
 list per run, and nothing that it receives lets it test further guesses afterwards. Each site counts
@@ -35,10 +38,11 @@ import hmac
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
-from mpc.cpace import confirms_first, prefixed, same_secret
+from mpc.cpace import confirms_first, same_secret
 from mpc.errors import MalformedMessageError
+from mpc.prefixed import prefixed
 from mpc.randomness import KeyPair, label
 from mpc.rounds import Expect, Message, Party, Program, exchange, send
 from protocols.errors import QueryRefusedError, RecordsDifferError
@@ -52,7 +56,8 @@ SESSION_BYTES = 16
 REVEALED = "whether its records are the same, in the same order"
 AS_WRITTEN = (
     "Identifiers are compared character by character: outer spaces, upper and lower case and "
-    "leading zeros make a different person"
+    "leading zeros make a different person. With [alignment] in study.toml the study is of the "
+    "people that all sites hold"
 )
 NAME_CELLS = 256  # characters of a name, at most
 
@@ -68,6 +73,11 @@ class Meet(Query[None]):
     kind: ClassVar[str] = "meet"
     keys: tuple[bytes, ...]
     session: bytes
+
+    @property
+    def named(self) -> tuple[Party, ...]:
+        """All parties: the sites, then the dealer."""
+        return self.parties
 
     @classmethod
     def of(cls, analyst: AnalystRole, sites: Sequence[Party], dealer: Party) -> Meet:
@@ -85,6 +95,25 @@ class Meet(Query[None]):
         return cls(parties, keys, analyst.randomness.bytes(SESSION_BYTES))
 
 
+class NamesParties(Protocol):
+    """A query that names the parties of a study and their public keys."""
+
+    @property
+    def named(self) -> tuple[Party, ...]:
+        """All sites, then the dealer."""
+        ...
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """Their keys, in the same order."""
+        ...
+
+    @property
+    def session(self) -> bytes:
+        """Random, and new in each run."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Met(Message):
     """The sites whose records differ from the sender's, and the number of the sender's records."""
@@ -94,20 +123,35 @@ class Met(Message):
     records: int
 
 
-def _check(
-    party: Party, keys: KeyPair, pinned: Mapping[Party, bytes], dealer: Party, query: Meet
+def check_pinned(
+    party: Party,
+    own: KeyPair,
+    pinned: Mapping[Party, bytes],
+    dealer: Party,
+    study: NamesParties,
 ) -> None:
-    """Refuse parties that differ from those that a party has pinned."""
-    *sites, named = query.parties or ("",)
+    """Refuse parties that differ from those that a party has pinned.
+
+    Parameters
+    ----------
+    party : Party
+        Who refuses.
+    own, pinned, dealer
+        Its keys, the public keys of others that it has pinned, and whom it takes for the dealer.
+    study : NamesParties
+        What the study says: the names of all sites, then of the dealer, and their keys.
+    """
+    parties, keys = study.named, study.keys
+    *sites, named = parties or ("",)
     if named != dealer:
         reason = f"the study names {named!r} as the dealer, the dealer pinned here is {dealer!r}"
         raise QueryRefusedError(party, reason)
-    if len(query.keys) != len(query.parties) or len(query.session) != SESSION_BYTES:
+    if len(keys) != len(parties) or len(study.session) != SESSION_BYTES:
         raise QueryRefusedError(party, "the study must have one key per party, and a session")
-    if len({*query.parties}) < len(query.parties) or not sites:
+    if len({*parties}) < len(parties) or not sites:
         raise QueryRefusedError(party, "the study has no sites, or names a party twice")
-    known = {**pinned, party: keys.public}
-    for name, key in zip(query.parties, query.keys, strict=True):
+    known = {**pinned, party: own.public}
+    for name, key in zip(parties, keys, strict=True):
         if name not in known:
             raise QueryRefusedError(party, f"no public key of {name!r} is pinned here")
         if key != known[name]:
@@ -120,13 +164,28 @@ def _check(
 
 
 def _consider_at_site(site: SiteRole, query: Meet) -> None:
-    _check(site.party, site.keys, site.public_keys, site.dealer, query)
+    check_pinned(site.party, site.keys, site.public_keys, site.dealer, query)
     if site.party not in query.parties:
         raise QueryRefusedError(site.party, "it is not among the parties of the study")
     others = tuple(party for party in query.parties[:-1] if party != site.party)
+    _check_each_has_an_identifier(site)
     for peer in others if _compares_people(site) else ():
         _check_failed(site, peer)
     site.ledger.note(REVEALED, site.party, (*others, site.analyst))
+
+
+def _check_each_has_an_identifier(site: SiteRole) -> None:
+    """Refuse to compare lists in which records without a valid identifier stay."""
+    matched = site.data.identifiers
+    if matched is None or site.aligned is not None or not _compares_people(site):
+        return
+    if len(matched) < site.data.records:
+        reason = (
+            "it has records without an identifier of their own, and joins studies with an "
+            "[alignment] alone"
+        )
+        detail = f"{site.data.records - len(matched)} records"
+        raise QueryRefusedError(site.party, reason, detail)
 
 
 def _check_failed(site: SiteRole, peer: Party) -> None:
@@ -153,12 +212,13 @@ def _check_failed(site: SiteRole, peer: Party) -> None:
 
 
 def _consider_at_dealer(dealer: DealerRole, query: Meet) -> None:
-    _check(dealer.party, dealer.keys, dealer.public_keys, dealer.party, query)
+    check_pinned(dealer.party, dealer.keys, dealer.public_keys, dealer.party, query)
 
 
 def _site(site: SiteRole, query: Meet) -> Program[None]:
     others = [party for party in query.parties[:-1] if party != site.party]
-    lists = list_digest(site.data) if site.placement is None else without_list(site.records)
+    lists = list_digest(site.data, aligned=site.aligned is not None)
+    lists = lists if site.placement is None else without_list(site.records)
     secrets = {peer: _secret(site, peer, lists) for peer in others}
     same = yield from _compared(site, secrets, query.session)
     site.met = frozenset(peer for peer in others if same[peer])
@@ -228,15 +288,19 @@ def _secret(site: SiteRole, peer: Party, lists: bytes) -> bytes:
     return hmac.new(key.secret, lists, hashlib.sha256).digest()
 
 
-def list_digest(data: SiteData) -> bytes:
+def list_digest(data: SiteData, *, aligned: bool = False) -> bytes:
     """Return the digest of all identifiers, in the order of the records.
 
-    Without identifiers it is the digest of the number of records: the sites must then make sure by
-    other means that their records are the same.
+    After an alignment these are the identifiers in their normal form. Without identifiers it is the
+    digest of the number of records: the sites must then make sure by other means that their records
+    are the same.
     """
     if data.ids is None:
         return without_list(data.records)
     digest = hashlib.sha256(label("identifiers in order", data.records))
+    if aligned and data.identifiers is not None:
+        digest.update(prefixed(*data.identifiers.forms))
+        return digest.digest()
     texts = [prefixed(text.encode()) for text in data.ids.texts]
     digest.update(b"".join(texts[place] for place in data.ids.places))
     return digest.digest()
@@ -280,13 +344,21 @@ def _which_differ(
 ) -> str:
     """Return a message that names the sites that differ, and those that do not."""
     if len(set(counts.values())) > 1:
-        numbers = ", ".join(f"{site} {count}" for site, count in counts.items())
-        return f"the sites hold different numbers of records: {numbers}"
+        return different_numbers(counts)
     differ = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) in pairs]
     agree = [f"{a} and {b}" for a, b in combinations(sites, 2) if frozenset((a, b)) not in pairs]
     message = f"the records are not the same at {', at '.join(differ)}"
     message += f"; they are the same at {', at '.join(agree)}" if agree else ""
     return f"{message}. {AS_WRITTEN}"
+
+
+def different_numbers(counts: Mapping[Party, int]) -> str:
+    """Return a message that the sites hold different numbers of records, and what to do."""
+    numbers = ", ".join(f"{site} {count}" for site, count in counts.items())
+    return (
+        f"the sites hold different numbers of records: {numbers}; with [alignment] in study.toml "
+        "the study is of the people that all sites hold"
+    )
 
 
 MEET = (

@@ -14,6 +14,7 @@ from protocols.site.alignment import order_of
 from protocols.site.encoding import Encoded, Encoding, Numbers, encode, read_column_of_numbers
 from protocols.site.findings import Finding, Report, UnsuitableColumnError
 from protocols.site.frame import columns_of, text_column
+from protocols.site.identifiers import Identifiers
 from protocols.site.statistics import LocalData, Numeric, check_numbers
 from protocols.site.text import TextColumn, empty_at_end, same_length
 from protocols.variables import Variable
@@ -40,6 +41,8 @@ class SiteData:
         The columns that stay numbers, by name: they are in sums, and in no table.
     numbers : mapping of str to ndarray of shape (n,), dtype float64
         The numbers of each such column; nan where a number is missing.
+    identifiers : Identifiers, optional
+        The identifiers in the normal form by which alignments match them; None if they match none.
 
     Raises
     ------
@@ -54,6 +57,7 @@ class SiteData:
     report: Report = field(default=Report(), repr=False)
     numerics: Mapping[str, Numeric] = field(default_factory=dict)
     numbers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    identifiers: Identifiers | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not {*self.variables, *self.numerics} or set(self.variables) != set(self.codes):
@@ -104,6 +108,7 @@ class SiteData:
             self.ids,
             numerics=numerics,
             numbers={name: self.numbers[name] for name in numerics},
+            identifiers=self.identifiers,
         )
 
     def rows(self, places: NDArray[np.integer]) -> SiteData:
@@ -116,8 +121,15 @@ class SiteData:
         """Return the data with the records in the order of their identifiers' characters."""
         if self.ids is None:
             return self
-        order = order_of(self.ids)
-        return replace(self.rows(order), ids=self.ids.take(order), report=self.report)
+        return self.people(order_of(self.ids))
+
+    def people(self, order: NDArray[np.integer]) -> SiteData:
+        """Return the data of some records, with their identifiers."""
+        ids = None if self.ids is None else self.ids.take(order)
+        matched = self.identifiers
+        if matched is not None:
+            matched = matched.take(order, self.records)
+        return replace(self.rows(order), ids=ids, report=self.report, identifiers=matched)
 
     @classmethod
     def from_text(

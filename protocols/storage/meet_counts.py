@@ -4,6 +4,9 @@ A comparison counts as unanswered from when this site's code leaves until the ot
 there. With this code it is no guess, or a list that differs. So whoever cuts the messages between
 two sites can add unanswered comparisons, and no others. The owner of the site can forgive both: the
 command writes a number into a file beside the memory, which the running site reads at each `Meet`.
+
+Alignments are counted as the comparisons with one more site, whose name no site can have: each
+alignment tests a whole list of people, one by one, and none is forgotten without the owner.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from typing import Any, NamedTuple
 from mpc.rounds import Party
 from protocols.storage.file_format import OLDEST, check_format
 from protocols.storage.whole_file import check_own, write_whole
+
+ALIGNMENTS = "all alignments"
 
 FORMAT = 1  # of the file of forgiven comparisons
 

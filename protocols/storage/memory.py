@@ -21,15 +21,18 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.prefixed import prefixed
 from mpc.randomness import KEY_BYTES, Randomness, SystemRandomness
 from mpc.rounds import Party
 from protocols.budget import Cost, Released
 from protocols.errors import ChangedDataError, DataError
 from protocols.site.data import SiteData
+from protocols.site.identifiers import Identifiers
+from protocols.storage.alignments import Alignments
 from protocols.storage.changes import Changes, Snapshot
 from protocols.storage.changes import Digests as Digests
 from protocols.storage.file_format import OLDEST, NewerFormatError, check_format
-from protocols.storage.meet_counts import MeetCounts
+from protocols.storage.meet_counts import ALIGNMENTS, MeetCounts
 from protocols.storage.record_sets import RecordSets
 from protocols.storage.run_record import GIVEN, RunRecord, Shown
 from protocols.storage.whole_file import WholeFile
@@ -67,6 +70,7 @@ class SiteMemory:
         self._seeds: dict[str, str] = {}  # study -> this site's part of its seed
         self._frame: dict[str, str] = {}  # column -> digest, of records without identifiers
         self.meets = MeetCounts(self._beside(".forgiven"))
+        self.aligned = Alignments(self._beside(".alignments"))
         self._runs: dict[str, tuple[int, int]] = {}  # contract -> runs that began, that released
         self._sums: dict[str, int] = {}  # analyst's key -> number of the last sum with it
         self._older_sum = -1  # the last number in a memory that did not distinguish analysts
@@ -195,6 +199,25 @@ class SiteMemory:
     def save(self) -> None:
         """Write what is not on disk yet."""
         self._keep(False)
+
+    # ---- alignments ------------------------------------------------------------------------------
+
+    @property
+    def alignments(self) -> int:
+        """The number of alignments that began, in all studies, since the owner allowed more."""
+        return self.meets.of(ALIGNMENTS).total
+
+    def align(self) -> None:
+        """Remember that an alignment begins, before a blinded identifier leaves the site."""
+        self.meets.ask(ALIGNMENTS)
+        self._keep(True)
+
+    def people_digest(self, identifiers: Identifiers) -> bytes:
+        """Return a keyed digest of a list of people, in the order of the records."""
+        code = hmac.new(self._key, "\0".join(identifiers.rules).encode(), hashlib.sha256)
+        code.update(np.ascontiguousarray(identifiers.records, "<i8").tobytes())
+        code.update(prefixed(*identifiers.forms))
+        return code.digest()
 
     # ---- runs of approved studies --------------------------------------------------------------
 

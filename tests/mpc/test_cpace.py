@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.cpace import Confirmation, Point, Side, generator, prefixed, same_secret
+from mpc.cpace import Confirmation, Point, Side, generator, same_secret
 from mpc.elligator import elligator2
 from mpc.errors import MalformedMessageError
+from mpc.prefixed import prefixed
 from mpc.rounds import Round
 from mpc.scheduler import run_all
 from tests.randomness import SeededRandomness

@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from mpc.commitments import BLOCK_ROWS
+from protocols.alignment import Alignment
 from protocols.approval import Approved
+from protocols.approved_study import open_approved
 from protocols.choices import Choices, Score
 from protocols.contract import Contract, grouped_digest
 from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER
 from protocols.policy import FREE, Policy
-from protocols.queries import Begin, Commit, Describe, Meet
+from protocols.queries import Align, Begin, Commit, Describe, Meet
 from protocols.queries.choose import Choose, portions
 from protocols.queries.release_query import Release
 from protocols.queries.tables import ask_tables
@@ -19,6 +22,7 @@ from protocols.release import FamilyTables, Rule
 from protocols.storage.memory import SiteMemory
 from protocols.study import CHOICE_INDICATORS
 from protocols.variables import Family, Rows
+from tests.protocols.listed import Listed
 from tests.protocols.small import data_of, seeded, study_of
 
 RULE = Rule("cut", fewest=5)
@@ -368,3 +372,80 @@ def test_a_run_is_on_disk_before_its_release_is_answered(world, monkeypatch):
     monkeypatch.setattr(role.memory, "give", lambda *given: (seen.append(1), give(*given)))
     world.session.ask(Release.of(joined, step))
     assert seen == [1] and role.memory.runs(contract_of(world).digest) == (1, 1)
+
+
+# ---- with an alignment ---------------------------------------------------------------------------
+
+LISTED = Listed({"a": "xy", "b": "zw"}, {"a": range(1, 81), "b": range(21, 101)}, everybody=100)
+AGREED = Alignment(1, ("digits",), (("a", 80), ("b", 80)), ("a", "b"))
+
+
+@pytest.fixture
+def aligned():
+    """Start sites that have approved a study with an alignment."""
+    federation = seeded(LISTED.data, policy=Policy())
+    approve(federation, contract_of(federation, alignment=AGREED))
+    return federation
+
+
+def test_a_study_with_an_alignment_runs_over_the_people_whom_all_sites_hold(aligned):
+    contract = contract_of(aligned, alignment=AGREED)
+    study = open_approved(aligned.session, contract, bytes(16))
+    assert study.people.people == study.study.records == 60
+    learner, won = steps(study.study), None
+    while isinstance(step := learner.send(won), Choices):
+        won = study.choose(step)
+    tables = study.release(step)
+    for family, table in zip(step.families, tables, strict=True):
+        true = LISTED.table(*family.members)
+        assert np.array_equal(table, np.where(true < RULE.fewest, 0, true))
+
+
+def test_the_alignment_of_an_approved_study_is_that_of_the_contract(aligned):
+    contract = contract_of(aligned, alignment=AGREED)
+    aligned.session.ask(Begin.of(contract, study=bytes(16)))
+    other = replace(AGREED, sizes=(("a", 80), ("b", 90)))
+    role = aligned.session.role
+    meet = Meet.of(role, contract.site_names, DEALER)
+    assert "the next query is 'align', got 'meet'" in refuses(aligned, meet)
+    asked = Align.of(role, other, DEALER, bytes(16))
+    assert "the alignment is not that of the contract" in refuses(aligned, asked)
+    asked = Align.of(role, AGREED, DEALER, b"another")
+    assert "not the one with which the run began" in refuses(aligned, asked)
+    assert not any(site.memory.alignments for site in aligned.roles.values())
+
+
+def test_an_approved_study_without_an_alignment_has_none(world):
+    world.session.ask(Begin.of(contract_of(world)))
+    asked = Align.of(world.session.role, AGREED, DEALER, bytes(16))
+    assert "the next query is 'meet', got 'align'" in refuses(world, asked)
+
+
+def test_the_alignment_is_part_of_the_digest_that_owners_approve(world):
+    without, with_one = contract_of(world), contract_of(world, alignment=AGREED)
+    assert "alignment" not in without.as_json() and without.digest != with_one.digest
+    assert Contract.from_json(with_one.as_json()) == with_one
+    for changes in ({"fewest": 20}, {"rules": ("text",)}, {"everyone": ("a",)}, {"level": 2}):
+        other = replace(with_one, alignment=replace(AGREED, **changes))
+        assert other.digest != with_one.digest
+        assert Contract.from_json(other.as_json()) == other
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"level": 3}, "`level` must be 1 or 2"),
+        ({"level": "1"}, "must be a whole number"),
+        ({"rules": []}, "`rules` is empty"),
+        ({"sizes": [["a", 1, 2]]}, "must be lists of pairs"),
+        ({"sizes": [["a", "1"], ["b", 2]]}, "must be whole numbers"),
+        ({"everyone": [1]}, "must be texts"),
+        ({"more": 1}, "'more' of a"),
+        ({"sizes": [["b", 80], ["a", 80]]}, "must be those of the contract, in order"),
+    ],
+)
+def test_an_alignment_that_is_not_valid_is_no_part_of_a_contract(world, changes, reason):
+    content = contract_of(world, alignment=AGREED).as_json()
+    content["alignment"] = {**content["alignment"], **changes}
+    with pytest.raises(ValueError, match=reason):
+        Contract.from_json(content)

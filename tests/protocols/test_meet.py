@@ -72,7 +72,8 @@ def test_another_order_or_one_other_record_ends_the_run_and_names_the_sites(othe
     assert str(caught.value) == (
         "the records are not the same at a and b, at b and c; they are the same at a and c. "
         "Identifiers are compared character by character: outer spaces, upper and lower case and "
-        "leading zeros make a different person"
+        "leading zeros make a different person. With [alignment] in study.toml the study is of the "
+        "people that all sites hold"
     )
     with pytest.raises(TransportError, match="the session is over"):
         meet(federation)

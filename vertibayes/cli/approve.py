@@ -16,6 +16,7 @@ from protocols.deployment.approvals import (
     withdraw,
     write_approval,
 )
+from protocols.deployment.checks import check_matching
 from protocols.deployment.files import SiteFile, StudyFile, own_keys
 from protocols.errors import printable
 from protocols.public_keys import encode_public
@@ -97,6 +98,8 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
     if file.pinned[own.party] != (key := own_keys(own).public):
         reason = f"it is not the public key of this site: {encode_public(key)}"
         raise file.source.error(("sites", own.party), reason)
+    if file.alignment is not None:
+        check_matching(file, own)
     contract = contract_of(file, own.analysts[file.party])
     if not own_variables(contract, own):
         reason = f"{own.party} offers none of them; it offers {', '.join(own.variables)}"

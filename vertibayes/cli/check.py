@@ -123,9 +123,15 @@ def _meet(file: StudyFile, findings: Findings) -> None:
                 say("ok", "the sites have approved the study")
                 if contract.queries and contract.queries[0]["kind"] != Meet.kind:
                     return  # over sites that hold other people
-            session.ask(Meet.of(session.role, file.sites, file.dealer))
-            say("ok", f"{file.dealer} and the sites have the keys and the version of this study")
-            say("ok", "the sites hold the same people")
+            if file.alignment is not None:
+                say("ok", "the lists of people are not compared: a run aligns them")
+                if has_contract(file):
+                    return  # the next query is the alignment, of which sites allow few
+            else:
+                session.ask(Meet.of(session.role, file.sites, file.dealer))
+                same = f"{file.dealer} and the sites have the keys and the version of this study"
+                say("ok", same)
+                say("ok", "the sites hold the same people")
             for site, shown in session.ask(Describe(file.sites)).items():
                 names = ", ".join(f"{v.name} ({len(v.states)})" for v in shown.named().values())
                 say("ok", f"{site}: {shown.records} records; variables and their states: {names}")

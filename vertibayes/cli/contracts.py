@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from protocols.alignment import Alignment, declared
 from protocols.contract import Contract
 from protocols.deployment.files import StudyFile, own_keys
 from protocols.policy import GIBIBYTE
@@ -56,8 +57,17 @@ def contract_of(file: StudyFile, analyst_key: bytes | None = None) -> Contract:
         rule=rule,
         runs=runs,
         memory=file.memory or GIBIBYTE,
+        alignment=_alignment_of(file),
         **content,
     )
+
+
+def _alignment_of(file: StudyFile) -> Alignment | None:
+    """Return who is in a study, as its owners approve it; None without [alignment]."""
+    if file.alignment is None:
+        return None
+    with placed(file.source.table("alignment")):
+        return declared(file.alignment, file.sites)
 
 
 def _release_of(file: StudyFile) -> tuple[Rule | None, int]:

@@ -209,16 +209,20 @@ def _meets(
     reset: Annotated[
         str | None, typer.Option(help="Forgive all comparisons with this site so far.")
     ] = None,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="Allow further alignments: forget those so far.")
+    ] = False,
 ) -> None:
-    """List failed comparisons with other sites, or forgive them.
+    """List failed comparisons with other sites, and alignments; forgive them.
 
     A comparison that finds different lists, or that the other site does not answer, may be a guess
     of this site's list. After most_failed_meets of them the site refuses to compare. If you know
-    why they failed, forgive them: a running site reads this at the next comparison.
+    why they failed, forgive them: a running site reads this at the next comparison. An alignment
+    matches whole lists of people: after most_alignments of them the site refuses the next one.
     """
     from vertibayes.cli.meets import run_meets
 
-    run_meets(site, reset)
+    run_meets(site, reset, alignments=alignments)
 
 
 @commands.command("approve", epilog=WHERE)

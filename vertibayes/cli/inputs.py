@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +16,15 @@ from protocols.policy import GIBIBYTE
 from protocols.site.alignment import check_ids
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
+from protocols.site.identifiers import Identifiers, combined
 from protocols.site.numerals import number
 from protocols.site.text import TextColumn, read_columns
 from protocols.variables import Variable
 from vertibayes.cli.json_files import read_partition
+from vertibayes.cli.options import separated
 from vertibayes.splitting import deal_columns
+
+ALIGN = "with --align exact the study is of the people whom all sites hold"
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Source:
     data: tuple[str, ...]
     sites: int | None = None
     partition: Path | None = None
+    align: str | None = None
     id_column: str | None = None
     exclude: tuple[str, ...] = ()
     missing_codes: tuple[str, ...] = ()
@@ -50,6 +55,18 @@ class Source:
     bounds: tuple[str, ...] = ()
     mdlp: str | None = None
     pre_bins: int = 64
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rule of each column of the identifier; none if the files have the same people."""
+        return () if self.align is None else tuple(separated(self.align))
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """The columns of the identifier: several only if each has a rule."""
+        if self.id_column is None:
+            return ()
+        return tuple(separated(self.id_column)) if len(self.rules) > 1 else (self.id_column,)
 
     @property
     def encoding(self) -> Encoding:
@@ -88,6 +105,8 @@ class Sites:
         The reason for each column that was left out without --exclude.
     memory : int, default=1 GiB
         Memory that each site may use, in bytes.
+    rules : tuple of str, default=()
+        The rules by which the sites' lists of people are matched; none if these are the same.
     """
 
     data: Mapping[str, SiteData]
@@ -95,6 +114,7 @@ class Sites:
     warnings: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     memory: int = GIBIBYTE
+    rules: tuple[str, ...] = ()
 
     @property
     def variables(self) -> dict[str, Variable]:
@@ -121,11 +141,13 @@ class Held(NamedTuple):
     columns: Mapping[str, TextColumn]
     ids: TextColumn | None
     excluded: frozenset[str]
+    identifiers: Identifiers | None = None
 
     def encoded(self, source: Source) -> SiteData:
         """Encode the columns."""
         name, encoding = str(self.path), source.encoding
-        return SiteData.from_text(name, self.columns, encoding, self.ids, strict=source.strict)
+        data = SiteData.from_text(name, self.columns, encoding, self.ids, strict=source.strict)
+        return replace(data, identifiers=self.identifiers)
 
 
 Bounded: TypeAlias = Callable[[Source, Mapping[str, TextColumn]], Source]
@@ -260,16 +282,22 @@ def _named(text: str) -> tuple[str | None, Path]:
 def _take(source: Source, path: Path) -> Held:
     """Read a file; take out its identifiers and the excluded columns."""
     columns = read_columns(path, keep_spaces=source.keep_spaces)
-    ids = None
-    if source.id_column is not None:
-        if source.id_column not in columns:
-            raise DataError(f"{path}: no column {source.id_column!r} (--id-column)")
-        ids = columns.pop(source.id_column)
-        check_ids(str(path), f"identifier in {source.id_column!r} (--id-column)", ids)
+    ids = identifiers = None
+    if source.id_columns:
+        for name in source.id_columns:
+            if name not in columns:
+                raise DataError(f"{path}: no column {name!r} (--id-column)")
+        parts = {name: columns.pop(name) for name in source.id_columns}
+        ids = combined([*parts.values()])
+        if source.rules:
+            missing = source.missing_codes
+            identifiers = Identifiers.of(str(path), parts, source.rules, missing=missing)
+        else:
+            check_ids(str(path), f"identifier in {source.id_column!r} (--id-column)", ids)
     excluded = frozenset(name for name in source.exclude if columns.pop(name, None) is not None)
     if not columns:
         raise DataError(f"{path}: no columns are left: exclude fewer")
-    return Held(path, columns, ids, excluded)
+    return Held(path, columns, ids, excluded, identifiers)
 
 
 # ---- one file ------------------------------------------------------------------------------------
@@ -277,6 +305,8 @@ def _take(source: Source, path: Path) -> Held:
 
 def _split_file(source: Source, path: Path) -> Sites:
     """Split a file's columns over sites; no site gets the columns that are left out."""
+    if source.rules:
+        raise ValueError("--align matches the files of several sites: give --data NAME=FILE each")
     held = _take(source, path)
     _check_names(source, [held])
     if source.partition is not None and source.sites is not None:
@@ -324,10 +354,18 @@ def _file_per_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
             holder[name] = site
     read = list(held.values())
     _check_names(source, read)
-    _check_same_records(held)
+    if not source.rules:
+        _check_same_records(held)
     data = {site: file.encoded(source) for site, file in held.items()}
     in_order = {site: own.in_order_of_ids() for site, own in data.items()}
-    return _gathered(source, read, list(data.values()), in_order)
+    gathered = _gathered(source, read, list(data.values()), in_order)
+    unmatched = [
+        f"{site}: {text}"
+        for site, file in held.items()
+        if file.identifiers is not None
+        for text in file.identifiers.findings()
+    ]
+    return replace(gathered, rules=source.rules, warnings=(*gathered.warnings, *unmatched))
 
 
 def _check_same_records(held: Mapping[str, Held]) -> None:
@@ -335,7 +373,7 @@ def _check_same_records(held: Mapping[str, Held]) -> None:
     counts = {site: len(next(iter(file.columns.values()))) for site, file in held.items()}
     if len(set(counts.values())) > 1:
         shown = ", ".join(f"{site} {count}" for site, count in counts.items())
-        raise DataError(f"the sites hold different numbers of records: {shown}")
+        raise DataError(f"the sites hold different numbers of records: {shown}; {ALIGN}")
     first = next(iter(held))
     for site, file in held.items():
         if file.ids is not None:
@@ -350,5 +388,6 @@ def _check_same_ids(first: str, expected: TextColumn | None, site: str, ids: Tex
         record = int(np.argmax(expected.places == place)) + 1
         others = f" and {len(absent) - 1} more are" if len(absent) > 1 else " is"
         raise DataError(
-            f"the sites hold different records: record {record} of {first}{others} not at {site}"
+            f"the sites hold different records: record {record} of {first}{others} not at {site}; "
+            f"{ALIGN}"
         )

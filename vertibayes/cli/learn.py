@@ -10,6 +10,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from protocols.alignment import MOST_SIZE, AlignmentLimits, AlignmentRequest
+from protocols.errors import RecordsDifferError
 from protocols.federation import federate
 from protocols.ledger import Ledger
 from protocols.opening import open_study
@@ -27,6 +29,7 @@ from vertibayes.learning import Learned, learn
 from vertibayes.options import Options, checks, families_of, notices, sample_rows
 from vertibayes.released import check_options, check_validations
 from vertibayes.report.edges import report_of_edges
+from vertibayes.report.people import report_of_people
 from vertibayes.report.strengths import report_of_strengths
 from vertibayes.report.words import area_of, counted, size
 
@@ -68,7 +71,7 @@ def _prepared(source: Source, task: Task) -> tuple[Sites, Task]:
     """Read the sites' data, and fit the task to the variables."""
     sites = read_sites(source)
     variables = sites.variables
-    records = next(iter(sites.data.values())).records
+    records = min(data.records for data in sites.data.values())
     sites.check_column(task.validations.target, "--target")
     options = _of_variables(task.options, sites.left_out)
     if lost := sorted(sites.left_out.keys() & set(task.options.constraints.names)):
@@ -123,27 +126,50 @@ def learn_from(
     """Learn over sites in this process; return what was learned and what summary.json has."""
     start = perf_counter()
     policy = None if task.rule is None else ALLOW_ALL  # one person holds all data: any budget
-    with federate(sites.data, policy=policy, memory_budget=sites.memory) as federation:
+    plausible = dict.fromkeys(sites.data, MOST_SIZE)  # one person holds all lists
+    with federate(
+        sites.data,
+        policy=policy,
+        memory_budget=sites.memory,
+        limits=AlignmentLimits(most_people=plausible),
+    ) as federation:
         ledger = federation.session.role.ledger
         with ledger_kept(ledger, task.out):
             if cuts is not None:
                 cuts.note(ledger)
-            study = open_study(
-                federation.session,
-                federation.sites,
-                federation.dealer,
-                order=sites.order,
-                choices=task.rule is not None,
-            )
+            with explained(sites):
+                study = open_study(
+                    federation.session,
+                    federation.sites,
+                    federation.dealer,
+                    order=sites.order,
+                    choices=task.rule is not None,
+                    alignment=AlignmentRequest(rules=sites.rules) if sites.rules else None,
+                )
             shown = {site: list(role.shown) for site, role in federation.roles.items()}
             run = Run(
-                ledger, federation.traffic, shown, cuts=None if cuts is None else cuts.as_json()
+                ledger,
+                federation.traffic,
+                shown,
+                cuts=None if cuts is None else cuts.as_json(),
+                people=study.people,
             )
             if task.rule is not None:
                 return release_with(study, run, task, perf_counter() - start, sites.warnings)
             counter = SecureCounter(study)
             _check(counter, task.options)
             return learn_with(counter, run, task, perf_counter() - start, sites.warnings)
+
+
+@contextmanager
+def explained(sites: Sites) -> Iterator[None]:
+    """Add to the error of an alignment which rules would join more people."""
+    try:
+        yield
+    except RecordsDifferError as error:
+        advice = [text for data in sites.data.values() if data.identifiers is not None
+                  for text in data.identifiers.advice]  # fmt: skip
+        raise RecordsDifferError("; ".join([str(error), *dict.fromkeys(advice)])) from None
 
 
 def _check(counter: SecureCounter, options: Options) -> None:
@@ -287,6 +313,7 @@ def report_of(learned: Learned, summary: dict[str, Any]) -> str:
         f"{counted(len(summary['sites']), 'site')}",
         f"structure{by}: {counted(len(structure.edges), 'edge')}; BIC {scores.bic:.3f}, "
         f"AIC {scores.aic:.3f}, K2 score {scores.k2:.3f} nats",
+        *(report_of_people(summary["alignment"]) if "alignment" in summary else []),
         *report_of_edges(learned),
         *report_of_strengths(learned, summary),
         *(report_of_release(summary) if is_released else []),

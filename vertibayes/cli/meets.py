@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from protocols.deployment.files import SiteFile
-from protocols.storage.meet_counts import forgive, read_forgiven
+from protocols.storage.meet_counts import ALIGNMENTS, forgive, read_forgiven
 from protocols.storage.memory import SiteMemory
 
 
-def run_meets(site: Path, reset: str | None) -> None:
+def run_meets(site: Path, reset: str | None, *, alignments: bool = False) -> None:
     """Print the comparisons with each site that may have been guesses, or forgive those with one.
 
     Parameters
@@ -19,6 +19,8 @@ def run_meets(site: Path, reset: str | None) -> None:
         The site's own file.
     reset : str or None
         The site whose comparisons the owner forgives.
+    alignments : bool, default=False
+        Whether the owner allows as many further alignments as the site's file says.
 
     Raises
     ------
@@ -35,6 +37,11 @@ def run_meets(site: Path, reset: str | None) -> None:
         forgive(forgiven_of(own), reset)
         sys.stdout.write(f"Forgiven: all comparisons with {reset} so far, from its next one on\n")
         return
+    if alignments:
+        own.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        forgive(forgiven_of(own), ALIGNMENTS)
+        sys.stdout.write("Allowed: the alignments so far do not count, from the next one on\n")
+        return
     counts = SiteMemory.read(own.memory).meets if own.memory.exists() else SiteMemory().meets
     waiting = read_forgiven(forgiven_of(own))
     for peer in peers:
@@ -45,6 +52,10 @@ def run_meets(site: Path, reset: str | None) -> None:
             f"{peer}: {different} found different lists, {unanswered} were not answered, {left} "
             f"more may fail{note}\n"
         )
+    if own.matching is not None:
+        begun, most = counts.of(ALIGNMENTS).total, own.matching.limits.most_alignments
+        note = "; the next one is not refused" if counts.will_forgive(ALIGNMENTS, waiting) else ""
+        sys.stdout.write(f"alignments: {begun} began, {max(most - begun, 0)} more may{note}\n")
 
 
 def forgiven_of(own: SiteFile) -> Path:

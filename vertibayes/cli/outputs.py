@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from protocols.ledger import Ledger
+from protocols.queries.align import AlignedPeople
 from protocols.roles import Party
 from protocols.schema import Schema
 from protocols.session import Traffic
@@ -35,6 +36,7 @@ from vertibayes.network import Network, Structure
 from vertibayes.report.curves import draw_curves
 from vertibayes.report.disclosure import Disclosure
 from vertibayes.report.edges import edges_json
+from vertibayes.report.people import alignment_as_json
 from vertibayes.report.strengths import draw_learned, summary_of_strengths
 from vertibayes.report.words import area_of, size
 from vertibayes.validation.methods import Validation
@@ -67,6 +69,8 @@ class Run(NamedTuple):
         The file, the id and the parties' keys of a study between machines.
     cuts : mapping, optional
         The cuts of numeric columns that the run chose before.
+    people : AlignedPeople, optional
+        What the alignment of the sites' lists of people has shown.
     """
 
     ledger: Ledger
@@ -75,6 +79,7 @@ class Run(NamedTuple):
     sender: Party | None = None
     study: Mapping[str, Any] | None = None
     cuts: Mapping[str, Any] | None = None
+    people: AlignedPeople | None = None
 
 
 def check_folder(folder: Path) -> None:
@@ -347,6 +352,7 @@ def summarize(
         **({} if run.study is None else {"study": dict(run.study)}),
         **({} if run.cuts is None else {"discretization": dict(run.cuts)}),
         "records": counter.records,
+        **({} if run.people is None else {"alignment": alignment_as_json(run.people)}),
         "sites": {site: list(names) for site, names in run.shown.items()},
         "variables": described(counter.variables),
         "algorithm": learned.algorithm,

@@ -123,6 +123,7 @@ def _learn_approved(
                 shown(study.study),
                 file.party,
                 {**named(file, study.study), "contract": contract.digest.hex()},
+                people=study.people,
             )
             learned, summary = release_with(study, run, fitting, perf_counter() - start)
         kept.finish()
@@ -141,7 +142,8 @@ def _learn(file: StudyFile, begin: BeginSession, kept: TableFile, task: Task) ->
             counter = SecureCounter(study, kept)
             validations = _fitting(file, counter, task)
             identified = named(file, counter.study)
-            run = Run(study.ledger, study.traffic, shown(counter.study), file.party, identified)
+            of_study = shown(counter.study), file.party, identified
+            run = Run(study.ledger, study.traffic, *of_study, people=study.people)
             fitting = replace(task, validations=validations)
             learned, summary = learn_with(counter, run, fitting, perf_counter() - start)
     if not task.quiet:

@@ -23,6 +23,9 @@ def learner_of(file: StudyFile) -> str:
     if learner != "calibration" and "network" in file.source.values:
         reason = f"{learner} does not use it: remove the table"
         raise file.source.error(("network",), reason)
+    if learner != "bayesian_network" and "alignment" in file.source.values:
+        reason = f"{learner} has no alignment of records: remove the table"
+        raise file.source.error(("alignment",), reason)
     if learner != "bayesian_network" and "validation" in file.source.values:
         reason = f"{learner} does not use it: remove the table; [learning] has test"
         raise file.source.error(("validation",), reason)

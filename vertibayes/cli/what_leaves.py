@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from protocols.alignment import Alignment
 from protocols.contract import Contract, grouped_digest
 from protocols.deployment.files import SiteFile
 from protocols.queries.declared_run import LAST_ROUND
+from protocols.roles import Party
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes.report.words import counted
 
@@ -50,6 +52,9 @@ def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
     if theirs := [name for name in contract.variables if name not in mine]:
         yield f"Of the other sites: {', '.join(theirs)}"
     yield ""
+    if contract.alignment is not None:
+        yield from _aligned(contract.alignment, own.party, analyst)
+        yield ""
     yield f"{analyst} learns, {runs}:"
     if contract.queries:
         for query in contract.queries:
@@ -68,6 +73,29 @@ def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
     yield "Nobody receives a record or an identifier."
     yield ""
     yield from _unprotected(contract)
+
+
+def _aligned(alignment: Alignment, own: Party, analyst: Party) -> Iterator[str]:
+    """Yield what an alignment of the lists of people shows, and to whom."""
+    sizes, others = alignment.size, [site for site in alignment.sites if site != own]
+    rules = ", ".join(alignment.rules)
+    yield f"The lists of people are matched, level {alignment.level}, by the rules {rules}:"
+    yield "- no list leaves a site; blinded identifiers do"
+    lists = ", ".join(f"{site} {sizes[site]:,}" for site in others)
+    yield f"- public sizes of the lists: this site {sizes[own]:,}; {lists}"
+    who = (
+        f"in all lists of {', '.join(alignment.everyone)}" if alignment.everyone else "in any list"
+    )
+    yield f"- in the study is who is {who}: at least {alignment.fewest} people"
+    for one, other in alignment.apart:
+        yield f"  {one} and {other} must hold different people of the study"
+    if alignment.level == 1:
+        yield "- each site learns which of its own people are in the study"
+        yield (
+            f"  who puts names into the list of {' or '.join(others)} learns which of them are in "
+            "the study: believe their sizes, or do not approve"
+        )
+    yield f"- {analyst} learns how many people are in which of the lists, and not who"
 
 
 def _learned(contract: Contract, mine: Collection[str]) -> Iterator[str]:

@@ -25,7 +25,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from mpc.randomness import KeyPair, label
 from mpc.rounds import Party
 from mpc.signing import SigningKey, is_signed
-from protocols.contract import MOST_BYTES, MOST_NAME, canonical_json, taken
+from protocols.canonical import canonical_json, taken
+from protocols.contract import MOST_BYTES, MOST_NAME
 from protocols.deployment.parts import party_name
 from protocols.public_keys import decode_public, decode_signing
 from protocols.storage.whole_file import naming, replacing

@@ -1,0 +1,373 @@
+"""Align: the sites find out who is in the study, by matching their lists of people.
+
+    analyst -> sites           Align: names and keys, sizes of the lists, rules of the identifiers
+    site -> sites, analyst     Recall: whether it has kept this study's alignment; to sites, a part
+                               of the key with which identifiers are hashed
+    if nobody has kept it:     the ring of blinded identifiers   (mpc.alignment)
+
+It is asked first, before `Meet`. The ring needs the public keys of all parties, so each site
+compares them with what it has pinned here; `Meet` does so again, and compares the lists that result
+from the alignment. A lie in the ring that changes the result at one site therefore ends the study
+at `Meet`, where no list was aligned wrongly without being different.
+
+At level 1 each site learns which of its own people are in the study. In this session its data are
+then those of these people (`SiteRole.align`). The site keeps the result on disk, by the id of the
+study: a session that resumes the study continues with it. If some sites have kept it and others
+have not, the study cannot continue.
+
+Security: as `mpc.alignment`, against parties that follow the protocol. Identifiers are hashed under
+a key that all sites have and neither the analyst nor the dealer. A site that fills its list with
+candidates learns who of them is in the study: a site therefore limits the public sizes of the
+others' lists (`most_people`) and how many alignments begin in all studies (`most_alignments`), and
+counts them on disk before the first point leaves. An approved study answers the alignment of its
+contract alone.
+Leakage: at level 1, to each site which of its own people are in the study and how many these are;
+to the analyst how many people are in which of the lists. To the sites and the analyst, whether a
+site has kept the alignment of this study. Cost: as `mpc.alignment`, and one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from mpc.alignment import Member, Placed, Spread, match_people, place_people
+from mpc.errors import MalformedMessageError, TooFewPeopleError
+from mpc.randomness import KEY_BYTES, StreamKey, label
+from mpc.rounds import Expect, Message, Party, Program, exchange
+from protocols.alignment import Alignment
+from protocols.errors import QueryRefusedError, RecordsDifferError, refusing
+from protocols.queries.meet import SESSION_BYTES, check_pinned
+from protocols.roles import AnalystRole, SiteRole
+from protocols.session import Conversation, Query
+from protocols.site.identifiers import Identifiers
+from protocols.site.placement import Placement
+from protocols.storage.alignments import KeptAlignment
+from protocols.storage.meet_counts import ALIGNMENTS
+
+REVEALED = "which lists of people have how many people in common"
+POOL_KEYS = 50_000  # of all lists: below, starting processes takes longer than they save
+PLACES = "places"
+COMPARE = (
+    'compare the rules and the columns: "1" and "01" are different people under the rule exact. '
+    "The log of each site, and `vertibayes check site.toml`, say which rule fits its column"
+)
+
+
+class AlignedPeople(NamedTuple):
+    """What the analyst learns of an alignment.
+
+    `people` and `regions` are those of `mpc.alignment.Matched`; None and empty if the sites had
+    kept the alignment of the study.
+    """
+
+    people: int | None
+    regions: dict[tuple[Party, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Align(Query[AlignedPeople]):
+    """Ask the sites to find out who is in the study.
+
+    `keys` are the public keys of the sites and of the dealer, in this order. `session` is random
+    and new in each run. The other fields are those of `Alignment`.
+    """
+
+    kind: ClassVar[str] = "align"
+    study: bytes
+    session: bytes
+    dealer: str
+    keys: tuple[bytes, ...]
+    level: int
+    rules: tuple[str, ...]
+    sizes: tuple[tuple[str, int], ...]
+    everyone: tuple[str, ...]
+    apart: tuple[tuple[str, str], ...]
+    fewest: int
+
+    @classmethod
+    def of(cls, analyst: AnalystRole, alignment: Alignment, dealer: Party, study: bytes) -> Align:
+        """Return the query for a study.
+
+        Parameters
+        ----------
+        analyst : AnalystRole
+            The analyst, who knows the public keys.
+        alignment, dealer, study : Alignment, Party, bytes
+            The alignment, the dealer and the id of the study.
+        """
+        named = (*alignment.sites, dealer)
+        return cls(
+            alignment.sites,
+            study,
+            analyst.randomness.bytes(SESSION_BYTES),
+            dealer,
+            tuple(analyst.public_keys.get(party, b"") for party in named),
+            alignment.level,
+            alignment.rules,
+            alignment.sizes,
+            alignment.everyone,
+            alignment.apart,
+            alignment.fewest,
+        )
+
+    @property
+    def named(self) -> tuple[Party, ...]:
+        """All sites, then the dealer."""
+        return (*(site for site, _ in self.sizes), self.dealer)
+
+    @property
+    def alignment(self) -> Alignment:
+        """The alignment; a ValueError if it is not valid."""
+        groups = self.everyone, self.apart, self.fewest
+        return Alignment(self.level, self.rules, self.sizes, *groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Recall(Message):
+    """Whether the sender has kept the alignment of the study, and its part of the sites' key.
+
+    The part is empty in the message to the analyst.
+    """
+
+    kind: ClassVar[str] = "recall"
+    kept: bool
+    part: bytes = field(repr=False)
+
+
+# ---- a site agrees, or refuses -------------------------------------------------------------------
+
+
+def _consider(site: SiteRole, query: Align) -> None:
+    check_pinned(site.party, site.keys, site.public_keys, site.dealer, query)
+    with refusing(site.party):
+        alignment = query.alignment
+    if query.parties != alignment.sites or site.party not in alignment.sites:
+        raise QueryRefusedError(site.party, "the query asks other parties than the study's sites")
+    own = _own(site)
+    _check_rules(site, alignment, own)
+    _check_sizes(site, alignment, own)
+    if _kept(site, query, alignment, own) is None:
+        _check_spent(site)
+    others = tuple(party for party in alignment.sites if party != site.party)
+    site.ledger.note(REVEALED, site.party, (site.analyst,))
+    site.ledger.note("who of their own people is in the study", site.party, others)
+
+
+def _own(site: SiteRole) -> Identifiers:
+    """Return the identifiers of all people of a site, also during a session that has aligned."""
+    everybody = site.data if site.aligned is None else site.aligned.everybody
+    if everybody.identifiers is None:
+        reason = (
+            "it aligns its list of people with nobody: its owner can add [alignment] to site.toml"
+        )
+        raise QueryRefusedError(site.party, reason)
+    return everybody.identifiers
+
+
+def _check_rules(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
+    """Refuse other rules, a level that tells too much, and studies of too few people."""
+    if alignment.rules != own.rules:
+        theirs, ours = ", ".join(alignment.rules), ", ".join(own.rules)
+        reason = f"the rules of the identifiers are {theirs} in the study, and {ours} here"
+        raise QueryRefusedError(site.party, reason)
+    if alignment.level < site.limits.least_level:
+        reason = (
+            f"at level {alignment.level} of an alignment sites learn who is in the study; here "
+            f"least_level = {site.limits.least_level}"
+        )
+        raise QueryRefusedError(site.party, reason)
+    if alignment.level != 1:
+        raise QueryRefusedError(site.party, "alignments of level 2 are not supported")
+    if alignment.fewest < (fewest := site.policy.fewest_records):
+        reason = (
+            f"the study may have as few as {alignment.fewest} people; the policy here requires "
+            f"fewest_records = {fewest}: set fewest in [alignment]"
+        )
+        raise QueryRefusedError(site.party, reason)
+
+
+def _check_sizes(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
+    """Refuse a list of another site that is too long to be plausible, and a size below one's own.
+
+    Raises
+    ------
+    QueryRefusedError
+        The number of people here is a detail for the owner.
+    """
+    size, plan = alignment.size, alignment.plan(b"", "")
+    if len(own) > size[site.party]:
+        reason = f"its list of people is longer than its public size, {size[site.party]}"
+        raise QueryRefusedError(site.party, reason, f"it has {len(own)} people")
+    if site.party in plan.exact and len(own) != size[site.party]:
+        reason = f"its list must have exactly its public size, {size[site.party]}, in this study"
+        raise QueryRefusedError(site.party, reason, f"it has {len(own)} people")
+    for peer in alignment.sites:
+        if peer != site.party and size[peer] > (most := site.limits.most_of(peer, len(own))):
+            reason = (
+                f"the list of {peer} may have {size[peer]} people, which is more than is plausible "
+                f"here: its owner can set most_people of {peer} in site.toml"
+            )
+            raise QueryRefusedError(site.party, reason, f"most_people of {peer} is {most}")
+
+
+def _kept(
+    site: SiteRole, query: Align, alignment: Alignment, own: Identifiers
+) -> KeptAlignment | None:
+    """Return what a site has kept of the alignment of a study, or refuse what differs from it."""
+    with refusing(site.party):
+        kept = site.memory.aligned.of(query.study)
+    if kept is None:
+        return None
+    another = 'begin a new study, in another folder ([study] folder = "study2" in study.toml)'
+    if kept.people != site.memory.people_digest(own):
+        reason = f"the list of people changed since the study was aligned: {another}"
+        raise QueryRefusedError(site.party, reason)
+    if kept.alignment != alignment.digest:
+        reason = f"the study was aligned with other sites or rules: {another}"
+        raise QueryRefusedError(site.party, reason)
+    return kept
+
+
+def _check_spent(site: SiteRole) -> None:
+    """Refuse one alignment too many, after those that the owner has forgiven."""
+    with refusing(site.party):
+        is_forgiven = site.memory.forgive_meets(ALIGNMENTS)
+    if is_forgiven:
+        site.ledger.note("the owner has allowed further alignments", site.party, ())
+    if site.memory.alignments >= (most := site.limits.most_alignments):
+        reason = (
+            f"its list of people was aligned {site.memory.alignments} times, and most_alignments = "
+            f"{most}: its owner can allow further ones with `vertibayes meets --alignments`"
+        )
+        raise QueryRefusedError(site.party, reason)
+
+
+# ---- the site's side -----------------------------------------------------------------------------
+
+
+def _site(site: SiteRole, query: Align) -> Program[None]:
+    alignment, own = query.alignment, _own(site)
+    kept = _kept(site, query, alignment, own)
+    recalls = yield from _recalled(site, alignment.sites, kept is not None)
+    if len({recall.kept for recall in recalls.values()}) > 1:
+        return  # the analyst says which sites have kept it
+    if kept is None:
+        kept = yield from _run(site, query, own, recalls)
+    if kept is not None:
+        _take(site, query.study, alignment, kept)
+
+
+def _recalled(site: SiteRole, sites: tuple[Party, ...], kept: bool) -> Program[dict[Party, Recall]]:
+    """Exchange who has kept the alignment, and parts of the sites' key."""
+    ours = Recall(kept, site.randomness.bytes(KEY_BYTES))
+    others = [peer for peer in sites if peer != site.party]
+    outbox = {**dict.fromkeys(others, ours), site.analyst: Recall(kept, b"")}
+    theirs = yield from exchange(outbox, dict.fromkeys(others, Expect(Recall, KEY_BYTES)))
+    for peer, recall in theirs.items():
+        if len(recall.part) != KEY_BYTES:
+            raise MalformedMessageError(peer, "its part of the sites' key has a wrong length")
+    return {**theirs, site.party: ours}
+
+
+def _run(
+    site: SiteRole, query: Align, own: Identifiers, recalls: Mapping[Party, Recall]
+) -> Program[KeptAlignment | None]:
+    """Match the lists, after noting on disk that an alignment begins."""
+    site.memory.align()
+    left = site.limits.most_alignments - site.memory.alignments
+    _note(site, f"an alignment of the list of people begins: {left} more may (most_alignments)")
+    alignment = query.alignment
+    key = StreamKey(label("sites' key", *(recalls[peer].part for peer in alignment.sites)))
+    plan = alignment.plan(label("align", query.study, query.session), site.analyst)
+    try:
+        with _processes(site, sum(alignment.size.values())) as spread:
+            member = Member(site.party, key, site.randomness, spread=spread)
+            placed = yield from place_people(member, plan, own.forms)
+    except TooFewPeopleError as error:
+        _note(site, "; ".join([f"the alignment has {error.people} people", *own.findings()]))
+        return None
+    kept = _placed(site, alignment, own, placed)
+    site.memory.aligned.keep(query.study, kept)
+    here = int((placed.places >= 0).sum())
+    _note(site, f"{here} of {len(own)} people here are in the study, which has {placed.people}")
+    return kept
+
+
+def _placed(
+    site: SiteRole, alignment: Alignment, own: Identifiers, placed: Placed
+) -> KeptAlignment:
+    """Return what a site keeps: the place of each record."""
+    here = int((placed.places >= 0).sum())
+    if alignment.holds_all(site.party) and here != placed.people:
+        raise MalformedMessageError(site.analyst, "its places leave out people that all sites hold")
+    everybody = site.data if site.aligned is None else site.aligned.everybody
+    places = np.full(everybody.records, -1, np.int64)
+    places[own.records] = placed.places
+    people = site.memory.people_digest(own)
+    return KeptAlignment(alignment.digest, people, placed.people, {PLACES: places})
+
+
+def _take(site: SiteRole, study: bytes, alignment: Alignment, kept: KeptAlignment) -> None:
+    site.align(study, alignment, Placement(kept.records, kept.arrays[PLACES]))
+
+
+def _note(site: SiteRole, what: str) -> None:
+    """Write for the owner, into the log and the ledger, what no other party reads."""
+    site.remark(what)
+    site.ledger.note(what, site.party, ())
+
+
+@contextmanager
+def _processes(site: SiteRole, keys: int) -> Iterator[Spread]:
+    """Yield what blinds keys: this process, or several for long lists."""
+    if site.processes < 2 or keys < POOL_KEYS:
+        yield map
+        return
+    with ProcessPoolExecutor(site.processes, get_context("spawn")) as pool:
+        yield pool.map
+
+
+# ---- the analyst's side --------------------------------------------------------------------------
+
+
+def _analyst(analyst: AnalystRole, query: Align) -> Program[AlignedPeople]:
+    alignment = query.alignment
+    recalls = yield from exchange({}, dict.fromkeys(alignment.sites, Expect(Recall)))
+    kept = [site for site, recall in recalls.items() if recall.kept]
+    for site in alignment.sites:
+        analyst.ledger.note(REVEALED, site, (analyst.party,))
+    if kept:
+        _check_all_kept(alignment, kept)
+        return AlignedPeople(None, {})
+    plan = alignment.plan(label("align", query.study, query.session), analyst.party)
+    try:
+        matched = yield from match_people(plan, analyst.randomness)
+    except TooFewPeopleError as error:
+        raise RecordsDifferError(_too_few(alignment, error.people)) from None
+    return AlignedPeople(matched.people, dict(matched.regions))
+
+
+def _check_all_kept(alignment: Alignment, kept: list[Party]) -> None:
+    forgot = [site for site in alignment.sites if site not in kept]
+    if forgot:
+        raise RecordsDifferError(
+            f"{', '.join(kept)} kept the alignment of this study, and {', '.join(forgot)} did not: "
+            "have them restore their newest memory, or begin a new study, in another folder "
+            '([study] folder = "study2" in study.toml)'
+        )
+
+
+def _too_few(alignment: Alignment, people: int) -> str:
+    sizes = ", ".join(f"{site} {size}" for site, size in alignment.sizes)
+    needed = f"at least {alignment.fewest} are needed"
+    return f"{people} people are in common of the lists ({sizes}), and {needed}: {COMPARE}"
+
+
+ALIGN = Conversation(Align, _analyst).side(SiteRole, _consider, _site)
