@@ -17,7 +17,7 @@ from protocols.deployment.keys import read_private
 from protocols.public_keys import decode_public
 from tests.e2e.command import run
 from tests.protocols.deployment.parties import change, deployment
-from vertibayes.cli import up
+from vertibayes.cli import processes
 from vertibayes.cli.check import reach
 from vertibayes.cli.up import party_files
 
@@ -155,11 +155,11 @@ def test_a_child_imports_no_folder_of_the_working_folder(tmp_path):
     (tmp_path / "vertibayes").mkdir()
     (tmp_path / "vertibayes" / "__init__.py").write_text("raise SystemExit('a folder of the user')")
     (tmp_path / "relay.toml").write_text('[relay]\naddress = "127.0.0.1:1"\n')
-    command = up._command("check", tmp_path / "relay.toml")
+    command = processes.child_command("check", tmp_path / "relay.toml")
     near, far = os.pipe()  # a child ends when its standard input does
     run_there = partial(
-        subprocess.run, cwd=tmp_path, env=up._environment(), capture_output=True, text=True,
-        stdin=near,
+        subprocess.run, cwd=tmp_path, env=processes.child_environment(), capture_output=True,
+        text=True, stdin=near,
     )  # fmt: skip
     assert "relay: no certificates" in run_there(command).stdout
     control = run_there([word for word in command if word != "-P"])

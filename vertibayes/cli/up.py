@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
-from typing import Any
 
 from protocols.deployment.approvals import Approval, write_approval
 from protocols.deployment.files import SiteFile, StudyFile
@@ -21,9 +19,9 @@ from vertibayes.cli.approve import approvable
 from vertibayes.cli.check import reach
 from vertibayes.cli.contracts import has_contract
 from vertibayes.cli.outputs import check_folder
+from vertibayes.cli.processes import child_command, child_environment, end_children
 
 START_SECONDS = 60.0
-END_SECONDS = 10.0
 
 
 def run_up(study: Path, out: Path, quiet: bool) -> None:
@@ -108,31 +106,17 @@ def approve_for_practice(file: StudyFile, files: Mapping[str, Path], quiet: bool
 
 
 def _learn(study: Path, out: Path, quiet: bool) -> None:
-    command = [*_command("learn", study), "--out", str(out), *(["--quiet"] if quiet else [])]
+    command = [*child_command("learn", study), "--out", str(out), *(["--quiet"] if quiet else [])]
     process = subprocess.Popen(  # noqa: S603 (our own)
-        command, stdin=subprocess.PIPE, start_new_session=True, env=_environment()
+        command, stdin=subprocess.PIPE, start_new_session=True, env=child_environment()
     )
     try:
         code = process.wait()
     except BaseException:
-        _end([process])
+        end_children([process])
         raise
     if code:
         raise SystemExit(code)
-
-
-def _command(kind: str, file: Path) -> list[str]:
-    # -P: the working folder may hold a folder `vertibayes` of the user, which -m would import
-    return [sys.executable, "-P", "-m", "vertibayes.cli.child", kind, str(file)]
-
-
-def _environment() -> dict[str, str]:
-    """Return an environment in which a child imports this package, also from a clone."""
-    root = Path(__file__).parents[2]
-    if root.name in ("site-packages", "dist-packages"):
-        return {**os.environ}
-    paths = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": paths}
 
 
 class _Party:
@@ -141,10 +125,10 @@ class _Party:
     def __init__(self, name: str, kind: str, file: Path, quiet: bool) -> None:
         self.name, self.quiet = name, quiet
         self.process = subprocess.Popen(  # noqa: S603 (our own)
-            _command(kind, file),
+            child_command(kind, file),
             stderr=subprocess.PIPE,
             stdin=subprocess.PIPE,
-            env=_environment(),
+            env=child_environment(),
             text=True,
             errors="replace",
             start_new_session=True,  # Ctrl-C ends the parent, which then ends the parties in order
@@ -186,17 +170,5 @@ def _processes() -> Iterator[list[_Party]]:
         yield started
     finally:
         processes = [party.process for party in started]
-        _end(processes[1:])
-        _end(processes[:1])
-
-
-def _end(processes: Sequence[subprocess.Popen[Any]]) -> None:
-    for process in processes:
-        process.terminate()
-    end = monotonic() + END_SECONDS
-    for process in processes:
-        try:
-            process.wait(max(0.0, end - monotonic()))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end_children(processes[1:])
+        end_children(processes[:1])

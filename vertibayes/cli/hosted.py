@@ -1,0 +1,240 @@
+"""A party's process inside a task of another platform (vantage6, NVFlare), for as long as a study.
+
+    task of the platform        starts ``vertibayes site``, waits, ends it, returns a `Report`
+    the site's own process      reads site.toml, speaks through the study's relay, writes its log
+
+The platform decides when a site's process runs. Everything else is in the site's folder: its keys,
+its policy, the analysts that it pins, the studies that its owner has approved. A task names a study
+by its digest, and a time; it cannot name a file.
+
+Security: whoever may start tasks can start and stop the process of a study that the owner has
+approved, and no other. The process then answers as if the owner had started it.
+
+Leakage: a `Report` has names, the digest, states and counts of tables. It has no table, no record
+count, no identifier, no line of the log and no error's text, which may quote a cell.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import monotonic, sleep
+from typing import IO
+
+from protocols.deployment.approvals import path_of, read_approval
+from protocols.deployment.files import SiteFile
+from protocols.deployment.status import read_status, status_path
+from protocols.storage.ledger_entries import Entry, Refusal, SessionNote, Tables, read_ledger
+from protocols.storage.memory import SiteMemory
+from vertibayes.cli.processes import child_command, child_environment, end_children
+
+POLL_SECONDS = 1.0
+DIGEST = re.compile("[0-9a-f]{64}")
+
+REFUSED = "refused"  # states of a report: not started
+RUNNING = "running"
+RELEASED = "released"  # all runs of the study are used up, and its last session ended well
+TIME_OVER = "time over"
+STOPPED = "stopped"  # by the platform
+FAILED = "failed"  # the process ended by itself
+IDLE = "not running"
+ALREADY = {
+    RUNNING: "the site's process runs already: stop it first",
+    RELEASED: "all runs of the study are used up",
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a task tells its platform about a site and a study.
+
+    Parameters
+    ----------
+    party : str
+        The site's name; empty if its file is not valid.
+    study : str
+        The digest of the study, 64 hexadecimal digits; empty if it is not a digest.
+    state : str
+        "refused", "running", "released", "time over", "stopped", "failed" or "not running".
+    reason : str
+        Why the site was not started, or why its process ended; empty otherwise.
+    runs : int
+        How many runs of the study the site has released.
+    tables, cells : int
+        How many tables the site's ledger lists for the study, and their cells.
+    refusals : int
+        How many queries of the study the ledger lists as refused.
+    """
+
+    party: str
+    study: str
+    state: str
+    reason: str = ""
+    runs: int = 0
+    tables: int = 0
+    cells: int = 0
+    refusals: int = 0
+
+    def as_json(self) -> dict[str, str | int]:
+        """Return the report as a flat dictionary, for the platform."""
+        return asdict(self)
+
+
+def host_site(
+    file: Path,
+    study: str,
+    minutes: float,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Run a site's process until a study is released, the time is over, or the platform stops it.
+
+    Parameters
+    ----------
+    file : Path
+        The site's file, which its owner has written. Beside it the function appends to `site.log`.
+    study : str
+        The digest of a study that the owner has approved; spaces are ignored.
+    minutes : float
+        For how long the process runs at most.
+    is_stopped : callable, optional
+        () -> whether the platform stops the task; called once a second.
+
+    Returns
+    -------
+    report : Report
+        Also if the site was not started: a platform repeats a task that raises an error.
+    """
+    report = report_of(file, study)
+    if not 0 < minutes < float("inf"):
+        report = replace(
+            report, state=REFUSED, reason=f"minutes must be a positive number, got {minutes!r}"
+        )
+    if report.state != IDLE:
+        return replace(report, state=REFUSED, reason=report.reason or ALREADY[report.state])
+    with hosted("site", file) as process:
+        state = _wait(process, file, report.study, monotonic() + 60 * minutes, is_stopped)
+    reason = f"its process ended: {log_path(file).name} at the site has the reason"
+    return replace(report_of(file, study), state=state, reason=reason if state == FAILED else "")
+
+
+def report_of(file: Path, study: str) -> Report:
+    """Report on a site and a study, whether or not the site's process runs; change nothing.
+
+    Parameters
+    ----------
+    file : Path
+        The site's file.
+    study : str
+        The digest of a study that the owner has approved; spaces are ignored.
+
+    Returns
+    -------
+    report : Report
+        Its state is "refused" if the study is not approved, or a file is not valid.
+    """
+    digest = "".join(str(study).split()).lower()
+    if not DIGEST.fullmatch(digest):
+        return Report("", "", REFUSED, "the study must be its digest: 64 hexadecimal digits")
+    try:
+        own = SiteFile.read(file)
+    except (ValueError, OSError):
+        reason = f"{file.name} is not valid: run `vertibayes check {file.name}` at the site"
+        return Report("", digest, REFUSED, reason)
+    approval = path_of(own.approved, bytes.fromhex(digest))
+    if not approval.exists():
+        reason = "the study is not approved here: its owner can approve it (`vertibayes approve`)"
+        return Report(own.party, digest, REFUSED, reason)
+    try:
+        return _report(file, own, approval, digest)
+    except (ValueError, OSError):
+        reason = "the approval, the memory or the ledger of the site cannot be read"
+        return Report(own.party, digest, REFUSED, reason)
+
+
+@contextmanager
+def hosted(kind: str, file: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a party's process until the block ends; its log goes to a file beside the party's file.
+
+    Parameters
+    ----------
+    kind : str
+        "site", "dealer" or "relay".
+    file : Path
+        The party's file.
+    """
+    with _log(log_path(file)) as log:
+        process = subprocess.Popen(  # noqa: S603 (our own)
+            child_command(kind, file.resolve()),
+            cwd=file.resolve().parent,
+            env=child_environment(),
+            stdin=subprocess.PIPE,  # the party ends when this end is closed
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            end_children([process])
+            if process.stdin is not None:
+                process.stdin.close()
+
+
+def log_path(file: Path) -> Path:
+    """Return the file of a hosted party's log: `site.log` beside `site.toml`."""
+    return file.with_suffix(".log")
+
+
+def _log(path: Path) -> IO[bytes]:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    return os.fdopen(descriptor, "ab")
+
+
+def _wait(
+    process: subprocess.Popen[bytes],
+    file: Path,
+    study: str,
+    end: float,
+    is_stopped: Callable[[], bool],
+) -> str:
+    """Wait for the end of a study or of the process; return the state."""
+    while True:
+        if process.poll() is not None:
+            return FAILED
+        if is_stopped():
+            return STOPPED
+        if monotonic() >= end:
+            return TIME_OVER
+        if report_of(file, study).state == RELEASED:
+            return RELEASED
+        sleep(min(POLL_SECONDS, max(0.0, end - monotonic())))
+
+
+def _report(file: Path, own: SiteFile, approval: Path, digest: str) -> Report:
+    contract = read_approval(approval).contract
+    runs = SiteMemory.read(own.memory).runs(contract.digest)[1] if own.memory.exists() else 0
+    entries = read_ledger(own.ledger).entries if own.ledger.exists() else []
+    noted = [entry for entry in entries if entry.purpose.study == digest]
+    state = RUNNING if _runs(file) else IDLE
+    if runs >= contract.runs and _has_ended_well(noted):
+        state = RELEASED
+    tables = [table for entry in noted if isinstance(entry.noted, Tables)
+              for table in entry.noted.tables]  # fmt: skip
+    refusals = sum(isinstance(entry.noted, Refusal) for entry in noted)
+    cells = sum(table.cells for table in tables)
+    return Report(own.party, digest, state, "", runs, len(tables), cells, refusals)
+
+
+def _has_ended_well(entries: list[Entry]) -> bool:
+    last = entries[-1].noted if entries else None
+    return isinstance(last, SessionNote) and last.event == "ended" and not last.reason
+
+
+def _runs(file: Path) -> bool:
+    path = status_path(file)
+    return path.exists() and read_status(path)[1]
