@@ -31,7 +31,8 @@ test-machines: $(MACHINES)/installed
 		tests/e2e/test_naive_bayes_over_processes.py tests/e2e/test_naive_bayes_up.py \
 		tests/e2e/test_calibration_over_processes.py tests/e2e/test_site_environment.py \
 		tests/e2e/test_upgrade.py tests/e2e/test_retry_over_processes.py \
-		tests/e2e/test_analysts_at_once.py tests/e2e/test_roster_over_processes.py tests/e2e/test_operations.py
+		tests/e2e/test_analysts_at_once.py tests/e2e/test_roster_over_processes.py tests/e2e/test_operations.py \
+		tests/e2e/test_nvflare_job.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

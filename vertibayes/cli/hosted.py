@@ -34,6 +34,7 @@ from protocols.storage.memory import SiteMemory
 from vertibayes.cli.processes import child_command, child_environment, end_children
 
 POLL_SECONDS = 1.0
+MOST_MINUTES = 7 * 24 * 60
 DIGEST = re.compile("[0-9a-f]{64}")
 
 REFUSED = "refused"  # states of a report: not started
@@ -100,7 +101,7 @@ def host_site(
     study : str
         The digest of a study that the owner has approved; spaces are ignored.
     minutes : float
-        For how long the process runs at most.
+        For how long the process runs at most; at most a week.
     is_stopped : callable, optional
         () -> whether the platform stops the task; called once a second.
 
@@ -110,10 +111,9 @@ def host_site(
         Also if the site was not started: a platform repeats a task that raises an error.
     """
     report = report_of(file, study)
-    if not 0 < minutes < float("inf"):
-        report = replace(
-            report, state=REFUSED, reason=f"minutes must be a positive number, got {minutes!r}"
-        )
+    if type(minutes) not in (int, float) or not 0 < minutes <= MOST_MINUTES:
+        reason = f"minutes must be more than 0 and at most {MOST_MINUTES} (a week)"
+        report = replace(report, state=REFUSED, reason=reason)
     if report.state != IDLE:
         return replace(report, state=REFUSED, reason=report.reason or ALREADY[report.state])
     with hosted("site", file) as process:
