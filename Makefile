@@ -12,7 +12,8 @@ BIN := $(VENV)/bin
 # One BLAS thread per process, because two test processes share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test test-machines bench lint lock clean
+VANTAGE6 := .venv-vantage6
+.PHONY: demo test test-machines test-vantage6 bench lint lock clean
 
 demo: $(VENV)/installed
 	@$(BIN)/vertibayes demo
@@ -33,6 +34,20 @@ test-machines: $(MACHINES)/installed
 		tests/e2e/test_upgrade.py tests/e2e/test_retry_over_processes.py \
 		tests/e2e/test_analysts_at_once.py tests/e2e/test_roster_over_processes.py tests/e2e/test_operations.py \
 		tests/e2e/test_nvflare_job.py
+
+# The algorithm of vantage6 5, which needs Python 3.13 or newer, in an environment of its own.
+test-vantage6: $(VANTAGE6)/installed
+	cd integrations/vantage6 && PYTHONPATH=$(CURDIR) ../../$(VANTAGE6)/bin/pytest
+
+PYTHON_VANTAGE6 ?= python3.13
+$(VANTAGE6)/installed: requirements-nvflare.lock integrations/vantage6/requirements.lock
+	$(PYTHON_VANTAGE6) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+		-r integrations/vantage6/requirements.lock
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat --editable . --editable integrations/vantage6
+	@touch $@
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -61,7 +76,15 @@ lock:
 	uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-emit-index-url \
 		--no-annotate --group test --extra nvflare --custom-compile-command "make lock" pyproject.toml \
 		-o requirements-nvflare.lock
-	$(MAKE) requirements-site.lock
+	$(MAKE) requirements-site.lock integrations/vantage6/requirements.lock
+
+# vantage6 pins releases of its own of some packages; all others are those of the other locks.
+integrations/vantage6/requirements.lock: requirements-nvflare.lock
+	echo 'vantage6-algorithm-tools>=5.0.3,<5.1' >vantage6.in
+	sed -n 's/^\([a-z0-9].*==[^\\]*[^ \\]\).*/\1/p' $< | grep -vE '^(click|cryptography|pyjwt)==' >vantage6.constraints
+	uv pip compile --quiet --python-version 3.13 --generate-hashes --no-emit-index-url --no-annotate \
+		--custom-compile-command "make lock" -c vantage6.constraints vantage6.in -o $@
+	rm vantage6.in vantage6.constraints
 
 # What sites, dealer and relay load, out of the lock that the tests of machines run with.
 SITE := annotated-doc annotated-types cffi cryptography grpcio msgpack numpy nvflare psutil \

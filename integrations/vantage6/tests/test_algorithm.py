@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from base64 import b32encode
 from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic, sleep
@@ -14,6 +16,7 @@ import pytest
 import vertibayes_vantage6
 from vantage6.algorithm.mock import MockNetwork
 from vantage6.common.algorithm_function import is_vantage6_algorithm_func
+from vantage6.common.globals import ENV_VAR_EQUALS_REPLACEMENT
 
 from protocols.deployment.files import StudyFile
 from tests.e2e.processes import free_address
@@ -151,3 +154,27 @@ def wait_until(condition, seconds=60):
     while not condition():
         assert monotonic() < end
         sleep(0.1)
+
+
+def test_the_entry_point_of_the_container_writes_the_table_and_says_the_state_alone(
+    folder, tmp_path
+):
+    """The node encodes environment variables in base32, and passes arguments as JSON."""
+    given, result = tmp_path / "input", tmp_path / "output"
+    variables = {
+        "INPUT_FILE": given, "OUTPUT_FILE": result, "ALGORITHM_METHOD": "status",
+        "FUNCTION_ACTION": "data_extraction", "DATABASE_URI": folder / "north",
+        "DATABASE_TYPE": "folder",
+    }  # fmt: skip
+    given.write_text(json.dumps({"study": approved(folder)}))
+    encoded = {
+        name: b32encode(str(value).encode()).decode().replace("=", ENV_VAR_EQUALS_REPLACEMENT)
+        for name, value in variables.items()
+    }
+    code = "from vantage6.algorithm.tools.wrap import wrap_algorithm; wrap_algorithm(False)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, **encoded, "PKG_NAME": "vertibayes_vantage6"},
+    )  # fmt: skip
+    assert pd.read_parquet(result).loc[0, "state"] == "not running"
+    assert "info > not running" in done.stdout and "records" not in done.stdout
