@@ -1,6 +1,7 @@
 """A site's process inside a task of another platform: what it refuses, and what it reports."""
 
 import json
+import re
 from dataclasses import asdict
 
 import pytest
@@ -67,8 +68,8 @@ def test_a_process_that_ends_by_itself_leaves_its_reason_at_the_site(folder):
     path.write_text(path.read_text().replace(records()[0][0], records()[0][1]))
     report = host_site(file, digest, 1.0)
     assert report.state == "failed" and "site.log at the site" in report.reason
-    assert "records 65 and 81 have the same" in log_path(file).read_text()
-    assert "65" not in report.reason
+    assert re.search(r"records \d+ and \d+ have the same", log_path(file).read_text())
+    assert not re.search(r"\d", report.reason)
     assert log_path(file).stat().st_mode & 0o777 == 0o600
 
 

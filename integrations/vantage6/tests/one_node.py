@@ -14,7 +14,7 @@ network = MockNetwork("vertibayes_vantage6", [{"site": {"database": folder, "db_
 client = network.user_client
 client.dataframe.create(
     label="site", method="site", arguments={"study": study, "minutes": float(minutes)},
-    name="site", image="", session_id=1,
+    name="site", image="", session=1,
 )  # fmt: skip
 task = client.task.create(
     method="overview", organizations=[1], databases=[{"type": "dataframe", "dataframe_id": 1}]

@@ -48,7 +48,7 @@ def extracted(folder, method="site", **arguments):
     ]
     network = MockNetwork("vertibayes_vantage6", databases)
     network.user_client.dataframe.create(
-        label="site", method=method, arguments=arguments, name=FRAME, image="", session_id=1
+        label="site", method=method, arguments=arguments, name=FRAME, image="", session=1
     )
     return network, [node.dataframes[FRAME].iloc[0].to_dict() for node in network.nodes]
 
