@@ -10,7 +10,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -86,6 +87,62 @@ def split_columns(data: SiteData | DataFrame, sites: int, seed: int = 0) -> dict
         )
     parts = deal_columns(list(pooled.variables), sites, seed)
     return {site: pooled.take(names) for site, names in parts.items()}
+
+
+def split_rows(
+    data: SiteData, sites: int, shared: Collection[str], seed: int = 0
+) -> dict[str, SiteData]:
+    """Deal columns to sites, and the rows of some columns to all sites.
+
+    Parameters
+    ----------
+    data : SiteData
+        The pooled data.
+    sites : int
+        The number of sites; each lists all records.
+    shared : collection of str
+        The columns that all sites have: each value at one site, drawn at random, and missing at the
+        others. The other columns are dealt as by `deal_columns`.
+    seed : int, default=0
+        The seed; equal seeds give equal splits.
+
+    Raises
+    ------
+    ValueError
+        As `deal_columns`; columns that are not shared may be fewer than the sites.
+
+    Examples
+    --------
+    >>> x, y = np.array([[0, 1, 1, 0], [1, 0, 1, 0]], np.uint8)
+    >>> known = {name: Variable(name, ("no", "yes")) for name in "xy"}
+    >>> parts = split_rows(SiteData(known, {"x": x, "y": y}), 2, ["x"])
+    >>> [(site, *(part.codes["x"])) for site, part in parts.items()]
+    [('site-1', 2, 2, 1, 2), ('site-2', 0, 1, 2, 0)]
+    """
+    if sites < 1 or seed < 0:
+        raise ValueError(f"sites must be 1 or more, and seed 0 or more, got {sites} and {seed}")
+    generator = np.random.default_rng(seed)
+    alone = generator.permutation([name for name in data.variables if name not in set(shared)])
+    owner = {name: generator.integers(0, sites, data.records) for name in shared}
+    owner |= {str(name): np.full(data.records, k % sites) for k, name in enumerate(alone)}
+    parts = {}
+    for site in range(sites):
+        held = [n for n in data.variables if n in shared or (owner[n] == site).any()]
+        parts[f"site-{site + 1}"] = _rows_of(data, held, {n: owner[n] == site for n in held})
+    return parts
+
+
+def _rows_of(data: SiteData, names: Sequence[str], held: Mapping[str, Any]) -> SiteData:
+    """Return some columns of which a site holds some values; the others are missing."""
+    variables, codes = {}, {}
+    for name in names:
+        variable, is_whole = data.variables[name], bool(held[name].all())
+        states = len(variable.states)
+        column = data.codes[name].astype(np.min_scalar_type(states))
+        codes[name] = data.codes[name] if is_whole else np.where(held[name], column, states)
+        codes[name] = codes[name].astype(column.dtype)
+        variables[name] = variable if is_whole else replace(variable, missing=True)
+    return SiteData(variables, codes)
 
 
 def node_sizes(

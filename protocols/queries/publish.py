@@ -294,6 +294,12 @@ def check_site(site: SiteRole, split: Split) -> None:
     """
     if site.party not in split.holders:
         raise QueryRefusedError(site.party, "it holds none of the features")
+    if site.placement is not None:
+        reason = (
+            "its records are some of those of the study: naive Bayes over columns needs sites that "
+            "hold the same people"
+        )
+        raise QueryRefusedError(site.party, reason)
     site.policy.check_shown(site.party, split.holders[site.party])
     strange = sorted(set(split.sites) - site.met - {site.party})
     if strange and site.data.ids is not None:

@@ -10,9 +10,12 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import federate
 from protocols.opening import study_of as opened_study
 from protocols.policy import Policy
-from protocols.queries import Commit, Describe, Meet
+from protocols.queries import Commit, Describe, Meet, Publish
 from protocols.queries.costs import Costs
+from protocols.queries.publish import RecordNoise
+from protocols.queries.scoring import Split
 from protocols.queries.ways import choose_ways, grouped
+from protocols.schema import Schema
 from protocols.site.data import SiteData
 from protocols.site.placement import Placement
 from protocols.site.text import TextColumn
@@ -225,6 +228,15 @@ def test_a_row_that_two_sites_hold_is_noticed_in_tables():
         count(federation, None, ("x", "y"))
 
 
+def test_predictions_over_columns_need_sites_that_hold_the_same_people():
+    data, placements = halves(15)
+    federation = started(data, placements)
+    features = {name: Variable(name, STATES) for name in "yz"}
+    split = Split(Schema(Variable("x", STATES), features), {"a": ["y"], "c": ["z"]}, [20, 10, 10])
+    reason = refusal(federation, Publish.of(split, RecordNoise(1.0)))
+    assert "its records are some of those of the study" in reason
+
+
 # ---- costs ---------------------------------------------------------------------------------------
 
 
@@ -247,6 +259,7 @@ def test_the_bytes_of_a_commitment_are_those_of_all_holders(at):
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("names", [("x", "y"), ("x", "z"), ("x", "y", "z"), ("z", "x", "y")])
 def test_the_bytes_of_tables_of_several_holders_are_about_those_that_costs_say(names, missing):
+    """A product may go to fewer sites than all others, as with columns of one holder."""
     data, placements = halves(1000, 2000)
     federation = started(data, placements, policy=free(fewest_records=1))
     study = replace(study_of(federation), block_rows=1 << 15)
@@ -257,4 +270,4 @@ def test_the_bytes_of_tables_of_several_holders_are_about_those_that_costs_say(n
     shuffled = choose_ways(costs, group).shuffled[0]
     products = costs.extension(names[:-1]) + costs.products(size)
     said = (costs.shuffle(size) if shuffled else products).bytes
-    assert 0.8 * said <= sent <= 1.2 * said + 20_000
+    assert 0.7 * said <= sent <= 1.1 * said + 20_000

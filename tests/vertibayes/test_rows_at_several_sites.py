@@ -4,15 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pgmpy.utils import get_example_model
 
 from protocols.choices import Choices, Score
 from protocols.policy import Policy
 from protocols.release import FamilyTables, Rule
+from protocols.site.placement import Placement
 from protocols.variables import Family, Rows
-from tests.spreads import random_spread
+from tests.spreads import Spread, random_spread
+from tests.structure_worlds import with_gaps
 from vertibayes.choosing import TableChooser
 from vertibayes.learning import learn
+from vertibayes.network import from_pgmpy
 from vertibayes.options import Options
+from vertibayes.parameters.synthetic import sample
+from vertibayes.splitting import split_rows
 
 FREE = Policy(free_tables=True, fewest_records=1, most_epsilon=1e5)
 
@@ -103,3 +109,19 @@ def test_releases_over_a_spread_are_those_of_the_pooled_data(seed, kind):
     for table, pooled in zip(released, spread.plain.tables(families), strict=True):
         expected = np.where(pooled >= least, pooled, 0)
         assert np.abs(table - expected).max() <= (40 if rule.is_noisy else 0)
+
+
+@pytest.mark.laws
+def test_child_with_half_of_its_columns_split_by_rows_is_learned_as_pooled():
+    """Two missing cells in a hundred beside; three sites, each of which lists everybody."""
+    network = from_pgmpy(get_example_model("child"))
+    data = with_gaps(sample(network, 1000, seed=2), 0.02)
+    parts = split_rows(data, 3, list(data.variables)[::2], seed=3)
+    everyone = dict.fromkeys(parts, Placement(data.records, np.arange(data.records)))
+    spread = Spread(parts, everyone, data)
+    with spread.federate(policy=FREE) as federation:
+        counter = spread.counter(federation)
+        options = Options(algorithm="k2", missing="available", max_parents=2)
+        learned, plain = (learn(source, options) for source in (counter, spread.plain))
+    assert learned.network.structure == plain.network.structure
+    assert learned.scores == plain.scores

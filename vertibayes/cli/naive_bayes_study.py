@@ -28,6 +28,7 @@ from protocols.queries.scoring import Split
 from protocols.schema import Schema
 from protocols.session import Session
 from protocols.site.statistics import Numeric
+from protocols.study import Study
 from protocols.variables import Variable
 from vertibayes.cli.learn import ledger_kept
 from vertibayes.cli.naive_bayes import report
@@ -310,6 +311,7 @@ def _exact(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
     with TableFile(file.tables) as kept:
         warn(kept.recovered())
         counter = counter_of(file, session, kept)
+        _check_one_site_each(counter.study)
         schema = _schema_of(study, counter.variables)
         model = NaiveBayes(schema, alpha=request.alpha).fit_counter(counter)
         holders = {name: sites[0] for name, sites in counter.study.holders.items()}
@@ -317,6 +319,17 @@ def _exact(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
     learned = Learned(model, None, session.role.ledger, split.holders, holders)
     learned.records = counter.records
     return learned, split
+
+
+def _check_one_site_each(study: Study) -> None:
+    """Refuse columns of several sites, with a ValueError: a site scores what it holds alone."""
+    for name, sites in study.holders.items():
+        if len(sites) > 1:
+            raise ValueError(
+                f"the column {name!r} lies at several sites, {', '.join(sites)}: naive Bayes over "
+                "columns needs each at one site; learn with `algorithm` tan or a given structure, "
+                "or, if all sites have the same columns, with a method for records"
+            )
 
 
 def _noisy(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:

@@ -233,8 +233,7 @@ def write_results(
             write_json(
                 part / "validation.json", {name: as_json(v, aic) for name, v in validated.items()}
             )
-        holders = {name: site for site, names in run.shown.items() for name in names}
-        write_text(part / "structure.svg", draw_learned(learned, holders))
+        write_text(part / "structure.svg", draw_learned(learned, _holders(run.shown)))
         for name, validation in validated.items():
             picture = draw_curves(validation, title_of(name, validation))
             write_text(part / f"validation-{name}.svg", picture)
@@ -244,6 +243,15 @@ def write_results(
             further(part)
 
     write_folder(folder, write)
+
+
+def _holders(shown: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the site of each variable; those of several sites have all their names."""
+    sites: dict[str, list[str]] = {}
+    for site, names in shown.items():
+        for name in names:
+            sites.setdefault(name, []).append(site)
+    return {name: ", ".join(of) for name, of in sites.items()}
 
 
 def write_model(part: Path, network: Network, of_edges: Mapping[str, Any] = EMPTY) -> None:
