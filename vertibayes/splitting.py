@@ -113,11 +113,12 @@ def split_rows(
 
     Examples
     --------
+    >>> from protocols.variables import Variable
     >>> x, y = np.array([[0, 1, 1, 0], [1, 0, 1, 0]], np.uint8)
     >>> known = {name: Variable(name, ("no", "yes")) for name in "xy"}
     >>> parts = split_rows(SiteData(known, {"x": x, "y": y}), 2, ["x"])
-    >>> [(site, *(part.codes["x"])) for site, part in parts.items()]
-    [('site-1', 2, 2, 1, 2), ('site-2', 0, 1, 2, 0)]
+    >>> [part.codes["x"].tolist() for part in parts.values()]
+    [[2, 2, 2, 0], [0, 1, 1, 2]]
     """
     if sites < 1 or seed < 0:
         raise ValueError(f"sites must be 1 or more, and seed 0 or more, got {sites} and {seed}")
