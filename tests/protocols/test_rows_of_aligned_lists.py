@@ -16,7 +16,7 @@ from protocols.federation import ANALYST, DEALER
 from protocols.policy import FREE, Policy
 from protocols.release import FamilyTables, Rule
 from protocols.variables import Family
-from tests.protocols.listed import Listed, counted, opened
+from tests.protocols.listed import DIGITS, Listed, counted, opened
 from tests.protocols.small import seeded
 
 RULE = Rule("cut", fewest=3)
@@ -34,7 +34,7 @@ def test_a_site_with_too_few_people_of_its_own_refuses():
     """A table of both sites less the rows of the other would be of its twenty people."""
     listed = Listed({"a": "xy", "b": "xy"}, {"a": range(1, 51), "b": range(51, 71)})
     federation = listed.federate(policy=replace(FREE, fewest_records=21))
-    study = opened(federation)
+    study = opened(federation, replace(DIGITS, fewest=21))
     with pytest.raises(QueryRefusedError, match=r"b refuses: .* fewer than 21"):
         counted(study, "x", "y")
 
