@@ -247,8 +247,11 @@ def _gathered(
 ) -> Sites:
     """Return the sites' data with the findings of all files."""
     reports = [data.report for data in encoded]
-    left_out = {name: report.reason(name) for report in reports for name in report.left_out}
-    order = tuple(n for held in files for n in held.columns if n not in left_out)
+    used = {name for data in sites.values() for name in data.variables}
+    left_out = {
+        n: report.reason(n) for report in reports for n in report.left_out if n not in used
+    }
+    order = tuple(dict.fromkeys(n for f in files for n in f.columns if n not in left_out))
     if len(order) < 2:
         reasons = "".join(f"\n  {name}: {reason}" for name, reason in left_out.items())
         raise DataError(
@@ -346,10 +349,11 @@ def _file_per_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
             raise ValueError(f"--data names the site {site!r} twice; repeat it once for each site")
         held[site] = _take(source, path)
         for name in held[site].columns:
-            if name in holder:
+            if name in holder and not source.rules:
                 raise DataError(
                     f"the column {name!r} is at two sites, {holder[name]} and {site}; rename one, "
-                    "or leave both out with --exclude"
+                    "leave both out with --exclude, or if the sites have it of different people, "
+                    "match their records with --align"
                 )
             holder[name] = site
     read = list(held.values())
