@@ -61,7 +61,7 @@ RULES: Mapping[str, Callable[[str], str]] = {
 
 
 def rule_of(name: str) -> Callable[[str], str]:
-    """Return what brings a text into its normal form; the result is empty if there is none.
+    """Return what brings a text into its normal form; empty if it has no such form.
 
     Parameters
     ----------

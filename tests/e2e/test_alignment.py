@@ -9,7 +9,7 @@ import pytest
 from protocols.deployment.data import read_data
 from protocols.deployment.files import SiteFile
 from protocols.site.data import SiteData
-from tests.e2e.command import learn, run
+from tests.e2e.command import learn, rows_of, run, write
 from tests.e2e.studies import learn_study, refused, run_in_one_process
 from tests.protocols.deployment.parties import (
     COLUMNS,
@@ -241,3 +241,31 @@ def test_learn_says_why_files_do_not_match(capsys, files, tmp_path, options, rea
     code, output, error = learn(capsys, tmp_path / "out", *files, *given)
     assert code == 2 and not output and not (tmp_path / "out").exists()
     assert reason in error
+
+
+@pytest.mark.laws
+def test_alarm_from_files_that_overlap_in_part(capsys, alarm_data, tmp_path):
+    draw = np.random.default_rng(4)
+    names, people = list(alarm_data.variables), draw.permutation(alarm_data.records)
+    texts = rows_of(alarm_data)
+    held, given = [], []
+    for place, site in enumerate("abc"):
+        held.append(draw.permutation(people)[:1800])
+        columns = range(place, len(names), 3)
+        rows = [[f" P-{at + 1:0{4 + place}d}", *(texts[at][c] for c in columns)] for at in held[-1]]
+        write(tmp_path / f"{site}.csv", ["id", *(names[c] for c in columns)], rows)
+        given += ["--data", f"{site}={tmp_path / site}.csv"]
+    given += ["--id-column", "id", "--align", "digits", "--algorithm", "chow_liu", "--quiet"]
+    code, _, error = learn(capsys, tmp_path / "out", *given)
+    assert code == 0, error
+    common = sorted(set.intersection(*map(set, held)))
+    order = [name for site in range(3) for name in names[site::3]]
+    write(tmp_path / "all.csv", order, [
+        [texts[at][names.index(name)] for name in order] for at in common
+    ])  # fmt: skip
+    pooled = ["--data", tmp_path / "all.csv", "--sites", 1, "--algorithm", "chow_liu", "--quiet"]
+    code, _, error = learn(capsys, tmp_path / "pooled", *pooled)
+    assert code == 0, error
+    for file in ("model.bif", "structure.json"):
+        one, other = (tmp_path / out / file for out in ("out", "pooled"))
+        assert one.read_text() == other.read_text()
