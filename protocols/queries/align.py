@@ -351,6 +351,9 @@ def _analyst(analyst: AnalystRole, query: Align) -> Program[AlignedPeople]:
         matched = yield from match_people(plan, analyst.randomness)
     except TooFewPeopleError as error:
         raise RecordsDifferError(_too_few(alignment, error.people)) from None
+    for sites, people in matched.regions.items():
+        what = f"{people} people in these lists and no others"
+        analyst.ledger.note(what, f"the lists of {', '.join(sites)}", (analyst.party,))
     return AlignedPeople(matched.people, dict(matched.regions))
 
 

@@ -90,6 +90,8 @@ def test_a_study_learns_from_the_people_whom_all_sites_hold(capsys, folder, tmp_
     lists = {tuple(each["sites"]): each["people"] for each in summary["alignment"]["lists"]}
     for site in SITES:
         assert sum(n for sites, n in lists.items() if site in sites) == SIZES[site]
+    revealed = (tmp_path / "out" / "ledger.json").read_text()
+    assert f"{people.records} people in these lists and no others" in revealed
     ledger = (folder / "north" / "memory" / "ledger.jsonl").read_text()
     assert f"{people.records} of 270 people here are in the study, which has" in ledger
     code, output, error = learn_study(capsys, folder, tmp_path / "again")
