@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.errors import DataError
+from protocols.site.packed_texts import PackedTexts
 from protocols.site.text import TextColumn
 
 
@@ -40,5 +41,8 @@ def order_of(ids: TextColumn) -> NDArray[np.integer]:
 
     No other rule applies: "7" and "007" are different people.
     """
-    rank = np.argsort(np.argsort(np.array(ids.texts, object)))[ids.places]
-    return np.argsort(rank, kind="stable")
+    texts = ids.texts
+    by_text = texts.order() if isinstance(texts, PackedTexts) else np.argsort(np.array(texts, object))
+    rank = np.empty(len(by_text), np.uint32)
+    rank[by_text] = np.arange(len(by_text), dtype=np.uint32)
+    return np.argsort(rank[ids.places], kind="stable")

@@ -16,10 +16,7 @@ GZIP = b"\x1f\x8b"
 LOOKED_AT = 4096  # bytes
 AS_CSV = "save the sheet as 'CSV UTF-8 (comma delimited)' and give that file"
 KINDS = {
-    b"PAR1": (
-        "a Parquet file, which this version does not read; convert it to CSV, as with pandas: "
-        "read_parquet(FILE).to_csv(NEW, index=False)"
-    ),
+    b"PAR1": "a Parquet file that is gzipped; unpack it",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": f"an Excel workbook (.xls); {AS_CSV}",
 }
 

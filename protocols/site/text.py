@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from protocols.errors import DataError
+from protocols.site.column_builder import BATCH, ColumnBuilder, KeyBuilder
 from protocols.site.formats import encoding_error, open_text
 
 
@@ -22,7 +25,7 @@ class TextColumn:
 
     Parameters
     ----------
-    texts : tuple of str
+    texts : sequence of str
         The distinct texts, in the order of their first record.
     places : ndarray of shape (n,), dtype int
         The place in `texts` of each record's text.
@@ -33,7 +36,7 @@ class TextColumn:
     TextColumn(texts=('yes', ''), places=array([0, 1, 0]))
     """
 
-    texts: tuple[str, ...]
+    texts: Sequence[str]
     places: NDArray[np.integer]
 
     @classmethod
@@ -62,7 +65,16 @@ def _is_missing(value: object) -> bool:
         return True
 
 
-def read_columns(path: str | Path, *, keep_spaces: bool = False) -> dict[str, TextColumn]:
+Choice: TypeAlias = Callable[[Sequence[str]], Sequence[str]]  # the names that are read, of all
+
+
+def read_columns(
+    path: str | Path,
+    *,
+    keep_spaces: bool = False,
+    choose: Choice = list,
+    keys: str | None = None,
+) -> dict[str, TextColumn]:
     """Read a CSV file, gzipped or not: a header, then records of text.
 
     Parameters
@@ -71,6 +83,10 @@ def read_columns(path: str | Path, *, keep_spaces: bool = False) -> dict[str, Te
         The file.
     keep_spaces : bool, default=False
         Whether to keep the spaces around names and values.
+    choose : callable, optional
+        Returns which of the columns to read, in which order; it may raise an error.
+    keys : str, optional
+        The column of identifiers, which are packed.
 
     Raises
     ------
@@ -82,7 +98,7 @@ def read_columns(path: str | Path, *, keep_spaces: bool = False) -> dict[str, Te
     path = Path(path)
     try:
         with open_text(path) as lines:
-            return _columns(path, csv.reader(lines, strict=True), keep_spaces)
+            return _columns(path, csv.reader(lines, strict=True), keep_spaces, choose, keys)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -93,7 +109,9 @@ def read_columns(path: str | Path, *, keep_spaces: bool = False) -> dict[str, Te
         raise DataError(f"{path}: cannot be read ({error})") from None
 
 
-def _columns(path: Path, reader: Iterator[list[str]], keep_spaces: bool) -> dict[str, TextColumn]:
+def _columns(
+    path: Path, reader: Iterator[list[str]], keep_spaces: bool, choose: Choice, keys: str | None
+) -> dict[str, TextColumn]:
     numbered = _numbered(path, reader)
     _, header = next(numbered, (0, []))
     if not header:
@@ -104,20 +122,37 @@ def _columns(path: Path, reader: Iterator[list[str]], keep_spaces: bool) -> dict
         )
     header = header if keep_spaces else [name.strip() for name in header]
     check_names(str(path), header)
-    seen: list[dict[str, int]] = [{} for _ in header]
-    places = [array("i") for _ in header]
-    for line, fields in numbered:
-        if len(fields) != len(header):
-            raise DataError(
-                f"{path}, line {line}: {len(fields)} fields, but the header has {len(header)}"
-            )
-        for texts, column, field in zip(seen, places, fields, strict=True):
-            text = field if keep_spaces else field.strip()
-            column.append(texts.setdefault(text, len(texts)))
-    if not places[0]:
+    builders = builders_of(choose(header), keys)
+    records = _whole(path, len(header), numbered)
+    some = False
+    while batch := list(islice(records, BATCH)):
+        some = True
+        for name, fields in zip(header, zip(*batch, strict=True), strict=True):
+            if name in builders:
+                builders[name].add(fields if keep_spaces else map(str.strip, fields))
+    if not some:
         raise DataError(f"{path}: the file has a header but no records")
-    columns = zip(header, seen, places, strict=True)
-    return {name: TextColumn(tuple(t), np.array(p, np.int32)) for name, t, p in columns}
+    return finished(builders)
+
+
+def builders_of(names: Sequence[str], keys: str | None) -> dict[str, ColumnBuilder]:
+    """Return a builder of each column; the column `keys` has identifiers."""
+    return {name: KeyBuilder() if name == keys else ColumnBuilder() for name in names}
+
+
+def finished(builders: Mapping[str, ColumnBuilder]) -> dict[str, TextColumn]:
+    """Return the columns that are built."""
+    return {name: TextColumn(*builder.finish()) for name, builder in builders.items()}
+
+
+def _whole(
+    path: Path, width: int, numbered: Iterator[tuple[int, list[str]]]
+) -> Iterator[list[str]]:
+    """Refuse a record that has more or fewer fields than the header."""
+    for line, fields in numbered:
+        if len(fields) != width:
+            raise DataError(f"{path}, line {line}: {len(fields)} fields, but the header has {width}")
+        yield fields
 
 
 def _numbered(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:

@@ -1,0 +1,94 @@
+"""Many short texts in one block of memory: ten million identifiers take 80 bytes less each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+WIDEST = 64  # bytes; longer texts stay Python's
+_WORD = 8  # bytes that are compared at once
+_AT_ONCE = 1 << 16  # texts that are decoded together
+
+
+class PackedTexts(Sequence[str]):
+    """A sequence of texts, each in UTF-8 and of at most `WIDEST` bytes, without NUL characters.
+
+    Parameters
+    ----------
+    block : ndarray of shape (n,), dtype S
+        The texts. Its width is a multiple of 8.
+    """
+
+    def __init__(self, block: NDArray[np.bytes_]) -> None:
+        self._block = block
+
+    @classmethod
+    def joined(cls, blocks: Sequence[NDArray[np.bytes_]]) -> PackedTexts:
+        """Join blocks of any widths."""
+        width = max((block.dtype.itemsize for block in blocks), default=1)
+        kind = f"S{-(-width // _WORD) * _WORD}"
+        joined = np.empty(sum(map(len, blocks)), kind)
+        start = 0
+        for block in blocks:
+            joined[start : start + len(block)] = block
+            start += len(block)
+        return cls(joined)
+
+    def __len__(self) -> int:
+        return len(self._block)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> PackedTexts: ...
+    def __getitem__(self, place: int | slice) -> str | PackedTexts:
+        if isinstance(place, slice):
+            return PackedTexts(self._block[place])
+        return bytes(self._block[place]).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from map(bytes.decode, self._block[start : start + _AT_ONCE].tolist())
+
+    def order(self) -> NDArray[np.intp]:
+        """Return the places of the texts, sorted by their characters; equal texts stay in order.
+
+        The bytes of UTF-8 have the order of the characters.
+        """
+        words = self._words()
+        return np.lexsort(tuple(words[:, place] for place in reversed(range(words.shape[1]))))
+
+    def distinct(self) -> tuple[PackedTexts, NDArray[np.unsignedinteger]]:
+        """Return the distinct texts, in the order of their first place, and each text's place."""
+        order = self.order()
+        words = self._words()
+        begins = np.ones(len(self), bool)
+        for start in range(1, len(self), _AT_ONCE):  # in parts: the block is not copied
+            part = slice(start, start + _AT_ONCE)
+            before = order[start - 1 : start - 1 + len(order[part])]
+            begins[part] = (words[order[part]] != words[before]).any(axis=1)
+        if begins.all():
+            return self, np.arange(len(self), dtype=np.uint32)
+        firsts = order[begins]
+        by_first = np.argsort(firsts)
+        rank = np.empty(len(firsts), np.uint32)
+        rank[by_first] = np.arange(len(firsts), dtype=np.uint32)
+        places = np.empty(len(self), np.uint32)
+        places[order] = rank[np.cumsum(begins) - 1]
+        return PackedTexts(self._block[firsts[by_first]]), places
+
+    def _words(self) -> NDArray[np.uint64]:
+        width = self._block.dtype.itemsize // _WORD
+        return np.ascontiguousarray(self._block).view(">u8").reshape(len(self), width)
+
+
+def packed(texts: Sequence[str]) -> NDArray[np.bytes_] | None:
+    """Pack texts into a block; None if one is too long or has a NUL character."""
+    encoded = [text.encode() for text in texts]
+    longest = max(map(len, encoded), default=0)
+    if longest > WIDEST or any(b"\0" in text for text in encoded):
+        return None
+    return np.array(encoded, f"S{max(longest, 1)}")
