@@ -216,8 +216,39 @@ COLUMNS = (  # how the columns of any file become variables
     Setting("strict", "flag", "Refuse data with columns that would be left out; list them all.",
             False),
 )  # fmt: skip
+RULES = "first", "last", "min", "max", "count", "same"  # how a person's rows become one record
 SITE_DATA = (
-    Setting("file", "path", "The site's records, as CSV; gzip is accepted.", REQUIRED),
+    Setting(
+        "file",
+        "path",
+        "The site's records: CSV (gzip is accepted), Parquet, or a folder of Parquet files.",
+    ),
+    Setting(
+        "database",
+        "text",
+        "In place of `file`: a PostgreSQL database, as "
+        "postgresql://USER@HOST:PORT/NAME, or the path of a DuckDB file.",
+    ),
+    Setting("table", "text", "The table of the database, as NAME or SCHEMA.NAME."),
+    Setting("query", "text", "In place of `table`: a select that returns the records."),
+    Setting(
+        "password_variable",
+        "text",
+        "The environment variable that has the password of the "
+        "database; PGPASSWORD or ~/.pgpass if not given.",
+    ),
+    Setting(
+        "aggregate",
+        "text",
+        "How several rows of a person become one record, for the "
+        "variables that do not say it themselves.",
+        choices=RULES,
+    ),
+    Setting(
+        "order_by",
+        "text",
+        "Column of numbers or ISO dates by which `first` and `last` order a person's rows.",
+    ),
     replace(
         ID_COLUMN,
         kind="columns",
@@ -236,4 +267,5 @@ VARIABLE = (  # how one column of a site becomes a variable
     Setting("ignore_case", "flag", "Take values that differ only in case as one state.", False),
     Setting("bounds", "bounds", "Keep its numbers, between these bounds, for sums: it has no "
             "states."),
+    Setting("aggregate", "text", "How several rows of a person become one value.", choices=RULES),
 )  # fmt: skip

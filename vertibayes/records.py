@@ -19,8 +19,9 @@ from protocols.schema import Schema
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding, Unseen, encode_known, read_known_numbers
 from protocols.site.frame import columns_of
+from protocols.site.sources.reading import read_table
 from protocols.site.statistics import LocalData, Numeric
-from protocols.site.text import TextColumn, read_columns
+from protocols.site.text import TextColumn
 from protocols.variables import Variable
 from vertibayes.network import Network
 from vertibayes.parameters.cpt import has_missing_state
@@ -130,7 +131,7 @@ def read_records(
     Parameters
     ----------
     path : Path
-        A CSV file, which may be compressed; columns that are not variables are ignored.
+        A CSV file, which may be compressed, or Parquet; columns that are not variables are ignored.
     variables : mapping of str to Variable
         The variables, by name.
     missing_codes : collection of str
@@ -154,7 +155,7 @@ def read_records(
         value that is one of its variable's states.
     """
     numerics = numerics or {}
-    columns = read_columns(path, keep_spaces=_have_spaces(variables))
+    columns = read_table(path, keep_spaces=_have_spaces(variables))
     ids = _taken(path, columns, {**variables, **numerics}, id_column)
     appended = {name for name in variables if missing_state and has_missing_state(variables[name])}
     how = Encoding(missing_codes, ignore_case=ignore_case)

@@ -41,7 +41,8 @@ OUT = Setting("out", "path", "Folder for the results, which must be new or empty
 
 SPLIT = (
     Setting("data", "repeated", "One file, split over --sites; or NAME=FILE for each site, with "
-            "--data repeated.", (), shown="FILE.csv[.gz]"),
+            "--data repeated. CSV, gzipped or not, Parquet, or a folder of Parquet files.", (),
+            shown="FILE"),
     Setting("sites", "whole", "Number of sites over which the columns of one file are split."),
     Setting("partition", "path", 'JSON file {"site": ["column", ...]}: which site holds what.'),
     Setting("align", "text", "Learn from the people whom all sites hold, matched by this rule of "

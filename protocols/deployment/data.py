@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from protocols.deployment.files import SiteFile
 from protocols.errors import DataError
-from protocols.site.alignment import check_ids
+from protocols.site.aggregation import SAME, Aggregation
+from protocols.site.alignment import check_ids, check_known
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.findings import Advice
 from protocols.site.identifiers import Identifiers, combined
-from protocols.site.text import TextColumn, read_columns
+from protocols.site.sources.reading import read_table
+from protocols.site.text import TextColumn
 
 ADVICE = Advice(
     exclude="removing {names} from [variables]",
@@ -28,6 +32,12 @@ ADVICE = Advice(
 )
 
 
+SEVERAL = (
+    'if a person has several rows, say how they become one record: aggregate = "last", with '
+    "order_by; or min, max, count, same (docs/sources.md)"
+)
+
+
 def read_data(site: SiteFile) -> SiteData:
     """Read a site's records, of the variables that it offers, in the order of their identifiers.
 
@@ -37,29 +47,41 @@ def read_data(site: SiteFile) -> SiteData:
     Raises
     ------
     DataError
-        If the file cannot be read, has no column of a variable, or one cannot be encoded.
+        If the file or database cannot be read or has no column of a variable, or if a column cannot
+        be encoded.
     """
-    source = site.data
-    columns = read_columns(source.file, keep_spaces=source.keep_spaces)
-    for name in source.id_column:
-        if name not in columns:
-            raise DataError(f"{source.file}: no column {name!r} (id_column)")
-    unknown = [name for name in site.variables if name not in columns]
-    if unknown:
-        there = f"no column {', '.join(unknown)} ([variables]); there are {', '.join(columns)}"
-        raise DataError(f"{source.file}: {there}")
+    source, title = site.data, site.data.title
+    columns = read_table(
+        source.place,
+        keep_spaces=source.keep_spaces,
+        choose=lambda names: _chosen(site, names),
+        keys=source.keys,
+    )
     parts = {name: columns[name] for name in source.id_column}
-    ids = combined([*parts.values()])
-    identifiers = _identifiers(site, parts, ids)
+    ids, encoding = combined([*parts.values()]), _encoding(site)
     offered = {name: columns[name] for name in site.variables}
-    data = SiteData.from_text(str(source.file), offered, _encoding(site), ids, strict=source.strict)
+    rules = {name: spec.aggregate or source.aggregate for name, spec in site.variables.items()}
+    if any(rules.values()):
+        check_known(title, _named(parts), ids)
+        firsts = np.unique(ids.places, return_index=True)[1]  # a person's first row
+        parts = {name: column.take(firsts) for name, column in parts.items()}
+        aggregation = Aggregation({n: r or SAME for n, r in rules.items()}, source.order_by)
+        order = columns.get(source.order_by or "")
+        ids, offered = aggregation.people(title, ids, offered, encoding, order)
+        title = f"{title}, one record a person"
+    identifiers = _identifiers(site, parts, ids)
+    data = SiteData.from_text(title, offered, encoding, ids, strict=source.strict)
     for variable in data.variables.values():
         try:
             variable.check_printable()
         except ValueError as error:
-            raise DataError(f"{source.file}: {error}") from None
+            raise DataError(f"{title}: {error}") from None
     data = replace(data, identifiers=identifiers)
     return data.in_order_of_ids()  # after encoding: its errors name the file's lines
+
+
+def _named(parts: Mapping[str, TextColumn]) -> str:
+    return f"id_column {' and '.join(map(repr, parts))}"
 
 
 def _identifiers(
@@ -68,10 +90,26 @@ def _identifiers(
     """Check the identifiers, in their normal form if the site matches its list with others."""
     source, matching = site.data, site.matching
     if matching is None:
-        check_ids(str(source.file), f"id_column {' and '.join(map(repr, parts))}", ids)
+        check_ids(source.title, _named(parts), ids, SEVERAL)
         return None
     missing, drop = source.missing_codes, matching.drop
-    return Identifiers.of(str(source.file), parts, matching.rules, missing=missing, drop=drop)
+    return Identifiers.of(source.title, parts, matching.rules, missing=missing, drop=drop)
+
+
+def _chosen(site: SiteFile, names: Sequence[str]) -> list[str]:
+    """Return the columns to read, of those that the table has."""
+    source = site.data
+    for name in source.id_column:
+        if name not in names:
+            raise DataError(f"{source.title}: no column {name!r} (id_column)")
+    unknown = [name for name in site.variables if name not in names]
+    if unknown:
+        there = f"no column {', '.join(unknown)} ([variables]); there are {', '.join(names)}"
+        raise DataError(f"{source.title}: {there}")
+    if source.order_by is not None and source.order_by not in names:
+        raise DataError(f"{source.title}: no column {source.order_by!r} (order_by)")
+    more = [source.order_by] if source.order_by is not None else []
+    return list(dict.fromkeys([*source.id_column, *site.variables, *more]))
 
 
 def _encoding(site: SiteFile) -> Encoding:

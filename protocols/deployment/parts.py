@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,6 +15,7 @@ from protocols.deployment.tables import Table, TomlFile
 from protocols.policy import Policy
 from protocols.settings import SITE_DATA, VARIABLE, Setting
 from protocols.site.identifiers import rule_of
+from protocols.site.sources.database import Database
 from protocols.transports.mailbox import Patience
 from protocols.transports.nvflare import NAME, RESERVED
 from protocols.transports.tls import Certificates
@@ -133,6 +134,7 @@ class VariableSpec:
     bins: float | None = None
     ignore_case: bool = False
     bounds: tuple[float, float] | None = None
+    aggregate: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,11 +146,15 @@ class Matching:
     limits: AlignmentLimits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DataSource:
-    """A site's data file, and how it is read: the values of `protocols.settings.SITE_DATA`."""
+    """Where a site's table is, and how it is read: the values of `protocols.settings.SITE_DATA`."""
 
-    file: Path
+    file: Path | None
+    database: str | Path | None
+    table: str | None
+    query: str | None
+    password_variable: str | None
     id_column: tuple[str, ...]
     missing_codes: tuple[str, ...]
     bins: float
@@ -156,6 +162,40 @@ class DataSource:
     binning: str
     keep_spaces: bool
     strict: bool
+    aggregate: str | None
+    order_by: str | None
+
+    @property
+    def place(self) -> Path | Database:
+        """The file or the database.
+
+        Raises
+        ------
+        ValueError
+            If the settings do not name one of them, as `Database`.
+        """
+        of_database = "table", "query", "password_variable"
+        if self.database is not None:
+            if self.file is not None:
+                raise ValueError("file and database exclude each other: give one of them")
+            return Database(self.database, **{name: getattr(self, name) for name in of_database})
+        if self.file is None:
+            raise ValueError("file is missing; expected the path of a file, or `database`")
+        for name in of_database:
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} is for a database, and `database` is missing")
+        return self.file
+
+    @property
+    def keys(self) -> str | None:
+        """The column of identifiers, if it is one; several columns repeat their values."""
+        return self.id_column[0] if len(self.id_column) == 1 else None
+
+    @property
+    def title(self) -> str:
+        """The file or database in errors, without credentials."""
+        place = self.place
+        return place.title if isinstance(place, Database) else str(place)
 
 
 def party_name(text: str) -> Party:
@@ -289,7 +329,16 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
     """Return where a site's data are, from its table."""
     table = file.table("data")
     source = DataSource(**table.take_all(SITE_DATA))
+    if source.database is not None and "://" not in str(source.database):
+        source = replace(source, database=table.path("database"))
     table.end()
+    try:
+        source.place  # noqa: B018
+    except ValueError as error:
+        raise table.error("database" if "database" in table else "file", str(error)) from None
+    rules = {name: spec.aggregate or source.aggregate for name, spec in variables.items()}
+    if source.order_by is None and set(rules.values()) & {"first", "last"}:
+        raise table.error("order_by", "missing; first and last need a column that orders the rows")
     for name in source.id_column:
         if name in variables:
             reason = f"{name!r} is also in [variables]; identifiers never leave a site"

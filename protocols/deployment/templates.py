@@ -61,6 +61,10 @@ folder = "memory"                # what this site promised and revealed: back it
 
 [data]
 file = "records.csv"             # never leaves this machine; with \\ in it, as 'C:\\data\\x.csv'
+                                 # CSV, Parquet or a folder of Parquet files; or, in place of it,
+# database = "postgresql://clinic@127.0.0.1:5432/records"    # or the path of a DuckDB file
+# table = "people"               # or query = "select ... from ..."
+# password_variable = "CLINIC_PASSWORD"    # or set PGPASSWORD, or write ~/.pgpass
 id_column = "id"                 # identifies people; the same people where sites hold columns
 # missing_codes = ["NA"]         # mean missing, beside the empty field; in one column: "age=999"
 # bins = 0.1                     # share of the records in a bin of a numeric column
@@ -68,6 +72,8 @@ id_column = "id"                 # identifies people; the same people where site
 # max_states = 100               # variables with more are left out
 # keep_spaces = false            # keep spaces around names and values
 # strict = false                 # refuse data with variables that would be left out
+# aggregate = "last"             # several rows a person: first, last, min, max, count, same
+# order_by = "date"              # the order of these rows, for first and last
 
 # [alignment]                    # match the list of people with those of other sites
 # rules = ["exact"]              # of each id column: exact, text, digits, name, "date:%d.%m.%Y"
@@ -84,6 +90,7 @@ id_column = "id"                 # identifies people; the same people where site
 #   {{ bounds = [0, 120] }}        numbers that stay numbers, for sums of naive Bayes
 #   {{ categorical = true }}       numbers or dates that are names
 #   {{ ignore_case = true }}       "yes" and "YES" are one state
+#   {{ aggregate = "max" }}        several rows a person: the largest number, or declared state
 # A name with a space needs quotes: "blood pressure" = {{ cut = [120, 140] }}
 [variables]
 {variables}

@@ -37,8 +37,8 @@ def columns_of(source: str, frame: DataFrame) -> FrameColumns:
     ------
     DataError
         If the frame has no columns or records, if a column name is not a text or a number or
-        appears twice, or if a column has periods, durations, complex numbers or values that cannot be
-        hashed.
+        appears twice, or if a column has periods, durations, complex numbers or values that
+        cannot be hashed.
     """
     names = [_name(source, name) for name in frame.columns]
     if not names or not len(frame):
@@ -96,4 +96,3 @@ def _check_kind(source: str, name: str, values: Iterable[object]) -> None:
             )
         if isinstance(value, complex):
             raise DataError(f"{source}: the column {name!r} has complex numbers, as {value}")
-

@@ -151,7 +151,9 @@ def _whole(
     """Refuse a record that has more or fewer fields than the header."""
     for line, fields in numbered:
         if len(fields) != width:
-            raise DataError(f"{path}, line {line}: {len(fields)} fields, but the header has {width}")
+            raise DataError(
+                f"{path}, line {line}: {len(fields)} fields, but the header has {width}"
+            )
         yield fields
 
 

@@ -112,7 +112,7 @@ ZIPPED = gzip.compress(b"a,b\n1,2\n" * 50)
         ("d.csv", zipped("content.xml"), f": an OpenDocument file; {AS_CSV}"),
         ("d.csv", zipped("d.csv"), ": a ZIP archive; unpack it and give the CSV file in it"),
         ("d.csv", OLD_EXCEL, f": an Excel workbook (.xls); {AS_CSV}"),
-        ("d.csv", b"PAR1" + bytes(9), ": a Parquet file, which this version does not read; conv"),
+        ("d.csv.gz", gzip.compress(b"PAR1"), ": a Parquet file that is gzipped; unpack it"),
         ("d.csv", 'a,b\n1,"2"3\n', ", line 2: "),
         ("d.csv", 'a,b\n1,2\n3,"4\n', ", line 3: a quote that is not closed"),
         ("d.csv", f"a\n{'x' * 140_000}\n", ", line 2: field larger"),

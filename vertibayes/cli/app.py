@@ -54,8 +54,8 @@ ADJUST = Setting("adjust", "texts", "Columns to adjust for, with --data; none fo
                  "that the arrows need if not given.", (), shown="COLUMN,...|none")  # fmt: skip
 NOT_ADJUST = Setting("not_adjust", "texts", "Variables that may not be adjusted for.", (),
                      shown="VARIABLE,...")  # fmt: skip
-ONE_FILE = Setting("data", "path", "Records, as CSV, which are dealt to the parties or nodes.",
-                   REQUIRED, shown="FILE.csv[.gz]")  # fmt: skip
+ONE_FILE = Setting("data", "path", "Records, as CSV or Parquet, which are dealt to the parties or "
+                   "nodes.", REQUIRED, shown="FILE")  # fmt: skip
 
 
 def _version(is_asked: bool) -> None:
@@ -195,7 +195,9 @@ def _demo(
 def _predict(
     context: typer.Context,
     model: Annotated[Path, typer.Option(help="model.json, .bif, .bifxml or naive_bayes.json.")],
-    data: Annotated[Path, typer.Option(help="FILE.csv[.gz] with any of the model's variables.")],
+    data: Annotated[
+        Path, typer.Option(help="FILE, as CSV or Parquet, with any of the model's variables.")
+    ],
     target: Annotated[str, typer.Option(help="Variable to predict; its column is not used.")],
     out: Annotated[Path, typer.Option(help="New CSV file, with a line for each record.")],
     missing_state: Annotated[

@@ -18,7 +18,8 @@ from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.identifiers import Identifiers, combined
 from protocols.site.numerals import number
-from protocols.site.text import TextColumn, read_columns
+from protocols.site.sources.reading import read_table
+from protocols.site.text import TextColumn
 from protocols.variables import Variable
 from vertibayes.cli.json_files import read_partition
 from vertibayes.cli.options import separated
@@ -284,7 +285,8 @@ def _named(text: str) -> tuple[str | None, Path]:
 
 def _take(source: Source, path: Path) -> Held:
     """Read a file; take out its identifiers and the excluded columns."""
-    columns = read_columns(path, keep_spaces=source.keep_spaces)
+    keys = source.id_columns[0] if len(source.id_columns) == 1 else None
+    columns = read_table(path, keep_spaces=source.keep_spaces, keys=keys)
     ids = identifiers = None
     if source.id_columns:
         for name in source.id_columns:

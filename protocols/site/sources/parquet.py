@@ -53,7 +53,9 @@ def _opened(parquet: Any, path: Path) -> Any:
     import pyarrow as pa
 
     schema = parquet.read_schema(path)
-    texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    texts = [
+        f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
+    ]
     return parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
 
 

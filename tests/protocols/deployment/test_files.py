@@ -70,6 +70,13 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
         ('name = "north"', 'name = "server"', "site.name: 'server' is not a valid name"),
         ('key = "north.key"', "keys = 1", "line 1: site.key: missing; expected a text"),
         ('file = "records.csv"', "file = 1", "data.file: must be the path of a file, got 1"),
+        ('file = "records.csv"', "", "data.file: file is missing; expected the path of a file, or"),
+        ("[data]", "[data]\ntable = 't'", "data.file: table is for a database, and `database` is"),
+        ("[data]", "[data]\ndatabase = 'x'", "data.database: file and database exclude each other"),
+        ('file = "records.csv"', "database = 'x'", "data.database: give table or query, one of"),
+        ('file = "records.csv"', "database = 'mysql://h/d'\ntable = 't'", "another kind, mysql://"),
+        ("[data]", "[data]\naggregate = 'mean'", "must be first, last, min, max, count or same"),
+        ('"sex" = {}', "sex = { aggregate = 'last' }", "data.order_by: missing; first and last"),
         ("fewest_records = 10", "fewest_records = 0", "policy.fewest_records: must be a whole"),
         ("fewest_records = 10", "fewest_record = 1", "policy.fewest_record: unknown key"),
         ('"sex" = {}', "sex = { state = [] }", "variables.sex.state: unknown key"),
@@ -90,12 +97,12 @@ def test_a_private_key_is_in_no_file_but_its_own(folder):
         ('name = "analyst"', 'name = "east"', "a site has that name, an analyst is another"),
         ('name = "dealer"', 'name = "relay"', "'relay' is not a valid name"),
         ("south = ", "north = ", "peers.north: this site's own name"),
-        ('id_column = "id"', "record_key = 'id'", "line 8: data.record_key: record_key is now "
+        ('id_column = "id"', "record_key = 'id'", "line 12: data.record_key: record_key is now "
          "called id_column"),
         ("[data]", "[data]\nmost_states = 9", "most_states is now called max_states"),
         ('"sex" = {}', "sex = { edges = [1] }", "variables.sex.edges: edges is now called cut"),
         ("[data]", "[data]\nbinning = 'x'", "binning: must be equal-frequency, eq"),
-        ("[data]", "[data]\nbin = 1", "expected one of file, id_column, missing_codes"),
+        ("[data]", "[data]\nbin = 1", "expected one of file, database, table, query"),
     ],
 )  # fmt: skip
 def test_mistakes_in_a_sites_file_are_named_with_file_line_and_key(site, old, new, reason):

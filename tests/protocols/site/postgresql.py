@@ -37,7 +37,9 @@ class Server:
 
 def programs() -> Path:
     """Return the folder of initdb and postgres, of the newest version."""
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda f: f.parent.name.zfill(4))
+    folders = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda f: f.parent.name.zfill(4)
+    )
     on_path = shutil.which("initdb")
     folders += [Path(on_path).resolve().parent] if on_path else []
     good = [f for f in folders if (f / "initdb").exists() and (f / "postgres").exists()]
