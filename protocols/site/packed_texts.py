@@ -89,6 +89,6 @@ def packed(texts: Sequence[str]) -> NDArray[np.bytes_] | None:
     """Pack texts into a block; None if one is too long or has a NUL character."""
     encoded = [text.encode() for text in texts]
     longest = max(map(len, encoded), default=0)
-    if longest > WIDEST or any(b"\0" in text for text in encoded):
+    if longest > WIDEST or b"\0" in b"".join(encoded):
         return None
     return np.array(encoded, f"S{max(longest, 1)}")

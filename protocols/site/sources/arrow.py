@@ -79,7 +79,12 @@ def read_arrow(
     for batch in table.batches([stored[name] for name in names]):
         records += batch.num_rows
         for place, builder in enumerate(builders.values()):
-            texts, places = _coded(table, names[place], batch.column(place))
+            array = batch.column(place)
+            if names[place] == keys:  # nearly all are different: codes would only cost time
+                texts = _each(table, names[place], array)
+                builder.add(texts if keep_spaces else map(str.strip, texts))
+                continue
+            texts, places = _coded(table, names[place], array)
             builder.add_places(texts if keep_spaces else map(str.strip, texts), places)
     if not records:
         raise DataError(f"{table.title}: the table has no records")
@@ -94,13 +99,26 @@ def _coded(table: ArrowTable, name: str, array: Any) -> tuple[Iterable[str], Any
     if pa.types.is_dictionary(array.type):
         array = _used(array)
         values = _plain(table, name, array.dictionary)
-    elif text is text_of:
-        array = _plain(table, name, array).dictionary_encode(null_encoding="encode")
-        values = array.dictionary
     else:
+        if text is text_of:
+            array = _plain(table, name, array)
         array = array.dictionary_encode(null_encoding="encode")
         values = array.dictionary
     return map(text, _values(values)), array.indices.to_numpy(zero_copy_only=False)
+
+
+def _each(table: ArrowTable, name: str, array: Any) -> Iterable[str]:
+    """Return the text of each record."""
+    import pyarrow as pa
+
+    array, text = _of_extension(array)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if text is text_of:
+        array = _plain(table, name, array)
+    if array.type == pa.string():
+        return (value or "" for value in array.to_pylist())
+    return map(text, _values(array))
 
 
 def _of_extension(array: Any) -> tuple[Any, Callable[[Any], str]]:

@@ -8,9 +8,8 @@ with a space between them, in UTC if they have a time zone.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
 from decimal import Decimal
-from uuid import UUID
 
 import numpy as np
 
@@ -25,6 +24,8 @@ def text_of(value: object) -> str:
     >>> [text_of(value) for value in (2.0, 0.5, True, Decimal("1.50"), date(2024, 1, 31), None)]
     ['2', '0.5', 'True', '1.50', '2024-01-31', '']
     """
+    if isinstance(value, str):
+        return str(value)
     if value is None:
         return ""
     if isinstance(value, float | np.floating):
@@ -52,9 +53,3 @@ def _short(moment: str) -> str:
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
     fraction = digits.rstrip("0")
     return f"{whole}{point if fraction else ''}{fraction}{rest[len(digits) :]}"
-
-
-def is_text_like(value: object) -> bool:
-    """Whether `text_of` has a rule for a value."""
-    kinds = str | bool | int | float | np.generic | Decimal | date | time | UUID
-    return value is None or isinstance(value, kinds)

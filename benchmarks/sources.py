@@ -1,0 +1,154 @@
+"""Read 10^7 records of 10 columns from each source: seconds, processor time, peak memory.
+
+Each reader runs in a process of its own, on the same table: identifiers, and nine columns of codes,
+numbers and texts. What is measured is `read_table`, then the encoding of all columns and the order
+of the identifiers: all that a site does before it serves. pandas reads the same files beside it,
+and encodes nothing.
+
+    python benchmarks/sources.py --records 10_000_000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from protocols.site.data import SiteData
+from protocols.site.encoding import Encoding
+from protocols.site.sources.database import Database
+from protocols.site.sources.reading import read_table
+
+BATCH = 1 << 18
+READERS = ("csv", "parquet", "duckdb", "postgresql", "pandas csv", "pandas parquet")
+
+
+def batch(start: int, end: int, places: np.ndarray):
+    """Draw a part of the table."""
+    import pyarrow as pa
+
+    draw = np.random.default_rng(start)
+    size = end - start
+    return pa.table(
+        {
+            "id": [f"p{place:08}" for place in places[start:end].tolist()],
+            "age": draw.integers(18, 100, size),
+            "sex": np.array(["f", "m"])[draw.integers(0, 2, size)],
+            "smoker": draw.random(size) < 0.3,
+            "bmi": np.round(draw.normal(27, 4, size), 1),
+            "pulse": pa.array(draw.integers(40, 180, size), mask=draw.random(size) < 0.1),
+            "stage": np.array(["I", "II", "III", "IV"])[draw.integers(0, 4, size)],
+            "region": draw.integers(0, 60, size),
+            "dose": np.array([0.0, 0.5, 1.0, 2.5])[draw.integers(0, 4, size)],
+            "code": np.array([f"C{c:02}" for c in range(90)])[draw.integers(0, 90, size)],
+        }
+    )
+
+
+def make(folder: Path, records: int, url: str | None) -> None:
+    """Write the table to every store, part by part."""
+    import duckdb
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    places = np.random.default_rng(0).permutation(records)
+    schema = batch(0, 1, places).schema
+    names = folder / "t.csv", folder / "t.parquet"
+    with pc.CSVWriter(names[0], schema) as text, pq.ParquetWriter(names[1], schema) as parquet:
+        for start in range(0, records, BATCH):
+            part = batch(start, min(start + BATCH, records), places)
+            text.write_table(part)
+            parquet.write_table(part)
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        connection.execute(f"create table t as select * from read_parquet('{names[1]}')")
+    if url is not None:
+        from adbc_driver_postgresql import dbapi
+
+        with dbapi.connect(url) as connection, connection.cursor() as cursor:
+            cursor.adbc_ingest("t", pq.ParquetFile(names[1]).iter_batches(), mode="create")
+            connection.commit()
+
+
+def read(reader: str, folder: Path, url: str) -> dict[str, float]:
+    """Read the table once, and say what it took."""
+    began, used = time.perf_counter(), time.process_time()
+    if reader.startswith("pandas"):
+        import pandas as pd
+
+        if reader == "pandas csv":
+            pd.read_csv(folder / "t.csv")
+        else:
+            pd.read_parquet(folder / "t.parquet")
+        after = time.perf_counter()
+    else:
+        source = {
+            "csv": folder / "t.csv",
+            "parquet": folder / "t.parquet",
+            "duckdb": Database(folder / "t.duckdb", table="t"),
+            "postgresql": Database(url, table="t"),
+        }[reader]
+        columns = read_table(source, keys="id")
+        after = time.perf_counter()
+        ids = columns.pop("id")
+        data = SiteData.from_text("t", columns, Encoding(), ids, strict=False)
+        del columns
+        data.in_order_of_ids()
+    return {
+        "read s": round(after - began, 1),
+        "all s": round(time.perf_counter() - began, 1),
+        "CPU s": round(time.process_time() - used, 1),
+        "peak MiB": peak(),
+    }
+
+
+def peak() -> int:
+    """Return this process's largest memory, in MiB; that of its parent before it does not count."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=10_000_000)
+    parser.add_argument("--reader", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.reader:
+        reader, folder, url = given.reader
+        print(json.dumps(read(reader, Path(folder), url)))
+        return
+    from tests.protocols.site.postgresql import NoServerError, running
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            with running() as server:
+                os.environ["PGPASSWORD"] = server.password
+                make(folder, given.records, server.url)
+                _run(folder, server.url, READERS)
+        except NoServerError as error:
+            print(error)
+            make(folder, given.records, None)
+            _run(folder, "", [reader for reader in READERS if reader != "postgresql"])
+
+
+def _run(folder: Path, url: str, readers) -> None:
+    for reader in readers:
+        command = [sys.executable, __file__, "--reader", reader, str(folder), url]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        shown = ran.stdout.strip() or ran.stderr.strip().splitlines()[-1]
+        print(f"{reader:15} {shown}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
