@@ -187,17 +187,17 @@ class _Column:
 
 def _moments(source: str, name: str, order: TextColumn) -> NDArray[np.int64]:
     """Return the rank of each distinct text of the column that orders the rows."""
-    values = [number(text) for text in order.texts]
-    moments: list[object] = list(values)
-    if None in values:
-        moments = [_moment(text) for text in order.texts]
-    for place, moment in enumerate(moments):
-        if moment is None:
-            record = int(np.argmax(order.places == place)) + 1
-            raise DataError(
-                f"{source}, record {record}: {order.texts[place]!r} in {name!r} (order_by) is not "
-                "a number or a date as 2024-01-31, or other records differ in kind"
-            )
+    numbers: list[object] = [number(text) for text in order.texts]
+    dates: list[object] = [_moment(text) for text in order.texts]
+    moments = numbers if numbers.count(None) <= dates.count(None) else dates
+    if None in moments:
+        place = moments.index(None)
+        record = int(np.argmax(order.places == place)) + 1
+        kind = "a number" if moments is numbers else "a date as 2024-01-31"
+        raise DataError(
+            f"{source}, record {record}: {order.texts[place]!r} in {name!r} (order_by) is not "
+            f"{kind}, as most of its values"
+        )
     ranks = {moment: rank for rank, moment in enumerate(sorted(set(moments)))}  # type: ignore[type-var]
     return np.array([ranks[moment] for moment in moments], np.int64)
 

@@ -319,6 +319,35 @@ def _check(
         raise typer.Exit(2)
 
 
+@commands.command("schema")
+def _schema(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="A data file or site.toml; or two drafts or site.toml to compare."),
+    ],
+) -> None:
+    """Draft the variables of a site from its data, or compare two drafts.
+
+    With one file, this prints [variables] as TOML for a person to edit: states, proposed bins, the
+    share of missing values, and in comments what may say missing and which columns are left out.
+    With two files, it prints where both declare one variable differently; the exit status is then
+    1 if they do.
+    """
+    from protocols.deployment.schema import compare_schemas, draft_schema
+
+    if len(files) > 2:
+        raise ValueError(f"schema takes one file, or two to compare: got {len(files)}")
+    if len(files) == 1:
+        sys.stdout.write(draft_schema(files[0]))
+        return
+    lines, shared = compare_schemas(files[0], files[1])
+    differ = len({line.partition(": ")[0] for line in lines})
+    counted = f"{shared} variable{'' if shared == 1 else 's'} in both files, {differ} declared"
+    sys.stdout.write("".join(f"{line}\n" for line in [*lines, f"{counted} differently"]))
+    if lines:
+        raise typer.Exit(1)
+
+
 @commands.command("up")
 def _up(
     study: Annotated[Path, typer.Argument(help="study.toml, beside the other parties' folders.")],

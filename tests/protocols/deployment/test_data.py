@@ -140,3 +140,40 @@ def test_identifiers_are_texts():
     ordered = data.in_order_of_ids()
     assert [ordered.ids.texts[p] for p in ordered.ids.places] == ["007", "10", "7"]
     assert ordered.codes["x"].tolist() == [2, 1, 0]
+
+
+# ---- other sources, and several rows a person ----------------------------------------------------
+
+
+def test_a_database_gives_a_site_the_same_data_as_its_file(site):
+    duckdb = pytest.importorskip("duckdb")
+    expected = read_data(SiteFile.read(site))
+    with duckdb.connect(str(site.parent / "records.duckdb")) as connection:
+        read = f"read_csv('{site.parent / 'records.csv'}', all_varchar = true)"
+        connection.execute(f"create table people as select * from {read}")
+    query = "query = 'select id, cast(age as int) as age, sex from people'"
+    for table in ("table = 'people'", query):
+        text = site.read_text()
+        change(site, 'file = "records.csv"', f"database = 'records.duckdb'\n{table}")
+        data = read_data(SiteFile.read(site))
+        site.write_text(text)
+        assert data.variables == expected.variables and list(data.ids.texts) != []
+        assert all((data.codes[n] == expected.codes[n]).all() for n in data.codes)
+    change(site, 'file = "records.csv"', "database = 'records.duckdb'\nquery = 'select 1 as id'")
+    with pytest.raises(DataError, match=r"duckdb: no column age, sex \(\[variables\]\); there"):
+        read_data(SiteFile.read(site))
+
+
+def test_several_rows_a_person_are_refused_or_become_one(site):
+    rows = ["id,age,sex,day", "b,30,f,2", "a,,m,1", "b,71,f,1", "c,31,m,7"]
+    (site.parent / "records.csv").write_text("\n".join(rows) + "\n")
+    with pytest.raises(DataError, match=r"records 1 and 3 have the same id_.*aggregate = \"last"):
+        read_data(SiteFile.read(site))
+    change(site, '"sex" = {}', '"sex" = { aggregate = "same" }')
+    change(site, "[data]", "[data]\naggregate = 'last'\norder_by = 'day'")
+    data = read_data(SiteFile.read(site))
+    assert [data.ids.texts[place] for place in data.ids.places] == ["a", "b", "c"]
+    assert data.codes["age"].tolist() == [4, 0, 1] and data.codes["sex"].tolist() == [1, 0, 1]
+    change(site, "order_by = 'day'", "order_by = 'date'")
+    with pytest.raises(DataError, match=r"no column 'date' \(order_by\)"):
+        read_data(SiteFile.read(site))

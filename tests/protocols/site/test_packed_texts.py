@@ -1,0 +1,53 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocols.site.alignment import order_of
+from protocols.site.column_builder import ColumnBuilder, KeyBuilder
+from protocols.site.packed_texts import PackedTexts
+from protocols.site.text import TextColumn
+
+short = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+long = st.sampled_from(["x" * 65, "é" * 33, "a\0"])
+
+
+@given(st.lists(st.lists(short | long, max_size=6), max_size=4))
+def test_identifiers_are_kept_once_in_the_order_of_their_first_record(batches):
+    keys, plain = KeyBuilder(), ColumnBuilder()
+    for batch in batches:
+        keys.add(batch)
+        plain.add(batch)
+    texts, places = keys.finish()
+    others, same = plain.finish()
+    assert list(texts) == list(others) and places.tolist() == same.tolist()
+    assert [texts[place] for place in range(len(texts))] == list(others)
+
+
+@given(st.lists(short.filter(lambda text: "\0" not in text), max_size=20))
+def test_packed_texts_have_the_order_of_their_characters(texts):
+    keys = KeyBuilder()
+    keys.add(texts)
+    column = TextColumn(*keys.finish())
+    assert isinstance(column.texts, PackedTexts)
+    assert [texts[place] for place in order_of(column)] == sorted(texts)
+    assert list(column.texts[1:]) == list(dict.fromkeys(texts))[1:]
+
+
+def test_many_identifiers_with_a_repetition_far_away():
+    names = [f"p{place:07}" for place in np.random.default_rng(0).permutation(150_000)]
+    keys = KeyBuilder()
+    keys.add(names)
+    keys.add([names[7]])
+    texts, places = keys.finish()
+    assert list(texts) == names and places[-1] == 7 and (places[:-1] == np.arange(150_000)).all()
+
+
+def test_places_take_the_fewest_bytes_that_hold_them():
+    kinds = {256: np.uint8, 257: np.uint16, 65_536: np.uint16, 65_537: np.uint32}
+    for count, kind in kinds.items():
+        builder = ColumnBuilder()
+        builder.add(map(str, range(100)))
+        builder.add(map(str, range(count)))
+        texts, places = builder.finish()
+        assert places.dtype == kind and len(texts) == count
+        assert places.tolist() == [*range(100), *range(count)]
