@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
+from protocols.errors import DataError
 from protocols.site.sources.arrow import ArrowTable, library
 from protocols.site.sources.database import CAST, Database
 
 EXTRA = "postgresql"
 BATCH = 1 << 22  # bytes
+TYPE = b"POSTGRESQL:type"  # of a column, in what the driver says of it
 
 
 @contextmanager
@@ -34,12 +36,19 @@ def open_postgresql(database: Database) -> Iterator[ArrowTable]:
                 **{"adbc.postgresql.batch_size_hint_bytes": str(BATCH)}
             )
             cursor.execute(database.select())
-            names = cursor.fetch_record_batch().schema.names
+            schema = cursor.fetch_record_batch().schema
+            amounts = {f.name for f in schema if (f.metadata or {}).get(TYPE) == b"money"}
 
             def batches(chosen: Sequence[str]) -> Iterator[Any]:
+                for name in chosen:
+                    if name in amounts:  # the driver returns it in hundredths
+                        raise DataError(
+                            f"{database.title}: the column {name!r} has the type money; "
+                            "cast it in the query, as with cast(COLUMN as numeric)"
+                        )
                 cursor.execute(database.select(chosen))
                 yield from cursor.fetch_record_batch()
 
-            yield ArrowTable(database.title, names, batches, CAST)
+            yield ArrowTable(database.title, schema.names, batches, CAST)
     except (driver.Error, arrow.ArrowException, OSError) as error:
         raise database.error(error) from None

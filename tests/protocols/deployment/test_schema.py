@@ -51,7 +51,8 @@ def test_a_draft_has_states_bins_shares_and_comments(table):
     assert '"smoker" = { states = ["unknown", "yes"] }' in lines
     assert "# smoker: 'unknown' is taken as a state; if it says missing: " in "\n".join(lines)
     assert 'missing_codes = ["age=999"]' in "\n".join(lines)
-    assert '"grade" = {}' in lines and "# grade: 'NA' among numbers is taken as" in str(lines)
+    assert '"grade" = {}' in lines
+    assert "# grade: 'NA' among numbers is taken as" in "\n".join(lines)
     assert '"a \\"b\\"\\\\c" = { states = ["x", "y\\U0000000Az"] }' in lines
     assert any(line.startswith("# card: left out: 200 different values") for line in lines)
     assert any(line.startswith("# always: left out: one value, '1'") for line in lines)

@@ -285,3 +285,26 @@ def test_a_database_that_goes_away_in_the_middle_is_one_error(postgresql, how):
     assert text.startswith("postgresql:///postgres: the database refuses or has stopped: ")
     assert ("terminat" in text or "closed" in text) if how == "session" else "by zero" in text
     assert batches >= 2
+
+
+def test_types_of_postgresql(postgresql):
+    """Types that no other source has: the driver returns numerics as texts, uuids as bytes."""
+    query = """
+        select 1.50::numeric(8, 2) as price, 'nan'::numeric as gone, 'x'::char(3) as padded,
+            '00000000-0000-0000-0000-00000000002a'::uuid as key, '01:02:03.5'::time as hour,
+            '2024-01-31 10:05+02'::timestamptz as moment, '[1]'::jsonb as json
+    """
+    columns = read_table(Database(postgresql.url, query=query))
+    assert {name: column.texts[0] for name, column in columns.items()} == {
+        "price": "1.50",
+        "gone": "",
+        "padded": "x",
+        "key": "00000000-0000-0000-0000-00000000002a",
+        "hour": "01:02:03.5",
+        "moment": "2024-01-31 08:05:00+00:00",
+        "json": "[1]",
+    }
+    for value, kind in (("'{1}'::int[]", "type list"), ("'\\x00'::bytea", "type binary")):
+        reason = refused(Database(postgresql.url, query=f"select {value} as x"))
+        assert kind in reason and "cast it in the query" in reason
+    assert "money" in refused(Database(postgresql.url, query="select 12::money as x"))
