@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from protocols.site.packed_texts import PackedTexts, packed
 
-BATCH = 1 << 14  # records whose texts are in memory at once
+BATCH = 1 << 11  # records whose texts are in memory at once
 
 Places = NDArray[np.unsignedinteger]
 
@@ -64,6 +64,13 @@ class KeyBuilder(ColumnBuilder):
             for earlier in blocks:
                 super().add(PackedTexts(earlier))
         super().add(batch)
+
+    def add_block(self, block: NDArray[np.bytes_]) -> None:
+        """Add a batch of records' identifiers that are packed already."""
+        if self._blocks is None:
+            super().add(PackedTexts(block))
+        else:
+            self._blocks.append(block)
 
     def add_places(self, texts: Iterable[str], places: NDArray[np.integer]) -> None:
         """Add a batch of records as places among identifiers."""

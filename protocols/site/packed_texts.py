@@ -24,6 +24,7 @@ class PackedTexts(Sequence[str]):
 
     def __init__(self, block: NDArray[np.bytes_]) -> None:
         self._block = block
+        self._order: NDArray[np.uint32] | None = None  # kept of texts that are all different
 
     @classmethod
     def joined(cls, blocks: Sequence[NDArray[np.bytes_]]) -> PackedTexts:
@@ -53,11 +54,13 @@ class PackedTexts(Sequence[str]):
         for start in range(0, len(self), _AT_ONCE):
             yield from map(bytes.decode, self._block[start : start + _AT_ONCE].tolist())
 
-    def order(self) -> NDArray[np.intp]:
+    def order(self) -> NDArray[np.integer]:
         """Return the places of the texts, sorted by their characters; equal texts stay in order.
 
         The bytes of UTF-8 have the order of the characters.
         """
+        if self._order is not None:
+            return self._order
         words = self._words()
         return np.lexsort(tuple(words[:, place] for place in reversed(range(words.shape[1]))))
 
@@ -71,6 +74,7 @@ class PackedTexts(Sequence[str]):
             before = order[start - 1 : start - 1 + len(order[part])]
             begins[part] = (words[order[part]] != words[before]).any(axis=1)
         if begins.all():
+            self._order = order.astype(np.uint32)
             return self, np.arange(len(self), dtype=np.uint32)
         firsts = order[begins]
         by_first = np.argsort(firsts)
@@ -92,3 +96,26 @@ def packed(texts: Sequence[str]) -> NDArray[np.bytes_] | None:
     if longest > WIDEST or b"\0" in b"".join(encoded):
         return None
     return np.array(encoded, f"S{max(longest, 1)}")
+
+
+def packed_ascii(
+    offsets: NDArray[np.integer], content: NDArray[np.uint8]
+) -> NDArray[np.bytes_] | None:
+    """Pack texts that lie one after the other; None if they need more than copying.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n + 1,)
+        Where each text begins in the content; the last one is the end of the last text.
+    content : ndarray of shape (m,), dtype uint8
+        The texts. Spaces and other characters than those of ASCII need more than copying.
+    """
+    lengths = np.diff(offsets)
+    longest = int(lengths.max(initial=0))
+    body = content[offsets[0] : offsets[-1]]
+    if not 0 < longest <= WIDEST or ((body <= ord(" ")) | (body >= 127)).any():
+        return None
+    block = np.zeros((len(lengths), longest), np.uint8)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    block[rows, np.arange(len(body)) - (offsets[:-1] - offsets[0])[rows]] = body
+    return block.view(f"S{longest}").reshape(-1)

@@ -14,6 +14,8 @@ import numpy as np
 
 from mpc.extras import load
 from protocols.errors import DataError
+from protocols.site.column_builder import KeyBuilder
+from protocols.site.packed_texts import packed_ascii
 from protocols.site.sources.values import text_of
 from protocols.site.text import Choice, TextColumn, builders_of, check_names, finished
 
@@ -80,7 +82,10 @@ def read_arrow(
         records += batch.num_rows
         for place, builder in enumerate(builders.values()):
             array = batch.column(place)
-            if names[place] == keys:  # nearly all are different: codes would only cost time
+            if isinstance(builder, KeyBuilder):  # codes would only cost time: all are different
+                if (block := _block(array)) is not None:
+                    builder.add_block(block)
+                    continue
                 texts = _each(table, names[place], array)
                 builder.add(texts if keep_spaces else map(str.strip, texts))
                 continue
@@ -105,6 +110,21 @@ def _coded(table: ArrowTable, name: str, array: Any) -> tuple[Iterable[str], Any
         array = array.dictionary_encode(null_encoding="encode")
         values = array.dictionary
     return map(text, _values(values)), array.indices.to_numpy(zero_copy_only=False)
+
+
+def _block(array: Any) -> Any:
+    """Pack a batch of identifiers without making texts of them; None if that is not possible."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_integer(array.type):
+        array = array.cast(pa.string())
+    if array.type != pa.string() or array.null_count or not len(array):
+        return None
+    _, offsets, content = array.buffers()
+    begins = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    return packed_ascii(begins, np.frombuffer(content or b"", np.uint8))
 
 
 def _each(table: ArrowTable, name: str, array: Any) -> Iterable[str]:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from protocols.site.alignment import order_of
 from protocols.site.column_builder import ColumnBuilder, KeyBuilder
-from protocols.site.packed_texts import PackedTexts
+from protocols.site.packed_texts import PackedTexts, packed_ascii
 from protocols.site.text import TextColumn
 
 short = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
@@ -31,6 +31,18 @@ def test_packed_texts_have_the_order_of_their_characters(texts):
     assert isinstance(column.texts, PackedTexts)
     assert [texts[place] for place in order_of(column)] == sorted(texts)
     assert list(column.texts[1:]) == list(dict.fromkeys(texts))[1:]
+
+
+@given(st.lists(short | st.from_regex("[!-~]{0,9}", fullmatch=True), min_size=1), st.data())
+def test_texts_one_after_the_other_are_packed_or_left_to_python(texts, data):
+    encoded = [text.encode() for text in texts]
+    first = data.draw(st.integers(0, len(texts) - 1))  # a batch is a part of its buffer
+    offsets = np.cumsum([0, *map(len, encoded)])[first:]
+    block = packed_ascii(offsets, np.frombuffer(b"".join(encoded), np.uint8))
+    plain = all(33 <= byte < 127 for text in encoded[first:] for byte in text)
+    assert (block is not None) == (plain and any(encoded[first:]))
+    if block is not None:
+        assert list(PackedTexts(block)) == texts[first:]
 
 
 def test_many_identifiers_with_a_repetition_far_away():

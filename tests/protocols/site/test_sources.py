@@ -308,3 +308,23 @@ def test_types_of_postgresql(postgresql):
         reason = refused(Database(postgresql.url, query=f"select {value} as x"))
         assert kind in reason and "cast it in the query" in reason
     assert "money" in refused(Database(postgresql.url, query="select 12::money as x"))
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array(["b", "c", "a"]),
+        pa.array(["x", "b", "c", "a"])[1:],
+        pa.array([7, 10, 9]),
+        pa.array(["é", " b ", "a"]),
+        pa.array(["b", None, "a"]),
+        pa.array(["b", "", "a"]).dictionary_encode(),
+    ],
+)
+def test_identifiers_are_those_of_a_csv_file(tmp_path, ids):
+    table = pa.table({"id": ids})
+    for source in (as_parquet(tmp_path, table), as_duckdb(tmp_path, table)):
+        column = read_table(source, keys="id")["id"]
+        expected = read_table(as_csv(tmp_path, table))["id"]
+        found = [[c.texts[place] for place in c.places] for c in (column, expected)]
+        assert found[0] == found[1]
