@@ -84,8 +84,8 @@ def test_mistakes_in_predictions_are_named():
     twice = pd.concat([FRAME, FRAME[["size"]]], axis=1)
     with pytest.raises(ValueError, match="data frame: the column 'size' "):
         network().predict(twice, "sick")
-    with pytest.raises(ValueError, match="'sick' has dates"):
-        network().predict(FRAME.assign(sick=pd.Timestamp("2024-01-01")), "size")
+    with pytest.raises(ValueError, match="'sick' has periods or durations"):
+        network().predict(FRAME.assign(sick=pd.Timedelta("1h")), "size")
 
 
 def test_an_unseen_value_of_a_data_frame_is_a_warning_and_missing():

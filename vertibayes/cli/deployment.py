@@ -326,7 +326,7 @@ def _schema(
         typer.Argument(help="A data file or site.toml; or two drafts or site.toml to compare."),
     ],
 ) -> None:
-    """Draft the variables of a site from its data, or compare two drafts.
+    """Draft a site's variables from its data, or compare drafts.
 
     With one file, this prints [variables] as TOML for a person to edit: states, proposed bins, the
     share of missing values, and in comments what may say missing and which columns are left out.

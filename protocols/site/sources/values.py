@@ -21,8 +21,8 @@ def text_of(value: object) -> str:
 
     Examples
     --------
-    >>> [text_of(value) for value in (2.0, 0.5, True, Decimal("1.50"), date(2024, 1, 31), None)]
-    ['2', '0.5', 'True', '1.50', '2024-01-31', '']
+    >>> [text_of(value) for value in (2.0, 0.5, True, Decimal("1.50"), time(10, 5), None)]
+    ['2', '0.5', 'True', '1.50', '10:05:00', '']
     """
     if isinstance(value, str):
         return str(value)
