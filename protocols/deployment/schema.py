@@ -38,8 +38,9 @@ def draft_schema(path: Path) -> str:
     if path.suffix == ".toml":
         source = data_of(TomlFile.read(path), {})
         columns = read_table(source.place, keep_spaces=source.keep_spaces)
-        if source.id_column not in columns:
-            raise DataError(f"{source.title}: no column {source.id_column!r} (id_column)")
+        for name in source.id_column:
+            if name not in columns:
+                raise DataError(f"{source.title}: no column {name!r} (id_column)")
         encoding = Encoding(source.missing_codes, max_states=source.max_states, advice=ADVICE)
         return _text(source.title, columns, source.id_column, encoding, data="")
     columns = read_table(path)
@@ -49,14 +50,19 @@ def draft_schema(path: Path) -> str:
         if keys is not None
         else '# id_column = "..."    # no column has a different value in every record\n'
     )
-    return _text(str(path), columns, keys, Encoding(advice=ADVICE), data=f"\n{data}")
+    named = [keys] if keys is not None else []
+    return _text(str(path), columns, named, Encoding(advice=ADVICE), data=f"\n{data}")
 
 
 def _text(
-    title: str, columns: Mapping[str, TextColumn], keys: str | None, encoding: Encoding, data: str
+    title: str,
+    columns: Mapping[str, TextColumn],
+    keys: Sequence[str],
+    encoding: Encoding,
+    data: str,
 ) -> str:
     records = same_length(title, columns)
-    drafts = {n: draft(n, column, encoding) for n, column in columns.items() if n != keys}
+    drafts = {n: draft(n, column, encoding) for n, column in columns.items() if n not in keys}
     if all(one.left_out for one in drafts.values()):
         raise DataError(f"{title}: no column can be a variable as it is")
     lines = [line for name, one in drafts.items() for line in _lines(name, one)]
