@@ -56,22 +56,28 @@ def factors(
         rights = ring.reduce(function.rights.astype(ring.dtype))
         for start in range(piece.start, piece.stop, CHUNK):
             at = slice(start, min(start + CHUNK, piece.stop))
-            shares[: plan.width, at] = ring.dot(
-                lefts, _turned(one_hots[0][at], high[at]), bits=bits
-            )
-            turned = _turned(one_hots[1][at], low[at])
+            shares[: plan.width, at] = ring.dot(lefts, turned(one_hots[0][at], high[at]), bits=bits)
+            ones = turned(one_hots[1][at], low[at])
             stays = digits <= low[at, None]
             y = shares[plan.width :, at]
-            y[:terms] = ring.dot(rights, turned * stays, bits=bits)
-            y[terms:] = ring.dot(rights, turned * ~stays, bits=bits)
+            y[:terms] = ring.dot(rights, ones * stays, bits=bits)
+            y[terms:] = ring.dot(rights, ones * ~stays, bits=bits)
     return shares
 
 
-def _turned(rows: Elements, by: NDArray[np.integer]) -> Elements:
-    """Return what a row has at place ``by - h`` modulo its length, at each place h."""
+def turned(rows: Elements, by: NDArray[np.integer]) -> Elements:
+    """Return what a row has at place ``by - h`` modulo its length, at each place h.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, length)
+        The rows.
+    by : ndarray of shape (m,)
+        By how much each is turned, below the length.
+    """
     size = rows.shape[1]
     backwards = rows[:, ::-1]
     doubled = np.concatenate([backwards, backwards], axis=1).ravel()
     starts = np.arange(len(by)) * (2 * size) + (size - 1 - by)
-    turned: Elements = sliding_window_view(doubled, size)[starts]
-    return turned
+    windows: Elements = sliding_window_view(doubled, size)[starts]
+    return windows
