@@ -139,7 +139,11 @@ def main() -> None:
         except NoServerError as error:
             print(error)
             make(folder, given.records, None)
-            _run(folder, "", [reader for reader in READERS if reader != "postgresql"])
+            _run(
+                folder,
+                "postgresql:///none",
+                [reader for reader in READERS if reader != "postgresql"],
+            )
 
 
 def _run(folder: Path, url: str, readers) -> None:
