@@ -249,9 +249,7 @@ def _gathered(
     """Return the sites' data with the findings of all files."""
     reports = [data.report for data in encoded]
     used = {name for data in sites.values() for name in data.variables}
-    left_out = {
-        n: report.reason(n) for report in reports for n in report.left_out if n not in used
-    }
+    left_out = {n: report.reason(n) for report in reports for n in report.left_out if n not in used}
     order = tuple(dict.fromkeys(n for f in files for n in f.columns if n not in left_out))
     if len(order) < 2:
         reasons = "".join(f"\n  {name}: {reason}" for name, reason in left_out.items())
