@@ -357,3 +357,13 @@ def test_a_site_that_swaps_its_list_between_the_alignment_and_the_comparison_is_
     role.data = role.aligned.everybody.people(np.arange(1, 51))
     with pytest.raises(RecordsDifferError, match="the records are not the same at a and b"):
         federation.session.ask(Meet.of(federation.session.role, federation.sites, DEALER))
+
+
+@pytest.mark.laws
+def test_several_processes_blind_a_long_list(monkeypatch):
+    monkeypatch.setattr("protocols.queries.align.POOL_KEYS", 100)
+    federation = TWO.federate()
+    federation.roles["a"].processes = 2
+    study = opened(federation)
+    assert study.people.people == 50
+    assert np.array_equal(counted(study, "x", "z"), TWO.table("x", "z"))
