@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from protocols.alignment import AlignmentRequest
@@ -78,8 +76,3 @@ def counted(study, *names):
     ((revealed,),) = study.reveal([family], missing=False, rows=Rows())
     order = [revealed.family.members.index(name) for name in names]
     return revealed.table.transpose(order)
-
-
-def without(request, **changes):
-    """Return a request with changes."""
-    return replace(request, **changes)
