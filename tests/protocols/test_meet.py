@@ -243,7 +243,7 @@ def guess(federation, monkeypatch, people):
     claimed = list_digest(replace(DRAWN["b"], ids=TextColumn.of(people)))
     held = federation.roles["b"].data
     with monkeypatch.context() as patch:
-        lists = lambda data: claimed if data is held else list_digest(data)  # noqa: E731
+        lists = lambda data, **_: claimed if data is held else list_digest(data)  # noqa: E731
         patch.setattr("protocols.queries.meet.list_digest", lists)
         quiet = copy(MEET)
         quiet.analyst = going_on
