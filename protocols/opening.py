@@ -29,6 +29,8 @@ from protocols.queries.choice_lookups import choice_lookups
 from protocols.queries.choose import portions, score_error
 from protocols.queries.costs import Costs, Planned
 from protocols.queries.meet import different_numbers
+from protocols.odds import Odds
+from protocols.queries.predict import Predict
 from protocols.queries.release_plan import check_rule
 from protocols.queries.release_query import release_plan
 from protocols.queries.shared_products import order_of_products
@@ -287,6 +289,31 @@ class OpenStudy:
         query = Release.of(self.joined, tables)
         self._check_time(release_plan(self.joined, query).planned)
         return self.session.ask(query)
+
+    def predict(self, odds: Odds, rows: Rows = Rows()) -> NDArray[np.float64]:
+        """Return the log odds of records, of whose values no site sees another's.
+
+        Parameters
+        ----------
+        odds : Odds
+            The tables whose rows are added up.
+        rows : Rows, default=all records
+            The records, in the order of the study; the analyst does not learn which they are.
+
+        Returns
+        -------
+        log_odds : ndarray of shape (records, states - 1)
+            ``ln P(state) - ln P(first state)`` of each other state of the target, in nats.
+
+        Raises
+        ------
+        ValueError
+            If the study does not have a variable, or a table has too many rows.
+        QueryRefusedError, ProtocolError
+            As `Session.ask`.
+        """
+        self.session.role.odds = [table.flat for table in odds.tables]
+        return self.session.ask(Predict.of(self.joined, odds, rows))
 
     def _portions(self, choices: Choices) -> Iterator[Choices]:
         """Go through the queries of choices; notify the watchers."""

@@ -4,7 +4,7 @@ Sites h_1 .. h_k hold the axes of a public table with at most 2^b rows. The inde
 sum of what its sites add for their own columns: c = c_1 + .. + c_k. For each record and table:
 
     Turn      h_s -> h_t       c_s + r_s   mod 2^b              the sum: m = c + r
-    Deal      dealer -> h_1    e_r - sum_{s > 1} U_s            e_r: the unit vector at r = sum of r_s
+    Deal      dealer -> h_1    e_r - sum_{s > 1} U_s    e_r: the unit vector at r = r_1 + ..
     locally                    sum_j U_s[j] table[m - j]        shares of table[c], in all columns
     Show      S -> analyst     the sum over all tables, plus zero shares
 

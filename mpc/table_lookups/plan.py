@@ -13,6 +13,7 @@ from mpc.ring import Ring
 from mpc.rounds import Party
 
 MOST_CELLS = 1 << 12  # rows of a table: a unit vector then has 32 KiB for each record
+WORDS = Ring(64)
 PART_BYTES = 1 << 23  # the unit vectors of the records that are treated together
 COPIES = 5  # of the unit vectors of a part in a site's memory: packed, words, doubled, turned
 
@@ -44,7 +45,7 @@ class TableLookupPlan:
     selection: Selection
     tables: tuple[Term, ...]
     columns: int
-    ring: Ring = Ring(64)
+    ring: Ring = WORDS
 
     def __post_init__(self) -> None:
         for place, axes in enumerate(self.tables):

@@ -133,7 +133,7 @@ class _Lookups:
         }
         sizes = {peer: len(message.values) for peer, message in outbox.items()}
         expect = {p: Expect(MaskedIndices, size + LABEL_BYTES) for p, size in sizes.items()}
-        received = yield from exchange(outbox, expect) if common else _nothing()
+        received = (yield from exchange(outbox, expect)) if common else {}
         for peer, message in received.items():
             text = labelled_bytes(message, peer, sizes[peer], name)
             for table, theirs in self._taken_apart(common[peer], text, plan.selection.records):
@@ -175,9 +175,3 @@ class _Lookups:
             table: plan.ring.unpack(piece).reshape(records, plan.size(table))
             for table, piece in zip(tables, pieces, strict=True)
         }
-
-
-def _nothing() -> Program[dict[Party, MaskedIndices]]:
-    """Exchange nothing: this site shares no table."""
-    return {}
-    yield

@@ -8,6 +8,7 @@ from protocols.queries.consensus import CONSENSUS
 from protocols.queries.consensus_query import Consensus, ReleasedConsensus
 from protocols.queries.describe import DESCRIBE, Describe, Description
 from protocols.queries.meet import MEET, Meet
+from protocols.queries.predict import PREDICT, Predict
 from protocols.queries.publish import PUBLISH, Publish
 from protocols.queries.release_query import RELEASE, Release
 from protocols.queries.report import REPORT, Report
@@ -19,7 +20,7 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE,
+    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE, PREDICT,
     SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS,
 )  # fmt: skip
 
@@ -33,6 +34,7 @@ __all__ = [
     "Describe",
     "Description",
     "Meet",
+    "Predict",
     "Publish",
     "Release",
     "ReleasedConsensus",

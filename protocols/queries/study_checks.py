@@ -105,18 +105,24 @@ def check_parties(party: Party, query: StudyQuery, parties: tuple[Party, ...]) -
         )
 
 
-def check_at_site(site: SiteRole, query: StudyQuery) -> None:
-    """Refuse a number that is not new, and records or changed values that would be singled out.
-
-    The site has joined the study.
-    """
-    assert site.joined is not None and site.holder is not None  # checked
+def check_number(site: SiteRole, query: StudyQuery) -> None:
+    """Refuse a query whose number is not new; the site has joined the study."""
+    assert site.holder is not None  # checked
     if query.number <= site.holder.last:
         reason = (
             f"the number of the query must be above {site.holder.last}, got {query.number}: masks "
             "are used once"
         )
         raise QueryRefusedError(site.party, reason)
+
+
+def check_at_site(site: SiteRole, query: StudyQuery) -> None:
+    """Refuse a number that is not new, and records or changed values that would be singled out.
+
+    The site has joined the study.
+    """
+    assert site.joined is not None  # checked
+    check_number(site, query)
     if query.rows not in site.joined.answered:
         _check_values(site, site.joined)
         _check_records(site, _records(site, site.joined.selection(query.rows)))
