@@ -5,7 +5,7 @@
     sites, dealer       shares of the sum of each record's rows       mpc.table_lookups
     sites -> analyst    the sums, under zero shares
 
-A table adds, for joint values of its variables, to ``ln P(state) - ln P(first state)`` of each other
+For joint values of its variables, a table adds to ``ln P(state) - ln P(first state)`` of each other
 state of the target. The sum over all tables is the log odds of the record: whoever has them has the
 posterior, and whoever has the posterior has the log odds.
 
@@ -14,10 +14,10 @@ values. The query has a digest of the numbers, and each message of a site has a 
 sites that were sent different tables refuse each other's messages.
 Leakage: to the analyst the log odds of each record. The analyst chooses the tables: a table with
 another number for each joint value shows the values themselves, of all variables that are named. A
-site therefore takes the named values of predicted records for revealed. Its policy limits the number
-of these records (`most_scores`, 0 by default). To the sites that hold a named variable: the numbers
-of all tables, which follow from the model. To all parties: the target, the variables and sizes of
-the tables, which records. The dealer does not receive the numbers.
+site therefore takes the named values of predicted records for revealed; its policy limits how many
+such records there are (`most_scores`, 0 by default). To the sites that hold a named variable: the
+numbers of all tables, which follow from the model. To all parties: the target, the variables and
+sizes of the tables, which records. The dealer does not receive the numbers.
 Cost: 2 rounds after the query's and those of `mpc.table_lookups`.
 """
 

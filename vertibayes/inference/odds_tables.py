@@ -114,7 +114,8 @@ def odds_tables(network: Network, target: str, evidence: Mapping[str, Variable])
     left = _eliminated(factors, part.open - {target}, target)
     merged = _merged(left, target)
     variable = network.variables[target]
-    tables = tuple((_plain(scope), _odds(array)) for scope, array in merged if scope)
+    matters = len(variable.states) > 1
+    tables = tuple((_plain(n), _odds(array)) for n, array in merged if n and matters)
     constant = sum((_odds(array) for scope, array in merged if not scope), _zeros(variable))
     return OddsTables(variable, constant, tables)
 
