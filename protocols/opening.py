@@ -33,10 +33,11 @@ from protocols.odds import Odds
 from protocols.queries.predict import Predict
 from protocols.queries.release_plan import check_rule
 from protocols.queries.release_query import release_plan
+from protocols.queries.score_table import ScoreTable, rule_fields
 from protocols.queries.shared_products import order_of_products
 from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped, load_of
-from protocols.release import FamilyTables
+from protocols.release import FamilyTables, Rule
 from protocols.session import Query, Session, Traffic
 from protocols.study import CHOICE_INDICATORS, Study
 from protocols.variables import Family, Rows, Variable
@@ -314,6 +315,35 @@ class OpenStudy:
         """
         self.session.role.odds = [table.flat for table in odds.tables]
         return self.session.ask(Predict.of(self.joined, odds, rows))
+
+    def score_table(
+        self, odds: Odds, thresholds: NDArray[np.int64], rule: Rule, rows: Rows = Rows()
+    ) -> NDArray[np.int64]:
+        """Return how many records of each class have log odds between thresholds, by a rule.
+
+        Parameters
+        ----------
+        odds : Odds
+            Of a target of two states, which a site of the study holds.
+        thresholds : ndarray of shape (bins - 1,), dtype int64
+            Ascending, as multiples of ``2**-fraction_bits``; a bin begins at its threshold.
+        rule : Rule
+            By which the table is released.
+        rows : Rows, default=all records
+            The records that are counted.
+
+        Returns
+        -------
+        table : ndarray of shape (bins, codes of the target), dtype int64
+
+        Raises
+        ------
+        ValueError, QueryRefusedError, ProtocolError
+            As `predict`.
+        """
+        self.session.role.odds = [table.flat for table in odds.tables]
+        fields = {"thresholds": thresholds, **rule_fields(rule)}
+        return self.session.ask(ScoreTable.of(self.joined, odds, rows, **fields))
 
     def _portions(self, choices: Choices) -> Iterator[Choices]:
         """Go through the queries of choices; notify the watchers."""

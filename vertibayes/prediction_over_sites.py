@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.opening import OpenStudy
-from protocols.variables import Rows
+from protocols.variables import Rows, Variable
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.network import Network
 
@@ -54,16 +54,30 @@ def predict_over_sites(
     QueryRefusedError, ProtocolError
         As `Session.ask`.
     """
-    known = study.study.variables
-    if evidence is None:
-        evidence = [n for n in known if n in network.variables and n != target]
-    if unknown := [name for name in evidence if name not in known]:
-        raise ValueError(f"the study has no variable {unknown[0]!r}; it has {', '.join(known)}")
-    needed = odds_tables(network, target, {name: known[name] for name in evidence})
+    needed = odds_tables(network, target, evidence_of(study, network, target, evidence))
     records = rows.count(study.study.records)
     if not needed.tables:
         return distributions(np.tile(needed.constant, (records, 1)))
     return distributions(study.predict(needed.odds, rows))
+
+
+def evidence_of(
+    study: OpenStudy, network: Network, target: str, names: Collection[str] | None
+) -> dict[str, Variable]:
+    """Return the variables of the evidence as the study has them.
+
+    Parameters
+    ----------
+    study, network, target, names
+        As of `predict_over_sites`, whose `ValueError` it raises.
+    """
+    known = study.study.variables
+    if names is None:
+        names = [name for name in known if name in network.variables and name != target]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"the study has no variable {name!r}; it has {', '.join(known)}")
+    return {name: known[name] for name in names}
 
 
 def distributions(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -26,6 +26,9 @@ one. The figure is the same with other masks, for the pairs of the first value w
 the ranks of the first values, and for one bit of each set. The scores are not shifted: where two
 are equal, none exceeds the other. The dealer does not learn which values were put first.
 
+`share_ranks` ends before Rank, with shares of how many others the first value of each set reaches:
+nothing is revealed.
+
 rho, a, b, beta and q are sums of masks that each site shares with the dealer. The sites' shares of
 what is dealt are XOR shares, except for beta; all sites except S_1 draw theirs from a stream. Sums
 of bits are XORs. A digit has 4 bits; the highest bit of an element is its sign and is not compared.
@@ -55,7 +58,16 @@ doi:10.1007/3-540-46766-1_34 (products from dealt products of masks).
 
 from mpc.argmax.analyst import open_argmax
 from mpc.argmax.dealer import deal_argmax
-from mpc.argmax.plan import ArgmaxPlan, StarPlan
-from mpc.argmax.site import argmax, exceed
+from mpc.argmax.plan import ArgmaxPlan, RankPlan, StarPlan
+from mpc.argmax.site import argmax, exceed, share_ranks
 
-__all__ = ["ArgmaxPlan", "StarPlan", "argmax", "deal_argmax", "exceed", "open_argmax"]
+__all__ = [
+    "ArgmaxPlan",
+    "RankPlan",
+    "StarPlan",
+    "argmax",
+    "deal_argmax",
+    "exceed",
+    "open_argmax",
+    "share_ranks",
+]

@@ -270,13 +270,15 @@ class ArgmaxPlan:
     @property
     def dealt_bytes(self) -> int:
         """The number of bytes that the dealer sends, to the first site."""
-        one_hots = self.digits * self.digit_ring.dtype.itemsize
         ranks = self.rank_words * self.one_hot_ring.dtype.itemsize
+        return len(self.ranked) * ranks * self.is_shared + self._dealt_for_pairs
+
+    @property
+    def _dealt_for_pairs(self) -> int:
+        one_hots = self.digits * self.digit_ring.dtype.itemsize
         numbers = one_hots + self.rank_ring.dtype.itemsize
         products = sum(2 * pairs - 1 for pairs in self.levels)
-        return len(self.ranked) * ranks * self.is_shared + sum(
-            part.size * numbers + part.packed * products for part in self.pair_parts
-        )
+        return sum(part.size * numbers + part.packed * products for part in self.pair_parts)
 
     @property
     def sent_bytes(self) -> int:
@@ -284,10 +286,14 @@ class ArgmaxPlan:
         shown = packed_bytes(len(self.sizes) * self.shown_bits)
         if not self.is_shared:
             return shown
+        ranks = len(self.ranked) * self.rank_ring.dtype.itemsize
+        return self._sent_for_pairs + ranks + shown
+
+    @property
+    def _sent_for_pairs(self) -> int:
         bits = sum(part.packed for part in self.pair_parts)
         bits *= sum(3 * pairs - 1 for pairs in self.levels) + 1
-        ranks = len(self.ranked) * self.rank_ring.dtype.itemsize
-        return self.values * self.ring.dtype.itemsize + bits + ranks + shown
+        return self.values * self.ring.dtype.itemsize + bits
 
     @property
     def memory(self) -> int:
@@ -350,6 +356,36 @@ class StarPlan(ArgmaxPlan):
     def shown_bits(self) -> int:
         """How many bits of each set are shown: whether its winner exceeds the others so far."""
         return 1
+
+
+@dataclass(frozen=True)
+class RankPlan(StarPlan):
+    """What the parties do to share how many other values the first value of each set reaches.
+
+    Nothing is revealed. The first value is neither masked with a rank nor shown. Differences of
+    values of a set must be below 2^(ring.bits - 1), as signed numbers.
+    """
+
+    @property
+    def value_parts(self) -> Iterator[Part]:
+        """No values are ranked by a revealed number."""
+        return iter(())
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds: the scores, and each part's comparisons."""
+        pair_parts = sum(1 for _ in self.pair_parts)
+        return (1 + pair_parts * (len(self.levels) + 1)) * self.is_shared
+
+    @property
+    def dealt_bytes(self) -> int:
+        """The number of bytes that the dealer sends, to the first site."""
+        return self._dealt_for_pairs
+
+    @property
+    def sent_bytes(self) -> int:
+        """The number of bytes that each site sends to each other site."""
+        return self._sent_for_pairs * self.is_shared
 
 
 def _parts(count: int, most: int) -> Iterator[Part]:

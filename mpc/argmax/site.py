@@ -22,7 +22,7 @@ from mpc.argmax.messages import (
     OneHots,
     Winners,
 )
-from mpc.argmax.plan import ArgmaxPlan, Part, StarPlan
+from mpc.argmax.plan import ArgmaxPlan, Part, RankPlan, StarPlan
 from mpc.commitments import Holder
 from mpc.labelled import LABEL_BYTES, Labelled, labelled_elements
 from mpc.ring import Elements, Ring
@@ -100,6 +100,38 @@ def exceed(
     """
     wins = yield from _wins(site, plan, _winners_first(site, plan, scores, winners))
     return (yield from _show(site, plan, wins.astype(np.intp), analyst)).astype(np.bool_)
+
+
+def share_ranks(site: Holder, plan: RankPlan, values: Elements) -> Program[Elements]:
+    """Share how many other values of its set each set's first value equals or exceeds.
+
+    Parameters
+    ----------
+    site : Holder
+        The keys of this site.
+    plan : RankPlan
+        The plan; a label serves once.
+    values : ndarray of shape (values,), dtype `plan.ring.dtype`
+        This site's additive shares of the values of all sets, one set after the other.
+
+    Returns
+    -------
+    ranks : ndarray of shape (sets,), dtype `plan.rank_ring.dtype`
+        This site's additive shares, modulo `plan.rank_ring`.
+
+    Raises
+    ------
+    DealReusedError, MalformedMessageError
+        As `argmax`.
+    """
+    site.use(plan.digest)
+    if plan.is_shared:
+        return (yield from _Contest(site, plan).ranks(values))
+    half = values.dtype.type(1 << (plan.ring.bits - 1))
+    firsts = np.repeat(values[plan.starts], plan.sizes)
+    reached = plan.ring.reduce(firsts - values) < half
+    counts = np.add.reduceat(reached.astype(np.int64), plan.starts) - 1  # itself
+    return plan.rank_ring.reduce(counts.astype(plan.rank_ring.dtype))
 
 
 def _winners_first(

@@ -30,16 +30,20 @@ randomness in secure computation. doi:10.1007/978-3-642-36594-2_34 (one-time tru
 """
 
 from mpc.table_lookups.analyst import open_rows
+from mpc.table_lookups.counts import CountPlan, deal_counts, share_counts
 from mpc.table_lookups.dealer import deal_rows
 from mpc.table_lookups.plan import MOST_CELLS, TableLookupPlan
 from mpc.table_lookups.site import Tables, share_rows, show_rows
 
 __all__ = [
     "MOST_CELLS",
+    "CountPlan",
     "TableLookupPlan",
     "Tables",
+    "deal_counts",
     "deal_rows",
     "open_rows",
+    "share_counts",
     "share_rows",
     "show_rows",
 ]

@@ -12,6 +12,7 @@ from protocols.queries.predict import PREDICT, Predict
 from protocols.queries.publish import PUBLISH, Publish
 from protocols.queries.release_query import RELEASE, Release
 from protocols.queries.report import REPORT, Report
+from protocols.queries.score_table import SCORE_TABLE, ScoreTable
 from protocols.queries.scores import SCORES, Scores
 from protocols.queries.sum_query import ReleasedSums, Sums
 from protocols.queries.sums import SUMS
@@ -20,7 +21,7 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE, PREDICT,
+    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE, PREDICT, SCORE_TABLE, PREDICT,
     SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS,
 )  # fmt: skip
 
@@ -41,6 +42,7 @@ __all__ = [
     "ReleasedSums",
     "ReleasedUpdates",
     "Report",
+    "ScoreTable",
     "Scores",
     "Sums",
     "Tables",

@@ -24,206 +24,55 @@ Cost: 2 rounds after the query's and those of `mpc.table_lookups`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import chain
-from operator import index
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.errors import MalformedMessageError
-from mpc.randomness import label
-from mpc.rounds import Expect, Message, Party, Program, exchange
+from mpc.rounds import Party, Program
 from mpc.table_lookups import TableLookupPlan, deal_rows, open_rows, share_rows, show_rows
-from protocols import wire
 from protocols.errors import QueryRefusedError, refusing
 from protocols.joined import Joined
 from protocols.ledger import Ledger
-from protocols.odds import Odds, check_states, digest_of
 from protocols.policy import Policy
 from protocols.queries.costs import LOOKUP_PS_PER_BYTE, Planned
-from protocols.queries.study_checks import (
-    check_most,
-    check_number,
-    check_parties,
-    check_places,
-    check_planned,
-    check_variables,
-    joined_study,
-    numbered,
-    numbers,
-    planned,
+from protocols.queries.odds_query import (
+    OddsQuery,
+    check_odds,
+    lookups_of,
+    received_tables,
+    send_tables,
 )
+from protocols.queries.study_checks import check_number, check_planned, planned
 from protocols.roles import AnalystRole, DealerRole, SiteRole
-from protocols.session import Conversation, Query
+from protocols.session import Conversation
 from protocols.variables import Rows
 
-MOST_TABLES = 10_000
-MOST_NUMBERS = 4_000_000  # of all tables: 32 MB
-
 
 @dataclass(frozen=True, slots=True)
-class OddsNumbers(Message):
-    """The numbers of all tables, one after the other: int64 of shape (numbers,)."""
-
-    kind: ClassVar[str] = "odds numbers"
-    values: NDArray[np.int64] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Predict(Query[NDArray[np.float64]]):
+class Predict(OddsQuery[NDArray[np.float64]]):
     """Ask for the log odds of records: an ndarray of shape (records, states - 1), in nats.
 
-    Parameters
-    ----------
-    study : bytes
-        The id of the study.
-    target : str
-        What is predicted; it need not be a variable of the study.
-    states : tuple of str
-        Its states.
-    variables : tuple of str
-        The variables of the tables.
-    members : ndarray of dtype uint32
-        The places in `variables` of each table's axes.
-    lengths : ndarray of shape (tables,), dtype uint32
-        The number of axes of each table.
-    digest : bytes
-        Of the numbers of all tables (`Odds.digest`).
-    fraction_bits : int
-        The numbers are multiples of ``2**-fraction_bits``.
-    seed, first, last : int
-        The records (`Rows`); last = -1 for all records from the first on.
-    number : int
-        The number of the query, above all earlier ones in the study: masks are used once.
+    The fields are those of `OddsQuery`.
     """
 
     kind: ClassVar[str] = "predict"
-    study: bytes
-    target: str
-    states: tuple[str, ...]
-    variables: tuple[str, ...]
-    members: NDArray[np.uint32]
-    lengths: NDArray[np.uint32]
-    digest: bytes
-    fraction_bits: int
-    seed: int
-    first: int
-    last: int
-    number: int
-
-    @classmethod
-    def of(cls, joined: Joined, odds: Odds, rows: Rows) -> Predict:
-        """Return the next query of a study; the numbers go from `AnalystRole.odds` to the sites.
-
-        Parameters
-        ----------
-        joined : Joined
-            The study, and the number of its queries so far.
-        odds : Odds
-            What is asked.
-        rows : Rows
-            The records.
-
-        Raises
-        ------
-        ValueError
-            If the tables do not fit the variables of the study.
-        """
-        study, members = joined.study, [table.variables for table in odds.tables]
-        check_variables(study, chain.from_iterable(members))
-        for table in odds.tables:
-            shape = tuple(study.variables[name].codes for name in table.variables)
-            if table.numbers.shape[:-1] != shape:
-                raise ValueError(
-                    f"the table of {', '.join(table.variables)} must have the codes {shape}, got "
-                    f"{table.numbers.shape[:-1]}"
-                )
-        places = numbered(members)
-        joined.asked += 1
-        holders = study.holders_of(places)
-        is_dealt = any(len(study.holders_of(names)) > 1 for names in members)
-        return cls(
-            parties=(*holders, study.dealer) if is_dealt else holders,
-            study=study.id,
-            target=odds.target,
-            states=odds.states,
-            variables=tuple(places),
-            members=numbers(places[name] for name in chain.from_iterable(members)),
-            lengths=numbers(map(len, members)),
-            digest=odds.digest,
-            fraction_bits=odds.fraction_bits,
-            seed=index(rows.seed),
-            first=index(rows.first),
-            last=-1 if rows.last is None else index(rows.last),
-            number=joined.asked,
-        )
-
-    @property
-    def rows(self) -> Rows:
-        """The records."""
-        return Rows(self.seed, self.first, None if self.last < 0 else self.last)
-
-    @property
-    def tables(self) -> list[tuple[str, ...]]:
-        """The variables of each table.
-
-        Raises
-        ------
-        ValueError
-            If the arrays do not describe tables, or the target is a variable of one.
-        """
-        check_states(self.target, self.states, self.fraction_bits)
-        check_places(self.members, self.variables)
-        check_most("tables", self.lengths.size, MOST_TABLES)
-        lengths = self.lengths
-        if lengths.ndim != 1 or lengths.dtype != np.uint32 or not lengths.size or not lengths.all():
-            raise ValueError("a prediction must have tables, each with an axis")
-        if int(lengths.sum(dtype=np.uint64)) != len(self.members):
-            raise ValueError("the lengths of tables must fit their members")
-        if self.target in self.variables:
-            raise ValueError(f"the target {self.target!r} cannot be a variable of the tables")
-        names = [self.variables[place] for place in self.members.tolist()]
-        ends = np.cumsum(lengths).tolist()
-        return [tuple(names[e - n : e]) for e, n in zip(ends, lengths.tolist(), strict=True)]
 
 
 # ---- checks --------------------------------------------------------------------------------------
 
 
 def _plan(joined: Joined, query: Predict) -> TableLookupPlan:
-    return planned(joined, query, TableLookupPlan, lambda: _make_plan(joined, query))
-
-
-def _make_plan(joined: Joined, query: Predict) -> TableLookupPlan:
-    places = [tuple(map(joined.study.place, names)) for names in query.tables]
-    selection = joined.selection(query.rows)
-    name = label("predict", joined.commitments.label, wire.encode(query))
-    return TableLookupPlan(name, selection, tuple(places), len(query.states) - 1)
+    return planned(joined, query, TableLookupPlan, lambda: lookups_of(joined, query))
 
 
 def _check(party: Party, policy: Policy, joined: Joined | None, query: Predict) -> None:
-    joined = joined_study(party, joined, query)
+    joined = check_odds(party, joined, query)
     with refusing(party):
-        if not query.rows.count(joined.study.records):
-            raise ValueError("no records are predicted; choose at least one")
-        check_variables(joined.study, query.variables)
         plan = _plan(joined, query)
-        check_most("numbers", sum(_sizes(plan)), MOST_NUMBERS)
-        check_planned(party, policy, cost_of(plan))
-    asked = (*plan.parties, joined.study.dealer) if plan.is_dealt else plan.parties
-    check_parties(party, query, asked)
-
-
-def cost_of(plan: TableLookupPlan) -> Planned:
-    """Return what a prediction takes: memory at one party, and the work of all parties."""
-    sent = plan.dealt_bytes + plan.sent_bytes
-    return Planned(plan.memory, LOOKUP_PS_PER_BYTE * sent)
-
-
-def _sizes(plan: TableLookupPlan) -> list[int]:
-    return [plan.rows(table) * plan.columns for table in range(len(plan.tables))]
+    work = LOOKUP_PS_PER_BYTE * (plan.dealt_bytes + plan.sent_bytes)
+    check_planned(party, policy, Planned(plan.memory, work))
 
 
 def _consider_at_site(site: SiteRole, query: Predict) -> None:
@@ -268,26 +117,9 @@ def _site(site: SiteRole, query: Predict) -> Program[None]:
     site.holder.begin("predict", query.number)
     site.memory.score(records)
     _note(site.ledger, query, plan.parties, records, site.analyst)
-    tables = yield from _received(site, plan, query)
+    tables = yield from received_tables(site, plan, query)
     shares = yield from share_rows(site.holder, plan, tables)
     yield from show_rows(site.holder, plan, shares, site.analyst)
-
-
-def _received(
-    site: SiteRole, plan: TableLookupPlan, query: Predict
-) -> Program[list[NDArray[np.int64]]]:
-    """Receive the numbers of the tables, which must be those of the query."""
-    sizes, analyst = _sizes(plan), site.analyst
-    expect = {analyst: Expect(OddsNumbers, sum(sizes) + 1)}
-    flat = (yield from exchange({}, expect))[analyst].values
-    if flat.shape != (sum(sizes),) or flat.dtype != np.int64:
-        reason = f"numbers of tables of shape {flat.shape} and type {flat.dtype}; expected are "
-        raise MalformedMessageError(analyst, f"{reason}{sum(sizes)} of type int64")
-    pieces = np.split(flat, np.cumsum(sizes)[:-1])
-    tables = [piece.reshape(-1, plan.columns) for piece in pieces]
-    if digest_of(tables) != query.digest:
-        raise MalformedMessageError(analyst, "the numbers of tables are not those of its query")
-    return tables
 
 
 def _dealer(dealer: DealerRole, query: Predict) -> Program[None]:
@@ -299,8 +131,7 @@ def _analyst(analyst: AnalystRole, query: Predict) -> Program[NDArray[np.float64
     if analyst.joined is None:
         raise ValueError("the study must be committed before records are predicted")
     plan = _plan(analyst.joined, query)
-    message = OddsNumbers(np.concatenate([table.ravel() for table in analyst.odds]))
-    yield from exchange(dict.fromkeys(plan.parties, message), {})
+    yield from send_tables(analyst, plan.parties)
     sums = yield from open_rows(plan)
     _note(analyst.ledger, query, plan.parties, sums.shape[1], analyst.party)
     return sums.view(np.int64).T / float(1 << query.fraction_bits)

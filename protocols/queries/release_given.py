@@ -20,8 +20,9 @@ from mpc.ring import Elements
 from mpc.rounds import Expect, Party, Program, exchange, send
 from protocols.errors import QueryRefusedError
 from protocols.ledger import RevealedTable
-from protocols.queries.release_plan import ReleasePlan
+from protocols.queries.release_plan import ReleaseNoise, ReleasePlan
 from protocols.queries.tables import COMPLETE
+from protocols.release import Rule
 from protocols.roles import SiteRole
 from protocols.storage.run_record import GIVEN, RunRecord
 from protocols.variables import Rows
@@ -46,16 +47,20 @@ class KeptShare(Labelled):
 def check_budgets(site: SiteRole, plan: ReleasePlan) -> None:
     """Refuse a release that exceeds a budget of the site's policy, or whose noise it cannot add."""
     site.policy.check_released(site.party, site.memory.released, *size_of(plan, site.analyst))
-    if plan.noise is None:
-        return
-    if plan.tables.rule.kind == "laplace":  # with gaussian, the noise of each site suffices
-        site.policy.check_dishonest(site.party, plan.tables.rule.dishonest)
+    if plan.noise is not None:
+        check_noise(site, plan.tables.rule, plan.noise)
+
+
+def check_noise(site: SiteRole, rule: Rule, noise: ReleaseNoise) -> None:
+    """Refuse noise that the site cannot add, or that exceeds its budget."""
+    if rule.kind == "laplace":  # with gaussian, the noise of each site suffices
+        site.policy.check_dishonest(site.party, rule.dishonest)
     else:
         try:
             load("opendp.measurements", "noise")
         except ImportError as error:
             raise QueryRefusedError(site.party, str(error)) from None
-    site.policy.check_budget(site.party, site.memory.spent, plan.noise.cost)
+    site.policy.check_budget(site.party, site.memory.spent, noise.cost)
 
 
 def record_of(site: SiteRole) -> RunRecord | None:

@@ -15,7 +15,8 @@ from protocols.odds import Odds, OddsTable
 from protocols.opening import OpenStudy
 from protocols.policy import ALLOW_ALL, Policy
 from protocols.queries import Predict
-from protocols.queries.predict import PREDICT, OddsNumbers
+from protocols.queries.odds_query import OddsNumbers
+from protocols.queries.predict import PREDICT
 from protocols.roles import DealerRole, SiteRole
 from protocols.storage.memory import SiteMemory
 from protocols.variables import Rows

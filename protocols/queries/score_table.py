@@ -1,0 +1,442 @@
+"""Score tables: how many records of each class have log odds between public thresholds.
+
+    sites, dealer    shares of the log odds of each record        mpc.table_lookups
+    sites, dealer    shares of how many thresholds they reach     mpc.argmax (`share_ranks`)
+    sites, dealer    shares of the counts by bin and class        mpc.table_lookups.counts
+    sites, dealer    cut: shares of c if c >= fewest, else 0      mpc.lookups
+    each site        laplace, gaussian: + its own noise           mpc.noise
+    sites -> analyst its shares + zero shares
+
+The table says how well a model predicts records that nobody has together: it gives the ROC curve
+and the area under it, without the log odds of a single record.
+
+Security: honest-but-curious, that of the protocols above. No party has more than random shares of a
+record's log odds, bin or class, except what it computes from its own columns. Rules act on shares
+before anything is revealed. The class of a record does not leave its site.
+Leakage: to the analyst the table, by the rule; to all parties the target, the variables and sizes
+of the tables, the thresholds, which records; to the sites the numbers of the tables. The analyst
+chooses tables and thresholds, so that a bin can stand for any values of the named variables: an
+exact table is as revealing as an exact table of these variables, with fewer cells.
+Cost: that of `mpc.table_lookups`; for each record and threshold about 36 bytes dealt, and 13 bytes
+from each site to each other; for each record as many elements dealt as the table has cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpc.argmax import RankPlan, deal_argmax, share_ranks
+from mpc.commitments import Holder
+from mpc.errors import ImpossibleTablesError, ProtocolError
+from mpc.lookups import Batch, LookupPlan, PublicFunction, cut, deal_lookups, look_up
+from mpc.randomness import Randomness, label
+from mpc.ring import Elements, Ring
+from mpc.rounds import Party, Program
+from mpc.sharing import open_sum, send_share, zero_share
+from mpc.table_lookups import (
+    CountPlan,
+    TableLookupPlan,
+    Tables,
+    deal_counts,
+    deal_rows,
+    share_counts,
+    share_rows,
+)
+from protocols.errors import QueryRefusedError, refusing
+from protocols.joined import Joined
+from protocols.ledger import Ledger
+from protocols.policy import Policy
+from protocols.queries.costs import LOOKUP_PS_PER_BYTE, Planned
+from protocols.queries.odds_query import (
+    OddsQuery,
+    check_odds,
+    lookups_of,
+    received_tables,
+    send_tables,
+)
+from protocols.queries.release_given import check_noise
+from protocols.queries.release_plan import ReleaseNoise
+from protocols.queries.study_checks import (
+    check_at_site,
+    check_planned,
+    planned,
+    remember_records,
+)
+from protocols.release import FamilyTables, Rule, RuleKind
+from protocols.roles import AnalystRole, DealerRole, SiteRole
+from protocols.session import Conversation
+from protocols.study import Study
+from protocols.variables import Family
+
+MOST_THRESHOLDS = 255
+RANKED_TOGETHER = 1 << 11  # records whose log odds are compared with all thresholds at a time
+NOISY = Ring(32)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTable(OddsQuery[NDArray[np.int64]]):
+    """Ask for a table of records by bin of their log odds, and class: shape (bins, codes).
+
+    Further fields are those of `OddsQuery`; the target has two states, and the study has it.
+
+    Parameters
+    ----------
+    thresholds : ndarray of shape (bins - 1,), dtype int64
+        Ascending, in the units of the tables' numbers. A bin begins at its threshold.
+    rule : str
+        The kind of the rule.
+    fewest : int
+        As of `Rule`.
+    noise : ndarray of shape (3,), dtype float64
+        epsilon, delta and dishonest of the rule.
+    """
+
+    kind: ClassVar[str] = "score table"
+    thresholds: NDArray[np.int64]
+    rule: str
+    fewest: int
+    noise: NDArray[np.float64]
+
+    @classmethod
+    def parties_of(
+        cls, study: Study, tables: Sequence[Sequence[str]], target: str
+    ) -> tuple[Party, ...]:
+        """Return whom the query asks: all holders, and the dealer if they are several.
+
+        Parameters
+        ----------
+        study, tables, target
+            As of `OddsQuery.parties_of`.
+        """
+        sites = study.holders_of({target, *(name for names in tables for name in names)})
+        return (*sites, study.dealer) if len(sites) > 1 else sites
+
+    @property
+    def released(self) -> FamilyTables:
+        """The rule, as that of one table.
+
+        Raises
+        ------
+        ValueError
+            If the rule or the thresholds are not valid.
+        """
+        thresholds = self.thresholds
+        if thresholds.ndim != 1 or thresholds.dtype != np.int64:
+            raise ValueError("thresholds must be whole numbers")
+        if not 1 <= len(thresholds) <= MOST_THRESHOLDS or (np.diff(thresholds) <= 0).any():
+            raise ValueError(f"thresholds must be from 1 to {MOST_THRESHOLDS}, ascending")
+        if max(abs(int(thresholds[0])), abs(int(thresholds[-1]))) >= 1 << 62:
+            raise ValueError("thresholds must stay below 2**62")
+        if self.noise.shape != (3,) or self.noise.dtype != np.float64:
+            raise ValueError("a rule must have three numbers: epsilon, delta and dishonest")
+        epsilon, delta, dishonest = self.noise.tolist()
+        rule = Rule(cast("RuleKind", self.rule), self.fewest, epsilon, delta, dishonest)
+        return FamilyTables((Family(self.target),), True, rule)
+
+
+def rule_fields(rule: Rule) -> dict[str, object]:
+    """Return the fields of a rule in a query."""
+    noise = np.array([rule.epsilon, rule.delta, rule.dishonest])
+    return {"rule": rule.kind, "fewest": rule.fewest, "noise": noise}
+
+
+@dataclass(frozen=True)
+class ScorePlan:
+    """All that the parties do for one score table.
+
+    Parameters
+    ----------
+    study : Study
+    lookups : TableLookupPlan
+        The log odds.
+    thresholds : ndarray of shape (bins - 1,), dtype int64
+    target : str
+    released : FamilyTables
+        The rule.
+    """
+
+    study: Study
+    lookups: TableLookupPlan
+    thresholds: NDArray[np.int64]
+    target: str
+    released: FamilyTables
+
+    @property
+    def sites(self) -> tuple[Party, ...]:
+        """Who holds the class or a variable of the log odds, sorted."""
+        return tuple(sorted({*self.lookups.parties, *self.study.holders[self.target]}))
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self.lookups.selection.records
+
+    @property
+    def codes(self) -> int:
+        """The number of codes of the target."""
+        return self.study.variables[self.target].codes
+
+    @property
+    def class_bits(self) -> int:
+        """The bits of an index that say the class; the higher bits say the bin."""
+        return (self.codes - 1).bit_length()
+
+    @cached_property
+    def ranks(self) -> tuple[tuple[slice, RankPlan], ...]:
+        """The comparisons with thresholds, of some records after the others."""
+        plans = []
+        for start in range(0, self.records, RANKED_TOGETHER):
+            part = slice(start, min(start + RANKED_TOGETHER, self.records))
+            sizes = (len(self.thresholds) + 1,) * (part.stop - start)
+            name = label("score ranks", self.lookups.name, start)
+            plans.append((part, RankPlan(name, self.lookups.parties, sizes)))
+        return tuple(plans)
+
+    @cached_property
+    def counts(self) -> CountPlan:
+        """The counts by bin and class."""
+        bits = len(self.thresholds).bit_length() + self.class_bits
+        return CountPlan(self.lookups.name, self.sites, self.records, bits, self.ring)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells that are released, of which some are empty for all records."""
+        return 1 << self.counts.bits
+
+    # ---- the rule --------------------------------------------------------------------------------
+
+    @cached_property
+    def noise(self) -> ReleaseNoise | None:
+        """The noise; None if the rule adds none."""
+        is_noisy = self.released.rule.is_noisy
+        return ReleaseNoise(self.released, len(self.sites)) if is_noisy else None
+
+    @property
+    def ring(self) -> Ring:
+        """The ring of the counts."""
+        return NOISY if self.released.rule.is_noisy else self.lookups.commitments.ring
+
+    @cached_property
+    def function(self) -> PublicFunction | None:
+        """What is looked up of each count; None for nothing."""
+        rule = self.released.rule
+        return cut(rule.fewest, self.study.records) if rule.kind == "cut" else None
+
+    @cached_property
+    def cuts(self) -> LookupPlan:
+        """The lookups of the counts."""
+        batches: tuple[Batch, ...] = ()
+        if self.function and len(self.sites) > 1:
+            batches = (Batch(self.sites, ((self.function, self.cells),)),)
+        return LookupPlan(self.lookups.name, self.ring, batches)
+
+    @property
+    def planned(self) -> Planned:
+        """What the table takes: one protocol follows the other."""
+        ranks = [plan for _, plan in self.ranks]
+        memory = max(plan.memory for plan in ranks) + 24 * self.records
+        memory = max(memory, self.lookups.memory, self.counts.memory, self.cuts.memory)
+        links = len(self.lookups.parties) * (len(self.lookups.parties) - 1)
+        sent = sum(plan.dealt_bytes + links * plan.sent_bytes for plan in ranks)
+        sent += sum(
+            plan.dealt_bytes + plan.sent_bytes for plan in (self.lookups, self.counts, self.cuts)
+        )
+        return Planned(memory, LOOKUP_PS_PER_BYTE * sent)
+
+    def check(self) -> None:
+        """Refuse a target that has no such table, or noise beyond the ring, with a ValueError."""
+        if self.noise is not None:
+            reach = self.records + 2 * self.noise.reach(self.cells)
+            if reach >= 1 << self.ring.bits:
+                raise ValueError("the noise is too large for counts of 32 bits; use more epsilon")
+
+    def read(self, cells: Elements) -> NDArray[np.int64]:
+        """Return the table of revealed cells; with noise, counts can be below 0."""
+        values = cells.astype(np.int64)
+        if self.noise is not None:
+            values = np.where(values >= 1 << 31, values - (1 << 32), values)
+        table = values.reshape(-1, 1 << self.class_bits)
+        return np.asarray(table[: len(self.thresholds) + 1, : self.codes])
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+def _plan(joined: Joined, query: ScoreTable) -> ScorePlan:
+    return planned(joined, query, ScorePlan, lambda: _make_plan(joined, query))
+
+
+def _make_plan(joined: Joined, query: ScoreTable) -> ScorePlan:
+    released = query.released
+    variable = joined.study.variables.get(query.target)
+    if variable is None or variable.states != query.states or len(query.states) != 2:
+        raise ValueError(
+            f"the target {query.target!r} must be a variable of the study, with these two states"
+        )
+    lookups = lookups_of(joined, query)
+    return ScorePlan(joined.study, lookups, query.thresholds, query.target, released)
+
+
+def _check(party: Party, policy: Policy, joined: Joined | None, query: ScoreTable) -> ScorePlan:
+    with refusing(party):
+        if joined is not None:  # otherwise `check_odds` refuses
+            check_target(joined.study, query.target)
+    joined = check_odds(party, joined, query)
+    policy.check_records(party, query.rows, joined.study.records)
+    with refusing(party):
+        plan = _plan(joined, query)
+        plan.check()
+    policy.check_tables(party, [(2, plan.cells)])
+    check_planned(party, policy, plan.planned)
+    return plan
+
+
+def check_target(study: Study, target: str) -> None:
+    """Refuse a target that no site holds, or of other than two states, with a ValueError."""
+    if target not in study.variables:
+        raise ValueError(
+            f"no site of the study holds the target {target!r}: nobody has its classes"
+        )
+    states = study.variables[target].states
+    if len(states) != 2:
+        raise ValueError(
+            f"the target {target!r} has {len(states)} states; a score table needs two states"
+        )
+
+
+def _check_budgets(site: SiteRole, plan: ScorePlan) -> None:
+    site.policy.check_released(site.party, site.memory.released, 1, plan.cells)
+    if plan.noise is not None:
+        check_noise(site, plan.released.rule, plan.noise)
+
+
+def _consider_at_site(site: SiteRole, query: ScoreTable) -> None:
+    plan = _check(site.party, site.policy, site.joined, query)
+    check_at_site(site, query)
+    _check_budgets(site, plan)
+
+
+def _consider_at_dealer(dealer: DealerRole, query: ScoreTable) -> None:
+    _check(dealer.party, dealer.policy, dealer.joined, query)
+
+
+# ---- programs ------------------------------------------------------------------------------------
+
+
+def _note(ledger: Ledger, query: ScoreTable, plan: ScorePlan, to: Party) -> None:
+    ledger.note(
+        f"counts of {plan.records} records by {query.target} and {len(plan.thresholds) + 1} bins "
+        f"of its log odds from {', '.join(query.variables)}: {plan.released.rule.words}",
+        ", ".join(plan.sites),
+        (to,),
+    )
+    ledger.note(
+        f"tables to predict {query.target} from {', '.join(query.variables)}",
+        to,
+        plan.lookups.parties,
+    )
+
+
+def _give(site: SiteRole, query: ScoreTable, plan: ScorePlan) -> None:
+    """Note the release in memory and ledger, before its first byte is sent."""
+    try:
+        _check_budgets(site, plan)
+    except QueryRefusedError as refusal:  # it is too late to refuse
+        raise ProtocolError(site.party, refusal.reason) from None
+    remember_records(site, query.rows)
+    site.memory.give(1, plan.cells, None if plan.noise is None else plan.noise.cost)
+    _note(site.ledger, query, plan, site.analyst)
+    site.note_budget()
+
+
+def _site(site: SiteRole, query: ScoreTable) -> Program[None]:
+    assert site.joined is not None and site.holder is not None  # considered
+    plan = _plan(site.joined, query)
+    site.holder.begin("score table", query.number)
+    _give(site, query, plan)
+    bins = np.zeros(plan.records, np.uint64)
+    if site.party in plan.lookups.parties:
+        tables = yield from received_tables(site, plan.lookups, query)
+        bins = yield from _bins(site.holder, plan, tables)
+    indices = (bins << np.uint64(plan.class_bits)) + _classes(site.holder, plan)
+    own = plan.counts.indices.reduce(indices.astype(plan.counts.indices.dtype))
+    counts = yield from share_counts(site.holder, plan.counts, own)
+    values = yield from _by_the_rule(site.holder, plan, counts, site.randomness)
+    yield from send_share(values, site.analyst)
+
+
+def _bins(site: Holder, plan: ScorePlan, tables: Tables) -> Program[Elements]:
+    """Return this site's shares of how many thresholds the log odds of each record reach."""
+    (scores,) = yield from share_rows(site, plan.lookups, tables)
+    bins = np.zeros(plan.records, np.uint64)
+    for part, ranks in plan.ranks:
+        values = np.zeros((part.stop - part.start, 1 + len(plan.thresholds)), np.uint64)
+        values[:, 0] = scores[part]
+        if site.party == plan.lookups.parties[0]:
+            values[:, 1:] = plan.thresholds.view(np.uint64)
+        bins[part] = yield from share_ranks(site, ranks, values.ravel())
+    return bins
+
+
+def _classes(site: Holder, plan: ScorePlan) -> Elements:
+    """Return this site's part of the classes; 0 if it holds none."""
+    place, commitments = plan.study.place(plan.target), plan.lookups.commitments
+    if site.party not in commitments.operands[place].holders:
+        return np.zeros(plan.records, np.uint64)
+    form = commitments.form("codes", place)
+    assert form is not None  # all columns are committed as codes
+    codes = plan.lookups.selection.whole(lambda block: site.clear(form, place, block))
+    return codes.astype(np.uint64)
+
+
+def _by_the_rule(
+    site: Holder, plan: ScorePlan, counts: Elements, randomness: Randomness
+) -> Program[Elements]:
+    """Return this site's share of what is released, hidden under a zero share."""
+    values = counts
+    if plan.cuts.batches:
+        values = (yield from look_up(site, plan.cuts, {0: counts}))[0]
+    elif plan.function is not None:
+        values = plan.function(counts.astype(np.int64)).astype(plan.ring.dtype)
+    if plan.noise is not None:
+        noise = plan.noise.of_a_site(randomness)(plan.cells)
+        values = values + noise.astype(values.dtype)
+    peers = {peer: site.peer_keys[peer] for peer in plan.sites if peer != site.party}
+    name = label("score table", plan.lookups.name)
+    return plan.ring.reduce(values + zero_share(site.party, peers, plan.ring, name, plan.cells))
+
+
+def _dealer(dealer: DealerRole, query: ScoreTable) -> Program[None]:
+    assert dealer.joined is not None  # considered
+    plan, keys = _plan(dealer.joined, query), dealer.mask_keys
+    yield from deal_rows(keys, plan.lookups)
+    for _, ranks in plan.ranks:
+        yield from deal_argmax(keys, ranks)
+    yield from deal_counts(keys, plan.counts)
+    yield from deal_lookups(keys, plan.cuts)
+
+
+def _analyst(analyst: AnalystRole, query: ScoreTable) -> Program[NDArray[np.int64]]:
+    if analyst.joined is None:
+        raise ValueError("the study must be committed before records are counted")
+    plan = _plan(analyst.joined, query)
+    yield from send_tables(analyst, plan.lookups.parties)
+    table = plan.read((yield from open_sum(plan.sites, plan.ring, plan.cells)))
+    if plan.released.rule.kind == "exact" and table.sum() != plan.records:
+        check = f"the score table counts {table.sum()} of {plan.records} records"
+        raise ImpossibleTablesError(plan.sites, plan.study.dealer, check)
+    _note(analyst.ledger, query, plan, analyst.party)
+    return table
+
+
+SCORE_TABLE = (
+    Conversation(ScoreTable, _analyst)
+    .side(SiteRole, _consider_at_site, _site)
+    .side(DealerRole, _consider_at_dealer, _dealer)
+)
