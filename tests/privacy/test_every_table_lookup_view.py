@@ -19,7 +19,7 @@ from mpc.commitments import Selection
 from mpc.randomness import label
 from mpc.ring import Ring
 from mpc.scheduler import run_all
-from mpc.table_lookups import TableLookupPlan
+from mpc.table_lookups import CountPlan, TableLookupPlan, deal_counts, share_counts
 from mpc.table_lookups.masks import Masks
 from tests.mpc.test_table_lookups import programs_of
 from tests.privacy.simulation import distributions, has_choices, is_simulatable
@@ -110,6 +110,36 @@ def sent_to_the_analyst(data, secret):
 def test_the_dealer_with_the_analyst_learns_the_sums_alone():
     found = of_dealer_and_analyst()
     assert has_choices(found) and is_simulatable(found)
+
+
+# ---- counts of shared indices --------------------------------------------------------------------
+
+
+def counting(w):
+    """Count an index of two bits: a's code is the high bit, and b's the low bit."""
+    plan = CountPlan(b"view", ("a", "b"), 1, 2, Ring(1))
+
+    def site(holder, place, weight):
+        codes = holder.columns[place].codes.astype(np.uint8) * weight
+        yield from share_counts(holder, plan, codes.astype(np.uint8))
+
+    programs = {"a": site(w.holders["a"], 0, 2), "b": site(w.holders["b"], 1, 1)}
+    _, messages = run_all(programs | {"dealer": deal_counts(w.dealer_keys, plan)})
+    return [], messages
+
+
+@pytest.mark.parametrize("honest", "ab")
+def test_nothing_is_learned_from_counts_that_are_not_revealed(honest):
+    found = distributions(TWO, 1, 16, honest, counting)
+    assert has_choices(found) and is_simulatable(found)
+
+
+@pytest.mark.parametrize(("mask", "honest"), [("masks", "a"), ("masks", "b"), ("units", "b")])
+def test_counts_without_a_mask_are_rejected(mask, honest, monkeypatch):
+    drawn = getattr(CountPlan, mask)
+    monkeypatch.setattr(CountPlan, mask, lambda *parts: np.zeros_like(drawn(*parts)))
+    each = [distributions(TWO, 1, 16, honest, counting, salt=salt) for salt in ("", "1", "2")]
+    assert not all(map(is_simulatable, each))
 
 
 # ---- unsafe variants, which must be rejected -----------------------------------------------------
