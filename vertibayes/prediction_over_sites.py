@@ -29,7 +29,8 @@ def predict_over_sites(
     Parameters
     ----------
     study : OpenStudy
-        The study whose records are predicted (`open_study`); its sites have committed the evidence.
+        The study whose records are predicted (`open_study`, or `SecureCounter.open_study`); its
+        sites have committed the evidence.
     network : Network
         The network, with the states that the study's variables have.
     target : str

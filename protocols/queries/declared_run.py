@@ -1,4 +1,4 @@
-"""A run of an approved study whose contract declares its queries: sums, reports, calibrations.
+"""A run of an approved study whose contract declares its queries: sums, reports, predictions.
 
     Begin                                    the digest of an approved contract
     Sums | Updates | Report | ...            the contract's queries, in its order, once a session
@@ -20,11 +20,14 @@ from typing import Any
 import numpy as np
 
 from protocols.approval import Approved
+from protocols.queries.commit import Commit
 from protocols.queries.consensus_query import Consensus
 from protocols.queries.describe import Describe
 from protocols.queries.meet import Meet
+from protocols.queries.predict import Predict
 from protocols.queries.publish import Publish
 from protocols.queries.report import Report
+from protocols.queries.score_table import ScoreTable
 from protocols.queries.scores import Scores
 from protocols.queries.study_run import StudyRun
 from protocols.queries.sum_query import Sums
@@ -34,9 +37,16 @@ from protocols.session import AnyQuery
 
 LAST_ROUND = "last round"  # in the declaration of a calibration
 
+_ODDS = (
+    "target", "states", "variables", "members", "lengths", "digest", "fraction_bits", "seed",
+    "first", "last",
+)  # fmt: skip
 DECLARED: dict[type[AnyQuery], tuple[str, ...]] = {  # which fields a contract declares
     Meet: (),
     Describe: (),
+    Commit: ("dealer", "most_indicators"),
+    Predict: _ODDS,
+    ScoreTable: (*_ODDS, "thresholds", "rule", "fewest", "noise"),
     Sums: (
         "variables", "numerics", "bounds", "families", "moments", "most_parties", "most_records",
         "noise", "shares", "via", "estimates",
@@ -78,6 +88,8 @@ def _plain(value: Any) -> Any:
     """Return a field as JSON: lists, texts and numbers; a nan is a text."""
     if isinstance(value, np.ndarray):
         return [value.dtype.str, _plain(value.tolist())]
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -128,8 +140,13 @@ class DeclaredRun(StudyRun):
             raise self._refused("the members of the sum are not the sites of the contract")
         if isinstance(query, Publish | Scores):
             named = {query.target, *(name for name, *_ in query.features)}
-            if not named <= set(self.contract.variables):
-                raise self._refused("the query names variables that the contract does not have")
+            self._check_names(named)
+        if isinstance(query, Commit):
+            self._check_names({name for name, *_ in query.variables})
+
+    def _check_names(self, names: set[str]) -> None:
+        if not names <= set(self.contract.variables):
+            raise self._refused("the query names variables that the contract does not have")
 
     def _check_rounds(self, query: Consensus, fields: Mapping[str, Any]) -> None:
         last, end = fields[LAST_ROUND], query.first + query.rounds - 1
@@ -146,7 +163,7 @@ class DeclaredRun(StudyRun):
         broke, because sums over different sites differ by the numbers of one site.
         """
         digest = self.contract.digest
-        if isinstance(query, Meet | Describe):
+        if isinstance(query, Meet | Describe | Commit):
             return
         if isinstance(query, Consensus):
             if self._begins(query):

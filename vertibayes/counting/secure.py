@@ -58,6 +58,11 @@ class SecureCounter:
             self._continue(kept)
 
     @property
+    def open_study(self) -> OpenStudy:
+        """The study, of which other things than tables can be asked."""
+        return self._open_study
+
+    @property
     def watchers(self) -> list[Callable[[int, int], None]]:
         """Who is notified of queries that end (`OpenStudy`)."""
         return self._open_study.watchers

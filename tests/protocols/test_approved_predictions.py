@@ -1,0 +1,87 @@
+"""A contract can declare a prediction: its numbers by their digest, once, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from protocols.approval import Approved
+from protocols.contract import Contract
+from protocols.federation import ANALYST, DEALER
+from protocols.opening import open_study
+from protocols.policy import ALLOW_ALL
+from protocols.queries import Begin, Commit, Describe, Meet, Predict
+from protocols.queries.declared_run import declare
+from protocols.variables import Rows
+from tests.protocols.small import refusal, seeded, study_of
+from tests.protocols.test_predict import DATA, odds, values
+from tests.protocols.test_predict import opened as opened_freely
+
+APPROVED = odds("xz", "w")
+
+
+def contract_of(federation):
+    """Return the contract of one prediction over all records."""
+    role = federation.session.role
+    _, free = opened_freely()
+    queries = (
+        Meet.of(role, federation.sites, DEALER),
+        Describe(federation.sites),
+        Commit.of(study_of(DATA)),
+        Predict.of(free.joined, APPROVED, Rows()),
+    )
+    keys = role.public_keys
+    return Contract(
+        sites=tuple((site, keys[site]) for site in federation.sites),
+        dealer=(DEALER, keys[DEALER]),
+        analyst=(ANALYST, role.keys.public),
+        variables=tuple("xyzw"),
+        learner="prediction",
+        options={},
+        rule=None,
+        queries=tuple(map(declare, queries)),
+    )
+
+
+@pytest.fixture
+def approved():
+    """Return a study of sites whose owners have approved one prediction."""
+    federation = seeded(DATA, policy=replace(ALLOW_ALL, free_tables=False, most_scores=100))
+    contract = contract_of(federation)
+    for role in federation.roles.values():
+        role.approvals = {contract.digest: Approved(contract, "A. Owner", "2026-01-31", None)}.get
+    federation.session.ask(Begin.of(contract))
+    return federation, open_study(federation.session, federation.sites, DEALER), contract
+
+
+def test_an_approved_prediction_runs_once(approved):
+    federation, study, contract = approved
+    expected = values(*"xz") + values("w")
+    assert study.predict(APPROVED)[:, 0].tolist() == expected.tolist()
+    query = Predict.of(study.joined, APPROVED, Rows())
+    assert "no further query of the kind 'predict'" in refusal(federation, query)
+    assert federation.roles["a"].memory.runs(contract.digest) == (1, 1)
+    assert federation.roles["a"].memory.scored == 40
+
+
+@pytest.mark.parametrize(
+    ("changed", "rows", "field"),
+    [
+        (odds("xz", "y"), Rows(), "variables"),
+        (odds("xz", "w", target="s"), Rows(), "target"),
+        (odds("xz", "w", bits=1), Rows(), "fraction_bits"),
+        (APPROVED, Rows(0, 0, 20), "last"),
+        (replace(odds("xz", "w"), tables=odds("xz", "w").tables[::-1]), Rows(), "variables"),
+    ],
+)
+def test_another_prediction_is_refused(approved, changed, rows, field):
+    federation, study, _ = approved
+    reason = refusal(federation, Predict.of(study.joined, changed, rows))
+    assert f"{field} of 'predict' is not that of the contract" in reason
+
+
+def test_other_numbers_are_refused(approved):
+    federation, study, _ = approved
+    query = replace(Predict.of(study.joined, APPROVED, Rows()), digest=bytes(32))
+    assert "digest of 'predict' is not that of the contract" in refusal(federation, query)
