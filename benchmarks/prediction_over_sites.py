@@ -81,12 +81,17 @@ def opened(data: SiteData, sites: int) -> tuple[Federation, OpenStudy]:
     return started, open_study(started.session, started.sites, started.dealer)
 
 
+def dealt_in(started: Federation) -> int:
+    """Return the bytes that the dealer has sent."""
+    return sum(n for (party, _), n in started.traffic.bytes_sent.items() if party == "dealer")
+
+
 def measured(name: str, network: Network, data: SiteData, sites: int) -> list[object]:
     """Predict each target over sites and joined; return a row."""
-    seconds, local, off, dealt = 0.0, 0.0, 0.0, 0
+    seconds, local, off = 0.0, 0.0, 0.0
     started, study = opened(data, sites)
     with started:
-        before = started.traffic.bytes
+        before, opening = started.traffic.bytes, dealt_in(started)
         for target in targets_of(network):
             start = perf_counter()
             ours = predict_over_sites(study, network, target)
@@ -96,7 +101,7 @@ def measured(name: str, network: Network, data: SiteData, sites: int) -> list[ob
             local += perf_counter() - start
             off = max(off, float(np.abs(ours - joined).max()))
         sent = started.traffic.bytes - before
-        dealt = sum(n for (party, _), n in started.traffic.bytes_sent.items() if party == "dealer")
+        dealt = dealt_in(started) - opening
     count = len(targets_of(network))
     per = count * data.records
     return [name, sites, count, f"{seconds / count:.3f}", f"{local / count:.3f}",

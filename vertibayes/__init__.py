@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vertibayes.parameters.em import fit_em
     from vertibayes.parameters.em_tables import fit_em_from_tables
     from vertibayes.parameters.three_steps import fit_three_steps
+    from vertibayes.prediction_over_sites import predict_over_sites
     from vertibayes.records import read_records
     from vertibayes.released import learn_released
     from vertibayes.splitting import split_columns
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from vertibayes.structure.learners import k2, learn_structure
     from vertibayes.structure.strengths import arc_strengths, averaged_structure
     from vertibayes.study import connect_study
+    from vertibayes.validation.over_sites import auc_over_sites
 
 __version__ = RELEASE
 
@@ -58,6 +60,7 @@ _HOMES = {
     "Variable": "protocols.variables",
     "adjustment_sets": "vertibayes.inference.adjustment",
     "arc_strengths": "vertibayes.structure.strengths",
+    "auc_over_sites": "vertibayes.validation.over_sites",
     "averaged_structure": "vertibayes.structure.strengths",
     "connect_study": "vertibayes.study",
     "cpdag_of": "vertibayes.structure.equivalence",
@@ -73,6 +76,7 @@ _HOMES = {
     "mdlp_edges": "vertibayes.discretization",
     "open_study": "protocols.opening",
     "predict": "vertibayes.inference.prediction",
+    "predict_over_sites": "vertibayes.prediction_over_sites",
     "predict_proba": "vertibayes.inference.prediction",
     "read_bif": "vertibayes.bif",
     "read_model": "vertibayes.model_file",
@@ -101,6 +105,7 @@ __all__ = [
     "Variable",
     "adjustment_sets",
     "arc_strengths",
+    "auc_over_sites",
     "averaged_structure",
     "connect_study",
     "cpdag_of",
@@ -116,6 +121,7 @@ __all__ = [
     "mdlp_edges",
     "open_study",
     "predict",
+    "predict_over_sites",
     "predict_proba",
     "read_bif",
     "read_model",

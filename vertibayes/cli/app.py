@@ -200,6 +200,13 @@ def _predict(
     ],
     target: Annotated[str, typer.Option(help="Variable to predict; its column is not used.")],
     out: Annotated[Path, typer.Option(help="New CSV file, with a line for each record.")],
+    data: Annotated[
+        Path | None, typer.Option(help="FILE.csv[.gz] with any of the model's variables.")
+    ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(help="study.toml, whose sites hold the records' values; in place of --data."),
+    ] = None,
     missing_state: Annotated[
         bool,
         typer.Option(
@@ -215,12 +222,25 @@ def _predict(
     probability of each state, and a note if the record is impossible under the model. No record is
     impossible under a model that was learned with a pseudo-count above 0. A value that the model
     does not know is taken as missing, with a warning.
+
+    With --study, the values of a record lie at several sites, none of which learns a value of
+    another: OUT has one line for each record of the study, in its order, without identifiers and
+    notes. The policy of each site must allow it (most_scores and free_tables).
     """
     check_arguments(context.args)
-    from vertibayes.cli.predict import run_predict
+    from vertibayes.cli.predict import run_predict, run_predict_study
 
+    if (data is None) == (study is None):
+        raise ValueError("specify either --data FILE or --study study.toml")
+    if data is None:
+        assert study is not None
+        for option in ("missing_state", "id_column", "missing_codes"):
+            if given.get(option) or (option == "missing_state" and missing_state):
+                name = option.replace("_", "-")
+                raise ValueError(f"--{name} cannot be combined with --study: sites read the data")
+        return run_predict_study(model, study, target, out)
     values = values_of([IDENTIFIERS, MISSING_CODES], given)
-    run_predict(model, data, target, out, missing_state=missing_state, **values)
+    return run_predict(model, data, target, out, missing_state=missing_state, **values)
 
 
 @app.command("cuts", context_settings=EXTRA)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,9 @@ from vertibayes.model_file import read_model
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.model_file import is_naive_bayes, read_naive_bayes
 from vertibayes.network import Network
+from vertibayes.prediction_over_sites import predict_over_sites
 from vertibayes.records import Records, read_records
+from vertibayes.study import connect_study
 
 NOTE = "note"  # the last column
 IMPOSSIBLE = "impossible under the model"
@@ -61,12 +63,10 @@ def run_predict(
     ValueError
         If an input cannot be used; nothing is then written.
     """
-    if out.exists():
-        raise ValueError(f"--out {out}: the file exists; specify a new one")
+    _check_new(out)
     known = read_naive_bayes(model) if is_naive_bayes(model) else read_model(model)
     variables = known.variables if isinstance(known, Network) else known.schema.variables
-    if target not in variables:
-        raise ValueError(f"--target {target}: the model has {', '.join(variables)}")
+    _check_target(target, variables)
     records = read_records(
         data,
         variables,
@@ -82,6 +82,42 @@ def run_predict(
         prediction = _by_naive_bayes(known, records, target)
     warn(_warnings(records, data, prediction))
     _write(out, variables[target], prediction, (id_column or "", records.ids))
+
+
+def run_predict_study(model: Path, study: Path, target: str, out: Path) -> None:
+    """Write a CSV file with a line for each record of a study, whose values lie at its sites.
+
+    Parameters
+    ----------
+    model, target, out
+        As of `run_predict`; the model is a network.
+    study : Path
+        The study's file.
+
+    Raises
+    ------
+    ValueError, QueryRefusedError, ProtocolError, TransportError
+        As `connect_study` and `predict_over_sites`; nothing is then written.
+    """
+    _check_new(out)
+    if is_naive_bayes(model):
+        raise ValueError(f"--model {model}: --study predicts with model.json, .bif or .bifxml")
+    network = read_model(model)
+    _check_target(target, network.variables)
+    with connect_study(study) as counter:
+        probabilities = predict_over_sites(counter.open_study, network, target)
+    unmarked = np.zeros(len(probabilities), np.bool_)
+    _write(out, network.variables[target], Prediction(probabilities, unmarked), ("", None))
+
+
+def _check_new(out: Path) -> None:
+    if out.exists():
+        raise ValueError(f"--out {out}: the file exists; specify a new one")
+
+
+def _check_target(target: str, variables: Iterable[str]) -> None:
+    if target not in variables:
+        raise ValueError(f"--target {target}: the model has {', '.join(variables)}")
 
 
 def _by_naive_bayes(model: NaiveBayes, records: Records, target: str) -> Prediction:

@@ -1,0 +1,77 @@
+"""``vertibayes predict --study``: a line for each record, whose values lie at several sites."""
+
+from __future__ import annotations
+
+import csv
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from protocols.federation import federate
+from protocols.policy import FREE, Policy
+from tests.e2e.command import predict
+from tests.vertibayes.test_prediction_over_sites import any_network, some
+from vertibayes.counting.secure import SecureCounter
+from vertibayes.inference.prediction import predict_proba
+from vertibayes.parameters.synthetic import sample
+from vertibayes.splitting import split_columns
+
+NETWORK = any_network({"c": (), "f": ("c",), "g": ("c", "f")}, 1)
+DATA = sample(NETWORK, 30, seed=2)
+
+
+@pytest.fixture
+def model(tmp_path):
+    NETWORK.save(tmp_path / "model.json")
+    return tmp_path / "model.json"
+
+
+def sites_with(monkeypatch, policy):
+    """Have the sites of every study run in this process, with this policy."""
+
+    @contextmanager
+    def connected(path):
+        assert path.name == "study.toml"
+        with federate(split_columns(DATA, 2), policy=policy) as federation:
+            yield SecureCounter.of(federation)
+
+    monkeypatch.setattr("vertibayes.cli.predict.connect_study", connected)
+
+
+def test_the_records_of_a_study_are_predicted(monkeypatch, capsys, tmp_path, model):
+    sites_with(monkeypatch, Policy(free_tables=True, most_scores=30))
+    out, study = tmp_path / "out.csv", tmp_path / "study.toml"
+    options = "--model", model, "--target", "c", "--out", out
+    assert predict(capsys, *options, "--study", study) == (0, "")
+    header, *rows = csv.reader(out.read_text().splitlines())
+    assert header == ["c", "P(c=x)", "P(c=y)", "P(c=z)", "note"]
+    expected = predict_proba(NETWORK, some(DATA, "fg"), "c")
+    assert np.array([row[1:4] for row in rows], float) == pytest.approx(expected, abs=1e-9)
+    assert [row[0] for row in rows] == ["xyz"[best] for best in expected.argmax(axis=1)]
+    code, error = predict(capsys, *options, "--study", study)
+    assert code == 2 and "the file exists" in error
+
+
+def test_a_site_whose_policy_does_not_allow_it_refuses(monkeypatch, capsys, tmp_path, model):
+    sites_with(monkeypatch, FREE)
+    options = "--model", model, "--target", "c", "--out", tmp_path / "out.csv"
+    code, error = predict(capsys, *options, "--study", tmp_path / "study.toml")
+    assert code == 2 and "log odds of 30 records: 0 are left of most_scores = 0" in error
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ((), "specify either --data FILE or --study study.toml"),
+        (("--data", "a.csv", "--study", "study.toml"), "specify either --data FILE or --study"),
+        (("--study", "study.toml", "--id-column", "id"), "--id-column cannot be combined"),
+        (("--study", "study.toml", "--missing-state"), "--missing-state cannot be combined"),
+        (("--study", "study.toml", "--target", "q"), "--target q: the model has c, f, g"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(capsys, tmp_path, model, options, reason):
+    given = "--model", model, "--target", "c", "--out", tmp_path / "out.csv"
+    code, error = predict(capsys, *given, *options)
+    assert code == 2 and reason in error
