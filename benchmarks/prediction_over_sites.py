@@ -139,11 +139,11 @@ def main() -> None:
     found = list(worlds(folder, given.bif, given.records))
     rows = [measured(*world, sites) for world in found for sites in SITES]
     header = [f"{given.records} records", "sites", "targets", "s for a target", "local s",
-              "bytes a record", "of these dealt", "largest difference"]  # fmt: skip
+              "bytes per record", "of these dealt", "largest difference"]  # fmt: skip
     print(table(header, rows), "\n")
     classes = {"ALARM": "LVFAILURE", "CHILD": "Sick", "Adult, naive Bayes": INCOME}
     rows = [areas(*world, sites, classes[world[0]]) for world in found for sites in SITES]
-    header = ["AUC", "target", "sites", "private", "joined", "difference", "s", "bytes a record"]
+    header = ["AUC", "target", "sites", "private", "joined", "difference", "s", "bytes per record"]
     print(table(header, rows))
 
 
