@@ -63,7 +63,8 @@ class Policy:
         The privacy budget of the party's records: the largest eps and delta of all releases with
         noise together, in all sessions (`protocols.budget`).
     most_scores : int, default=0
-        The largest number of records whose scores the analyst learns, in all sessions together.
+        The largest number of records whose scores or predictions the analyst learns, in all
+        sessions together.
     dishonest : float, default=0.0
         The smallest share of the members of a sum that its terms must allow to work with the
         analyst: the analyst writes the terms, and noise protects against no more than they allow.

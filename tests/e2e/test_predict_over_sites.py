@@ -11,9 +11,14 @@ import pytest
 from protocols.federation import federate
 from protocols.policy import FREE, Policy
 from tests.e2e.command import predict
+from tests.e2e.studies import run_in_one_process
+from tests.protocols.deployment.parties import SITES, change, deployment, pooled
 from tests.vertibayes.test_prediction_over_sites import any_network, some
+from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.inference.prediction import predict_proba
+from vertibayes.network import Structure
+from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
 
@@ -51,6 +56,29 @@ def test_the_records_of_a_study_are_predicted(monkeypatch, capsys, tmp_path, mod
     assert [row[0] for row in rows] == ["xyz"[best] for best in expected.argmax(axis=1)]
     code, error = predict(capsys, *options, "--study", study)
     assert code == 2 and "the file exists" in error
+
+
+def test_a_study_from_its_files(monkeypatch, capsys, tmp_path):
+    """The sites' own files allow the prediction, and count it in their memories."""
+    folder = deployment(tmp_path / "all")
+    for site in SITES:
+        change(folder / site / "site.toml", "# most_scores = 0 ", "most_scores = 300 #")
+    run_in_one_process(monkeypatch, folder)
+    joined = pooled(folder)
+    names = tuple(name for name in joined.variables if name != "outcome")
+    structure = Structure({"outcome": (), **dict.fromkeys(names, ("outcome",))})
+    network = fit_cpts(PlainCounter(joined), structure, pseudo_count=1.0)
+    network.save(tmp_path / "model.json")
+    options = "--model", tmp_path / "model.json", "--target", "outcome"
+    study, out = folder / "analyst" / "study.toml", tmp_path / "out.csv"
+    assert predict(capsys, *options, "--study", study, "--out", out)[0] == 0
+    _, *rows = csv.reader(out.read_text().splitlines())
+    expected = predict_proba(network, some(joined, names), "outcome")
+    assert np.array([row[1:3] for row in rows], float) == pytest.approx(expected, abs=1e-9)
+    code, error = predict(capsys, *options, "--study", study, "--out", tmp_path / "again.csv")
+    assert code == 2 and "0 are left of most_scores = 300" in error
+    ledger = (folder / "north" / "memory" / "ledger.jsonl").read_text()
+    assert "log odds of outcome of 300 records from their values of" in ledger
 
 
 def test_a_site_whose_policy_does_not_allow_it_refuses(monkeypatch, capsys, tmp_path, model):
