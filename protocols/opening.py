@@ -23,13 +23,13 @@ from protocols.choices import Choices
 from protocols.errors import TransportError
 from protocols.joined import Joined
 from protocols.ledger import Ledger, RevealedTable
+from protocols.odds import Odds
 from protocols.queries import Align, Choose, Commit, Describe, Description, Meet, Release
 from protocols.queries.align import AlignedPeople
 from protocols.queries.choice_lookups import choice_lookups
 from protocols.queries.choose import portions, score_error
 from protocols.queries.costs import Costs, Planned
 from protocols.queries.meet import different_numbers
-from protocols.odds import Odds
 from protocols.queries.predict import Predict
 from protocols.queries.release_plan import check_rule
 from protocols.queries.release_query import release_plan

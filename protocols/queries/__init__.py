@@ -21,7 +21,8 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE, PREDICT, SCORE_TABLE, PREDICT,
+    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE, PREDICT,
+    SCORE_TABLE,
     SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS,
 )  # fmt: skip
 

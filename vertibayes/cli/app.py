@@ -195,13 +195,11 @@ def _demo(
 def _predict(
     context: typer.Context,
     model: Annotated[Path, typer.Option(help="model.json, .bif, .bifxml or naive_bayes.json.")],
-    data: Annotated[
-        Path, typer.Option(help="FILE, as CSV or Parquet, with any of the model's variables.")
-    ],
     target: Annotated[str, typer.Option(help="Variable to predict; its column is not used.")],
     out: Annotated[Path, typer.Option(help="New CSV file, with a line for each record.")],
     data: Annotated[
-        Path | None, typer.Option(help="FILE.csv[.gz] with any of the model's variables.")
+        Path | None,
+        typer.Option(help="FILE, as CSV or Parquet, with any of the model's variables."),
     ] = None,
     study: Annotated[
         Path | None,
