@@ -2,8 +2,8 @@
 
 `open_study` asks the queries `Meet`, `Describe` and `Commit`, in this order. With an alignment it
 asks `Align` before them, and `Describe` before that if the sizes of the lists, or who must hold
-everybody, are to follow from what the sites describe. It returns the `OpenStudy`, of which an
-analyst asks for tables.
+everybody, are to follow from what the sites describe, or if the alignment shares rows. It returns
+the `OpenStudy`, of which an analyst asks for tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, TypedDict, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.commitments import BLOCK_ROWS
+from mpc.commitments import BLOCK_ROWS, MOST_INDICATORS
 from mpc.randomness import SystemRandomness
 from mpc.rounds import Party
 from protocols.alignment import Alignment, AlignmentRequest
@@ -39,6 +39,7 @@ from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped, load_of
 from protocols.release import FamilyTables, Rule
 from protocols.session import Query, Session, Traffic
+from protocols.site.hidden_rows import CarriedColumns
 from protocols.study import CHOICE_INDICATORS, Study
 from protocols.variables import Family, Rows, Variable
 
@@ -444,8 +445,9 @@ def open_study(
     people = None
     if alignment is not None:
         study = study or session.role.randomness.bytes(STUDY_BYTES)
-        chosen = _alignment_of(session, sites, alignment, variables)
-        people = session.ask(Align.of(session.role, chosen, dealer, study))
+        most = CHOICE_INDICATORS if choices else MOST_INDICATORS
+        wanted = _alignment_of(session, sites, alignment, variables, most)
+        people = session.ask(Align.of(session.role, wanted[0], dealer, study, wanted[1]))
     session.ask(Meet.of(session.role, sites, dealer))
     described = session.ask(Describe(tuple(sites)))
     identifier = study or session.role.randomness.bytes(STUDY_BYTES)
@@ -455,6 +457,8 @@ def open_study(
     agreed = study_of(identifier, described, dealer, order, *sizes, variables, is_aligned)
     if choices:
         agreed = replace(agreed, most_indicators=CHOICE_INDICATORS)
+    if people is not None and people.name:
+        agreed = agreed.hidden(people.name)
     most_variables: int = min(description.most_variables for description in described.values())
     joined = session.ask(Commit.of(agreed))
     return OpenStudy(session, joined, most_variables, people=people)
@@ -465,18 +469,44 @@ def _alignment_of(
     sites: Sequence[Party],
     asked: Alignment | AlignmentRequest,
     chosen: Collection[str] | None,
-) -> Alignment:
-    """Return the alignment of a study; what the analyst left out follows from descriptions."""
-    if isinstance(asked, Alignment):
-        return asked
+    most_indicators: int,
+) -> tuple[Alignment, CarriedColumns | None]:
+    """Return the alignment of a study, and the columns that it shares at level 2.
+
+    What the analyst left out follows from descriptions.
+    """
+    if isinstance(asked, Alignment) and asked.level == 1:
+        return asked, None
     described = session.ask(Describe(tuple(sites)))
     people = {site: description.records for site, description in described.items()}
-    holders: dict[str, tuple[Party, ...]] = {}
+    at_sites: dict[str, dict[Party, Variable]] = {}
     for site, description in described.items():
-        for name, *_ in description.variables:
+        for name, variable in description.named().items():
             if chosen is None or name in chosen:
-                holders[name] = (*holders.get(name, ()), site)
-    return asked.alignment(tuple(sites), people, holders)
+                at_sites.setdefault(name, {})[site] = variable
+    if isinstance(asked, Alignment):
+        alignment = asked
+    else:
+        holders = {name: tuple(shown) for name, shown in at_sites.items()}
+        alignment = asked.alignment(tuple(sites), people, holders)
+    if alignment.level == 1:
+        return alignment, None
+    return alignment, _carried(alignment, at_sites, most_indicators)
+
+
+def _carried(
+    alignment: Alignment, at_sites: Mapping[str, Mapping[Party, Variable]], most_indicators: int
+) -> CarriedColumns:
+    """Return the columns that an alignment shares, or refuse one that lies at two sites."""
+    for name, shown in at_sites.items():
+        if len(shown) > 1:
+            raise ValueError(
+                f"the column {name!r} is at {', '.join(shown)}, and at level 2 of an alignment "
+                "each column must be at one site: rename or leave out one, or use level 1"
+            )
+    variables = {name: variable for name, shown in at_sites.items() for variable in shown.values()}
+    owners = {name: site for name, shown in at_sites.items() for site in shown}
+    return CarriedColumns(variables, owners, most_indicators, max(alignment.size.values()))
 
 
 def study_of(

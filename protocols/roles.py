@@ -28,6 +28,7 @@ from protocols.joined import Joined
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy
 from protocols.site.data import SiteData
+from protocols.site.hidden_rows import HiddenRows
 from protocols.site.placement import Placement
 from protocols.site.statistics import LocalData
 from protocols.storage.block_file import BlockFile
@@ -162,6 +163,9 @@ class SiteRole:
         How many processes blind the identifiers of long lists.
     aligned : Aligned, optional
         The alignment of the study, in this session.
+    hidden : HiddenRows, optional
+        After an alignment at level 2: its shares of the study's rows. It does not know which of its
+        records they are.
     """
 
     party: Party
@@ -189,6 +193,7 @@ class SiteRole:
     run: Run | None = field(default=None, init=False, repr=False)
     aligned: Aligned | None = field(default=None, init=False, repr=False)
     placement: Placement | None = field(default=None, init=False, repr=False)
+    hidden: HiddenRows | None = field(default=None, init=False, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
     shared: Shared = field(default_factory=Shared, init=False, repr=False)
     calibrated: Calibrated | None = field(default=None, init=False, repr=False)
@@ -209,7 +214,7 @@ class SiteRole:
         session = copy(self)
         session.analyst, session.analyst_key = analyst, analyst_key
         session.joined = session.holder = session.run = session._values = None
-        session.aligned = session.placement = None
+        session.aligned = session.placement = session.hidden = None
         session.met = frozenset()
         return session
 
@@ -263,15 +268,30 @@ class SiteRole:
             self.placement = placement
         self.aligned = Aligned(study, alignment, everybody, chosen)
 
+    def hide(self, study: bytes, alignment: Alignment, rows: HiddenRows) -> None:
+        """Take the rows of a study whose people the site does not know, in this session.
+
+        Parameters
+        ----------
+        study, alignment : bytes, Alignment
+            As of `align`; of level 2.
+        rows : HiddenRows
+            The site's shares.
+        """
+        self.leave_alignment()
+        self.hidden, self.aligned = rows, Aligned(study, alignment, self.data)
+
     def leave_alignment(self) -> None:
         """Have the data of all people again."""
         if self.aligned is not None:
             self.data, self.aligned = self.aligned.everybody, None
-            self.placement = self._values = None
+            self.placement = self.hidden = self._values = None
 
     @property
     def records(self) -> int:
-        """The number of records of the study: with a placement, those of all sites."""
+        """The number of records of the study, as far as the site knows it."""
+        if self.hidden is not None:
+            return self.hidden.records
         return self.data.records if self.placement is None else self.placement.records
 
     def column(self, name: str) -> NDArray[np.unsignedinteger]:
@@ -302,10 +322,11 @@ class SiteRole:
     def values_of(self, study: Study) -> Snapshot:
         """Return the values of its columns of a study, which are computed once.
 
-        With a placement, they are those of its records that are in the study.
+        With a placement, they are those of its records that are in the study. If the site does not
+        know who is in the study, they are those of all its records.
         """
         if self._values is None or self._values[0] is not study:
-            names = [name for name, sites in study.holders.items() if self.party in sites]
+            names = self.own(study)
             data, digests = self.data, self.record_digests
             if self.placement is not None:
                 own = self.placement.own
@@ -313,9 +334,18 @@ class SiteRole:
             self._values = study, self.memory.snapshot(data, names, digests)
         return self._values[1]
 
+    def own(self, study: Study) -> list[str]:
+        """Return the variables of a study that are in its own table."""
+        if self.hidden is not None:
+            return [n for n in self.hidden.carried.of(self.party) if n in study.variables]
+        return [name for name, sites in study.holders.items() if self.party in sites]
+
     def digests_of(self, chosen: NDArray[np.intp] | None) -> Digests:
-        """Return the digests of its records at some places of the study, or at all if None."""
-        digests = self.record_digests
+        """Return the digests of its records at some places of the study, or at all if None.
+
+        If the site does not know who is in the study, they are those of the places.
+        """
+        digests = self.record_digests if self.hidden is None else self.hidden.people
         if self.placement is not None:
             return digests[self.placement.own_among(chosen)]
         return digests if chosen is None else digests[chosen]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mpc.commitments import MOST_INDICATORS
@@ -32,6 +32,9 @@ class Study:
     most_indicators : int, default=7
         The most indicators with which a column is committed. A column of more codes cannot be
         multiplied: its tables are shuffled.
+    alignment : bytes, default=b""
+        The name of the alignment at level 2 whose rows are the records; empty if the sites know
+        the records.
     """
 
     id: bytes
@@ -42,6 +45,7 @@ class Study:
     block_rows: int
     memory: int
     most_indicators: int = MOST_INDICATORS
+    alignment: bytes = b""
 
     def place(self, variable: str) -> int:
         """Return a variable's place in the study's order.
@@ -60,6 +64,17 @@ class Study:
     def __hash__(self) -> int:
         """Hash what distinguishes studies; mappings have no hash."""
         return hash((self.id, tuple(self.variables), self.records, self.memory))
+
+    def hidden(self, alignment: bytes) -> Study:
+        """Return this study over the rows of an alignment at level 2: each site has shares of all.
+
+        Parameters
+        ----------
+        alignment : bytes
+            The name of the alignment.
+        """
+        holders = dict.fromkeys(self.variables, self.sites)
+        return replace(self, holders=holders, alignment=alignment)
 
     @property
     def sites(self) -> tuple[Party, ...]:

@@ -4,6 +4,7 @@
     site -> sites, analyst     Recall: whether it has kept this study's alignment; to sites, a part
                                of the key with which identifiers are hashed
     if nobody has kept it:     the ring of blinded identifiers   (mpc.alignment)
+    at level 2:                the dealer takes part, and rows travel (protocols.queries.align_rows)
 
 It is asked first, before `Meet`. The ring needs the public keys of all parties, so each site
 compares them with what it has pinned here; `Meet` does so again, and compares the lists that result
@@ -30,22 +31,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from mpc.alignment import Member, Placed, Spread, match_people, place_people
+from mpc.alignment import (
+    AlignmentPlan,
+    Member,
+    Spread,
+    deal_people,
+    match_people,
+    place_people,
+)
 from mpc.errors import MalformedMessageError, TooFewPeopleError
-from mpc.randomness import KEY_BYTES, StreamKey, label
+from mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
 from mpc.rounds import Expect, Message, Party, Program, exchange
 from protocols.alignment import Alignment
 from protocols.errors import QueryRefusedError, RecordsDifferError, refusing
+from protocols.queries.align_rows import (
+    HOW_MANY,
+    Held,
+    check_carried,
+    check_own,
+    dealer_key,
+    hear_held,
+    kept_rows,
+    rings_of,
+    say_held,
+    share_rows,
+)
 from protocols.queries.meet import SESSION_BYTES, check_pinned
-from protocols.roles import AnalystRole, SiteRole
+from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query
+from protocols.site.hidden_rows import CarriedColumns
 from protocols.site.identifiers import Identifiers
 from protocols.site.placement import Placement
 from protocols.storage.alignments import KeptAlignment
@@ -64,11 +85,14 @@ class AlignedPeople(NamedTuple):
     """What the analyst learns of an alignment.
 
     `people` and `regions` are those of `mpc.alignment.Matched`; None and empty if the sites had
-    kept the alignment of the study.
+    kept the alignment of the study. At level 2 `name` and `hidden` are the name of the alignment,
+    and how many people the study has.
     """
 
     people: int | None
     regions: dict[tuple[Party, ...], int]
+    name: bytes = b""
+    hidden: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +100,9 @@ class Align(Query[AlignedPeople]):
     """Ask the sites to find out who is in the study.
 
     `keys` are the public keys of the sites and of the dealer, in this order. `session` is random
-    and new in each run. The other fields are those of `Alignment`.
+    and new in each run. At level 2 `columns` has the name, states, missing values and site of each
+    column that is shared, and `most_indicators` is as of `Study`. The other fields are those of
+    `Alignment`.
     """
 
     kind: ClassVar[str] = "align"
@@ -90,9 +116,18 @@ class Align(Query[AlignedPeople]):
     everyone: tuple[str, ...]
     apart: tuple[tuple[str, str], ...]
     fewest: int
+    columns: tuple[tuple[str, tuple[str, ...], bool, str], ...]
+    most_indicators: int
 
     @classmethod
-    def of(cls, analyst: AnalystRole, alignment: Alignment, dealer: Party, study: bytes) -> Align:
+    def of(
+        cls,
+        analyst: AnalystRole,
+        alignment: Alignment,
+        dealer: Party,
+        study: bytes,
+        carried: CarriedColumns | None = None,
+    ) -> Align:
         """Return the query for a study.
 
         Parameters
@@ -101,10 +136,12 @@ class Align(Query[AlignedPeople]):
             The analyst, who knows the public keys.
         alignment, dealer, study : Alignment, Party, bytes
             The alignment, the dealer and the id of the study.
+        carried : CarriedColumns, optional
+            At level 2 the columns of the study.
         """
         named = (*alignment.sites, dealer)
         return cls(
-            alignment.sites,
+            named if alignment.level == 2 else alignment.sites,
             study,
             analyst.randomness.bytes(SESSION_BYTES),
             dealer,
@@ -115,6 +152,8 @@ class Align(Query[AlignedPeople]):
             alignment.everyone,
             alignment.apart,
             alignment.fewest,
+            () if carried is None else carried.described,
+            0 if carried is None else carried.most_indicators,
         )
 
     @property
@@ -128,17 +167,30 @@ class Align(Query[AlignedPeople]):
         groups = self.everyone, self.apart, self.fewest
         return Alignment(self.level, self.rules, self.sizes, *groups)
 
+    @property
+    def carried(self) -> CarriedColumns:
+        """The columns of level 2; a ValueError if one appears twice."""
+        size = max((size for _, size in self.sizes), default=0)
+        return CarriedColumns.of_described(self.columns, self.most_indicators, size)
+
+    @property
+    def run(self) -> bytes:
+        """The name of the run."""
+        return label("align", self.study, self.session)
+
 
 @dataclass(frozen=True, slots=True)
 class Recall(Message):
     """Whether the sender has kept the alignment of the study, and its part of the sites' key.
 
-    The part is empty in the message to the analyst.
+    The part is empty in messages to the analyst and the dealer. At level 2 sites and dealer also
+    send the public half of an ephemeral key.
     """
 
     kind: ClassVar[str] = "recall"
     kept: bool
     part: bytes = field(repr=False)
+    key: bytes = b""
 
 
 # ---- a site agrees, or refuses -------------------------------------------------------------------
@@ -148,16 +200,32 @@ def _consider(site: SiteRole, query: Align) -> None:
     check_pinned(site.party, site.keys, site.public_keys, site.dealer, query)
     with refusing(site.party):
         alignment = query.alignment
-    if query.parties != alignment.sites or site.party not in alignment.sites:
+    asked = query.named if alignment.level == 2 else alignment.sites
+    if query.parties != asked or site.party not in alignment.sites:
         raise QueryRefusedError(site.party, "the query asks other parties than the study's sites")
     own = _own(site)
     _check_rules(site, alignment, own)
     _check_sizes(site, alignment, own)
+    if alignment.level == 2:
+        with refusing(site.party):
+            carried = query.carried
+        check_carried(site.party, site.policy, alignment, carried)
+        check_own(site, carried)
     if _kept(site, query, alignment, own) is None:
         _check_spent(site)
     others = tuple(party for party in alignment.sites if party != site.party)
     site.ledger.note(REVEALED, site.party, (site.analyst,))
-    site.ledger.note("who of their own people is in the study", site.party, others)
+    if alignment.level == 1:
+        site.ledger.note("who of their own people is in the study", site.party, others)
+    else:
+        site.ledger.note(HOW_MANY, site.party, (*others, site.dealer))
+
+
+def plan_of(query: Align, alignment: Alignment, analyst: Party) -> AlignmentPlan:
+    """Return the plan of a run."""
+    if alignment.level == 1:
+        return alignment.plan(query.run, analyst)
+    return alignment.plan(query.run, analyst, query.dealer, rings_of(alignment, query.carried))
 
 
 def _own(site: SiteRole) -> Identifiers:
@@ -183,8 +251,6 @@ def _check_rules(site: SiteRole, alignment: Alignment, own: Identifiers) -> None
             f"least_level = {site.limits.least_level}"
         )
         raise QueryRefusedError(site.party, reason)
-    if alignment.level != 1:
-        raise QueryRefusedError(site.party, "alignments of level 2 are not supported")
     if alignment.fewest < (fewest := site.policy.fewest_records):
         reason = (
             f"the study may have as few as {alignment.fewest} people; the policy here requires "
@@ -255,29 +321,44 @@ def _check_spent(site: SiteRole) -> None:
 def _site(site: SiteRole, query: Align) -> Program[None]:
     alignment, own = query.alignment, _own(site)
     kept = _kept(site, query, alignment, own)
-    recalls = yield from _recalled(site, alignment.sites, kept is not None)
-    if len({recall.kept for recall in recalls.values()}) > 1:
+    fresh = KeyPair.generate(site.randomness) if alignment.level == 2 else None
+    recalls = yield from _recalled(site, query, kept is not None, fresh)
+    if len({recalls[peer].kept for peer in alignment.sites}) > 1:
         return  # the analyst says which sites have kept it
     if kept is None:
-        kept = yield from _run(site, query, own, recalls)
-    if kept is not None:
-        _take(site, query.study, alignment, kept)
+        kept = yield from _run(site, query, own, recalls, fresh)
+    if kept is None:
+        return
+    _take(site, query.study, alignment, kept)
+    if alignment.level == 2:
+        yield from say_held(site)
 
 
-def _recalled(site: SiteRole, sites: tuple[Party, ...], kept: bool) -> Program[dict[Party, Recall]]:
-    """Exchange who has kept the alignment, and parts of the sites' key."""
-    ours = Recall(kept, site.randomness.bytes(KEY_BYTES))
-    others = [peer for peer in sites if peer != site.party]
+def _recalled(
+    site: SiteRole, query: Align, kept: bool, fresh: KeyPair | None
+) -> Program[dict[Party, Recall]]:
+    """Exchange who has kept the alignment, parts of the sites' key, and ephemeral keys."""
+    key = b"" if fresh is None else fresh.public
+    ours = Recall(kept, site.randomness.bytes(KEY_BYTES), key)
+    others = [peer for peer in query.parties if peer not in (site.party, query.dealer)]
     outbox = {**dict.fromkeys(others, ours), site.analyst: Recall(kept, b"")}
-    theirs = yield from exchange(outbox, dict.fromkeys(others, Expect(Recall, KEY_BYTES)))
+    if fresh is not None:
+        outbox[query.dealer] = Recall(kept, b"", key)
+    peers = [peer for peer in query.parties if peer != site.party]
+    theirs = yield from exchange(outbox, dict.fromkeys(peers, Expect(Recall, 2 * KEY_BYTES)))
     for peer, recall in theirs.items():
-        if len(recall.part) != KEY_BYTES:
+        part = 0 if peer == query.dealer else KEY_BYTES
+        if (len(recall.part), len(recall.key)) != (part, len(key)):
             raise MalformedMessageError(peer, "its part of the sites' key has a wrong length")
     return {**theirs, site.party: ours}
 
 
 def _run(
-    site: SiteRole, query: Align, own: Identifiers, recalls: Mapping[Party, Recall]
+    site: SiteRole,
+    query: Align,
+    own: Identifiers,
+    recalls: Mapping[Party, Recall],
+    fresh: KeyPair | None,
 ) -> Program[KeptAlignment | None]:
     """Match the lists, after noting on disk that an alignment begins."""
     site.memory.align()
@@ -285,26 +366,33 @@ def _run(
     _note(site, f"an alignment of the list of people begins: {left} more may (most_alignments)")
     alignment = query.alignment
     key = StreamKey(label("sites' key", *(recalls[peer].part for peer in alignment.sites)))
-    plan = alignment.plan(label("align", query.study, query.session), site.analyst)
+    plan = plan_of(query, alignment, site.analyst)
     try:
         with _processes(site, sum(alignment.size.values())) as spread:
             member = Member(site.party, key, site.randomness, spread=spread)
-            placed = yield from place_people(member, plan, own.forms)
+            if fresh is not None:
+                dealt = dealer_key(site, query.dealer, fresh, recalls[query.dealer].key, plan)
+                member = replace(member, dealer_key=dealt)
+                kept = yield from share_rows(site, member, query.carried, plan, alignment)
+            else:
+                kept = yield from _placed(site, member, alignment, plan, own)
     except TooFewPeopleError as error:
+        if error.parties == (site.party,):  # too few of its list are left out: the others go on
+            _note(site, f"{error.people} people here would be outside the study: it is ended")
+            raise
         _note(site, "; ".join([f"the alignment has {error.people} people", *own.findings()]))
         return None
-    kept = _placed(site, alignment, own, placed)
     site.memory.aligned.keep(query.study, kept)
-    here = int((placed.places >= 0).sum())
-    _note(site, f"{here} of {len(own)} people here are in the study, which has {placed.people}")
     return kept
 
 
 def _placed(
-    site: SiteRole, alignment: Alignment, own: Identifiers, placed: Placed
-) -> KeptAlignment:
-    """Return what a site keeps: the place of each record."""
+    site: SiteRole, member: Member, alignment: Alignment, plan: AlignmentPlan, own: Identifiers
+) -> Program[KeptAlignment]:
+    """Run level 1; return what a site keeps: the place of each record."""
+    placed = yield from place_people(member, plan, own.forms)
     here = int((placed.places >= 0).sum())
+    _note(site, f"{here} of {len(own)} people here are in the study, which has {placed.people}")
     if alignment.holds_all(site.party) and here != placed.people:
         raise MalformedMessageError(site.analyst, "its places leave out people that all sites hold")
     everybody = site.data if site.aligned is None else site.aligned.everybody
@@ -315,7 +403,10 @@ def _placed(
 
 
 def _take(site: SiteRole, study: bytes, alignment: Alignment, kept: KeptAlignment) -> None:
-    site.align(study, alignment, Placement(kept.records, kept.arrays[PLACES]))
+    if alignment.level == 2:
+        site.hide(study, alignment, kept_rows(alignment.sites, kept))
+    else:
+        site.align(study, alignment, Placement(kept.records, kept.arrays[PLACES]))
 
 
 def _note(site: SiteRole, what: str) -> None:
@@ -334,6 +425,36 @@ def _processes(site: SiteRole, keys: int) -> Iterator[Spread]:
         yield pool.map
 
 
+# ---- the dealer's side, at level 2 --------------------------------------------------------------
+
+
+def _consider_at_dealer(dealer: DealerRole, query: Align) -> None:
+    check_pinned(dealer.party, dealer.keys, dealer.public_keys, dealer.party, query)
+    with refusing(dealer.party):
+        alignment, carried = query.alignment, query.carried
+    if alignment.level != 2 or query.parties != query.named:
+        raise QueryRefusedError(dealer.party, "it takes part in alignments of level 2 alone")
+    check_carried(dealer.party, dealer.policy, alignment, carried)
+    if (longest := max(alignment.size.values())) > dealer.most_records:
+        reason = f"a list may have {longest} people; at most {dealer.most_records} are allowed"
+        raise QueryRefusedError(dealer.party, reason)
+
+
+def _dealer(dealer: DealerRole, query: Align) -> Program[None]:
+    alignment, fresh = query.alignment, KeyPair.generate(dealer.randomness)
+    ours = Recall(False, b"", fresh.public)
+    expect = dict.fromkeys(alignment.sites, Expect(Recall, KEY_BYTES))
+    recalls = yield from exchange(dict.fromkeys(alignment.sites, ours), expect)
+    if any(recall.kept for recall in recalls.values()):
+        return
+    plan = plan_of(query, alignment, dealer.analyst)
+    keys = {
+        site: dealer_key(dealer, site, fresh, recall.key, plan) for site, recall in recalls.items()
+    }
+    with suppress(TooFewPeopleError):  # the analyst says so
+        yield from deal_people(keys, plan)
+
+
 # ---- the analyst's side --------------------------------------------------------------------------
 
 
@@ -345,8 +466,9 @@ def _analyst(analyst: AnalystRole, query: Align) -> Program[AlignedPeople]:
         analyst.ledger.note(REVEALED, site, (analyst.party,))
     if kept:
         _check_all_kept(alignment, kept)
-        return AlignedPeople(None, {})
-    plan = alignment.plan(label("align", query.study, query.session), analyst.party)
+        held = (yield from hear_held(alignment.sites)) if alignment.level == 2 else Held(b"", 0)
+        return AlignedPeople(None, {}, held.name, held.people)
+    plan = plan_of(query, alignment, analyst.party)
     try:
         matched = yield from match_people(plan, analyst.randomness)
     except TooFewPeopleError as error:
@@ -354,7 +476,8 @@ def _analyst(analyst: AnalystRole, query: Align) -> Program[AlignedPeople]:
     for sites, people in matched.regions.items():
         what = f"{people} people in these lists and no others"
         analyst.ledger.note(what, f"the lists of {', '.join(sites)}", (analyst.party,))
-    return AlignedPeople(matched.people, dict(matched.regions))
+    held = (yield from hear_held(alignment.sites)) if alignment.level == 2 else Held(b"", 0)
+    return AlignedPeople(matched.people, dict(matched.regions), held.name, held.people)
 
 
 def _check_all_kept(alignment: Alignment, kept: list[Party]) -> None:
@@ -373,4 +496,8 @@ def _too_few(alignment: Alignment, people: int) -> str:
     return f"{people} people are in common of the lists ({sizes}), and {needed}: {COMPARE}"
 
 
-ALIGN = Conversation(Align, _analyst).side(SiteRole, _consider, _site)
+ALIGN = (
+    Conversation(Align, _analyst)
+    .side(SiteRole, _consider, _site)
+    .side(DealerRole, _consider_at_dealer, _dealer)
+)

@@ -1,7 +1,8 @@
 """A run of an approved study at a site: which query it answers next, and no other.
 
     Begin                       the digest of an approved contract   (protocols.queries.begin)
-    Align                       once, if the contract has an alignment: this one
+    Align                       once, if the contract has an alignment: this one, at level 2 after
+                                a Describe of its own
     Meet, Describe, Commit      once each: the contract's parties, keys and variables
     Choose or Release, ...      the steps of the study's learner, which the site derives itself
 
@@ -65,8 +66,10 @@ class ApprovedRun(StudyRun):
         super().__init__(site, approved)
         self._study, self._resumed = study, resumed
         self._place = 0  # of the next step, counted in portions
-        aligns = approved.contract.alignment is not None
-        self._opening = (Align, *OPENING) if aligns else OPENING
+        self._opening = OPENING
+        if (alignment := approved.contract.alignment) is not None:
+            first = (Align,) if alignment.level == 1 else (Describe, Align)
+            self._opening = (*first, *OPENING)
         self._opened = 0  # queries of these that were answered
         self._steps: Generator[Step, Winners, object] | None = None
         self._due: list[Step] = []  # the portions of the step that are not answered yet
@@ -141,7 +144,9 @@ class ApprovedRun(StudyRun):
 
     def _check_opening(self, query: AnyQuery) -> None:
         sites, dealer = self.contract.site_names, self.contract.dealer[0]
+        shares_rows = isinstance(query, Align) and query.level == 2
         asked = sites if isinstance(query, Align | Describe) else (*sites, dealer)
+        asked = (*sites, dealer) if shares_rows else asked
         if sorted(query.parties) != sorted(asked):
             raise self._refused(f"the parties of {query.kind!r} are not those of the contract")
         if isinstance(query, Align):
@@ -160,6 +165,9 @@ class ApprovedRun(StudyRun):
             alignment = query.alignment
         if alignment != self.contract.alignment:
             raise self._refused("the alignment is not that of the contract")
+        columns = tuple(sorted(name for name, *_ in query.columns))
+        if alignment.level == 2 and columns != tuple(sorted(self.contract.variables)):
+            raise self._refused("the columns of the alignment are not those of the contract")
 
     def _check_variables(self, query: Commit) -> None:
         if self._study and query.study != self._study:
@@ -177,7 +185,8 @@ class ApprovedRun(StudyRun):
                 f"{query.most_indicators} indicators: approved studies have {BLOCK_ROWS} rows and "
                 f"{CHOICE_INDICATORS} indicators"
             )
-        mine = {name for name, *_, holders in query.variables if self.site.party in holders}
+        with refusing(self.site.party):
+            mine = {*self.site.own(query.as_study())}
         if mine != set(self.site.shown):
             raise self._refused(
                 f"{self.site.party} holds other variables of the contract than the query says"

@@ -88,6 +88,7 @@ class Commit(Query[Joined]):
     block_rows: int
     memory: int
     most_indicators: int
+    alignment: bytes
     variables: tuple[tuple[str, tuple[str, ...], bool, tuple[str, ...]], ...]
 
     @classmethod
@@ -97,7 +98,7 @@ class Commit(Query[Joined]):
             (v.name, v.states, v.missing, study.holders[v.name]) for v in study.variables.values()
         )
         sizes = study.records, study.block_rows, study.memory, study.most_indicators
-        return cls(study.parties, study.id, study.dealer, *sizes, variables)
+        return cls(study.parties, study.id, study.dealer, *sizes, study.alignment, variables)
 
     def as_study(self) -> Study:
         """Return the study.
@@ -130,7 +131,8 @@ class Commit(Query[Joined]):
             )
         Ring.holding(self.records)
         sizes = self.block_rows, self.memory, self.most_indicators
-        study = Study(self.study, variables, holders, self.records, self.dealer, *sizes)
+        records = self.records, self.dealer
+        study = Study(self.study, variables, holders, *records, *sizes, self.alignment)
         if set(self.parties) != {*study.sites, self.dealer}:
             raise ValueError(
                 "the query asks other parties than the holders and the dealer; ask these only"
@@ -197,9 +199,9 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
         reason = "the dealer of the study, or one of its sites, is not pinned here"
         raise QueryRefusedError(site.party, reason, f"pinned are the dealer {site.dealer}; {known}")
     _check_records(site, study)
-    mine = {name: v for name, v in study.variables.items() if site.party in study.holders[name]}
-    for name, variable in mine.items():
-        _check_variable(site, variable, study.holders[name])
+    mine = site.own(study)
+    for name in mine:
+        _check_variable(site, study.variables[name], study.holders[name])
     try:
         site.memory.check(study.id, {name: site.column(name) for name in mine})
     except DataError as error:
@@ -210,28 +212,40 @@ def _consider_at_site(site: SiteRole, query: Commit) -> None:
 
 def _check_records(site: SiteRole, study: Study) -> None:
     """Refuse a study whose records are not those of the site, or those that an alignment placed."""
+    _check_aligned(site, study)
     strange = set(study.sites) - site.met - {site.party}
     if site.data.ids is not None and strange:
         named = ", ".join(sorted(strange))
         reason = f"its records were not compared with those of {named}, or are not the same"
         raise QueryRefusedError(site.party, reason)
-    if site.aligned is not None and site.aligned.study != study.id:
-        raise QueryRefusedError(site.party, "its people were aligned for another study")
     if study.records != site.records:
         reason = f"it does not hold {study.records} records, as the study has"
         raise QueryRefusedError(site.party, reason, f"it holds {site.records} records")
 
 
+def _check_aligned(site: SiteRole, study: Study) -> None:
+    """Refuse a study whose people are not those that were aligned in this session."""
+    if site.aligned is not None and site.aligned.study != study.id:
+        raise QueryRefusedError(site.party, "its people were aligned for another study")
+    if site.hidden is not None:
+        with refusing(site.party):
+            site.hidden.check(study)
+    elif study.alignment:
+        reason = "the people of the study were not aligned in this session: align them first"
+        raise QueryRefusedError(site.party, reason)
+
+
 def _check_variable(site: SiteRole, variable: Variable, holders: tuple[Party, ...]) -> None:
     """Refuse a variable that the site does not show, or shares without an alignment."""
     name, shown = variable.name, site.shown.get(variable.name)
-    if len(holders) > 1 and site.placement is None:
+    is_shared = len(holders) > 1 and site.hidden is None
+    if is_shared and site.placement is None:
         reason = (
             f"the variable {name!r} lies at {', '.join(holders)}, and the study does not align "
             "their records: declare [alignment] in study.toml"
         )
         raise QueryRefusedError(site.party, reason)
-    if shown is not None and len(holders) > 1:
+    if shown is not None and is_shared:
         shown = replace(shown, missing=True)
     if shown != variable:
         raise QueryRefusedError(site.party, f"it shows no variable {name!r} with these states")
@@ -253,10 +267,10 @@ def _consider_at_dealer(dealer: DealerRole, query: Commit) -> None:
 
 def _site(site: SiteRole, query: Commit) -> Program[None]:
     study = query.as_study()
-    mine = [name for name in study.variables if site.party in study.holders[name]]
-    site.memory.commit(study.id, {name: site.column(name) for name in mine})
+    site.memory.commit(study.id, {name: site.column(name) for name in site.own(study)})
+    held = sum(site.party in holders for holders in study.holders.values())
     fresh = KeyPair.generate(site.randomness)
-    joinings = yield from _exchange_joinings(site, study, len(mine), fresh.public)
+    joinings = yield from _exchange_joinings(site, study, held, fresh.public)
     site.leave_study()
     site.joined = _join(study, joinings)
     site.holder = _holder(site, site.joined, fresh, joinings)
@@ -305,6 +319,8 @@ def _holder(
 
 def _column(site: SiteRole, study: Study, name: str) -> Column:
     """Return what a site adds to a column: all of it, or its part beside those of other holders."""
+    if site.hidden is not None:
+        return site.hidden.column(name)
     codes, holders = site.column(name), study.holders[name]
     if len(holders) == 1:
         return CodeColumn(codes)
@@ -406,7 +422,8 @@ def commitments_of(study: Study, ids: dict[str, list[bytes]], seed: bytes) -> Co
     ]
     ring = Ring.holding(study.records)
     wider = () if study.most_indicators == MOST_INDICATORS else (study.most_indicators,)
-    name = label("study", study.id, seed, *wider)
+    aligned = (study.alignment,) if study.alignment else ()
+    name = label("study", study.id, seed, *wider, *aligned)
     return Commitments(name, ring, study.records, tuple(operands), study.dealer, study.block_rows)
 
 

@@ -217,8 +217,7 @@ def _consider_at_dealer(dealer: DealerRole, query: Meet) -> None:
 
 def _site(site: SiteRole, query: Meet) -> Program[None]:
     others = [party for party in query.parties[:-1] if party != site.party]
-    lists = list_digest(site.data, aligned=site.aligned is not None)
-    lists = lists if site.placement is None else without_list(site.records)
+    lists = _compared_list(site)
     secrets = {peer: _secret(site, peer, lists) for peer in others}
     same = yield from _compared(site, secrets, query.session)
     site.met = frozenset(peer for peer in others if same[peer])
@@ -311,9 +310,19 @@ def without_list(records: int) -> bytes:
     return label("records without identifiers", records)
 
 
+def _compared_list(site: SiteRole) -> bytes:
+    """Return what a site compares: its list, or what it knows of a study of other people, too."""
+    if site.hidden is not None:
+        return site.hidden.alignment
+    if site.placement is not None:
+        return without_list(site.records)
+    return list_digest(site.data, aligned=site.aligned is not None)
+
+
 def _compares_people(site: SiteRole) -> bool:
     """Whether a site compares its list: an alignment has compared the lists of placed records."""
-    return site.data.ids is not None and site.placement is None
+    known = site.placement is None and site.hidden is None
+    return site.data.ids is not None and known
 
 
 def _dealer(dealer: DealerRole, query: Meet) -> Program[None]:

@@ -125,7 +125,9 @@ def check_at_site(site: SiteRole, query: StudyQuery) -> None:
     check_number(site, query)
     if query.rows not in site.joined.answered:
         _check_values(site, site.joined)
-        _check_records(site, _records(site, site.joined.selection(query.rows)))
+        records = _records(site, site.joined.selection(query.rows))
+        _check_size(site, query.study, len(records))
+        _check_records(site, records)
 
 
 def _check_values(site: SiteRole, joined: Joined) -> None:
@@ -134,6 +136,19 @@ def _check_values(site: SiteRole, joined: Joined) -> None:
         with refusing(site.party):
             values = site.values_of(joined.study)
             site.memory.changes.check(values, site.policy.fewest_records)
+            if site.hidden is not None:
+                site.memory.changes.check_people(values.people, site.policy.fewest_records)
+
+
+def _check_size(site: SiteRole, study: bytes, records: int) -> None:
+    """Refuse a record set that has nearly as many people as another study of unknown people."""
+    fewest = site.policy.fewest_records
+    if site.memory.is_near_hidden(study, records, fewest):
+        reason = (
+            f"fewer than {fewest} records more or less than those of an earlier study whose people "
+            "no site knows: tables of both could differ by them"
+        )
+        raise QueryRefusedError(site.party, reason)
 
 
 def _check_records(site: SiteRole, records: Digests) -> None:
@@ -160,6 +175,8 @@ def remember_records(site: SiteRole, rows: Rows) -> None:
     assert site.joined is not None  # considered
     if rows not in site.joined.answered:
         site.memory.keep_values(site.values_of(site.joined.study))
+        if site.hidden is not None:
+            site.memory.hide(site.joined.study.id, site.hidden.records)
         site.memory.answer(site.data, _records(site, site.joined.selection(rows)))
         site.joined.answered.add(rows)
 

@@ -208,6 +208,35 @@ class Changes:
                 "earlier studies"
             )
 
+    def check_people(self, people: Digests, fewest: int) -> None:
+        """Refuse a list of people from which few came or went since an earlier study.
+
+        A site whose study has people that it does not know cannot see whether the people who came
+        or went are in the study: tables of two studies may differ by them.
+
+        Parameters
+        ----------
+        people : ndarray of shape (n,)
+            The digests of all people, each once.
+        fewest : int
+            The smallest number of people, except none, who may have come or gone.
+
+        Raises
+        ------
+        ChangedDataError
+            If at least one but fewer than `fewest` people came, or went.
+        """
+        for earlier in self.snapshots:
+            came = len(np.setdiff1d(people, earlier.people))
+            gone = len(np.setdiff1d(earlier.people, people))
+            if 0 < came < fewest or 0 < gone < fewest:
+                raise ChangedDataError(
+                    f"fewer than {fewest} people came to its list, or left it, since an earlier "
+                    f"study: wait until there are none or at least {fewest} of each, or keep the "
+                    "earlier list",
+                    f"since an earlier study {came} people came and {gone} left",
+                )
+
     def keep(self, snapshot: Snapshot) -> None:
         """Remember a snapshot, on disk when this returns, before the site answers for it."""
         with_it = self._with(snapshot)

@@ -79,6 +79,7 @@ class SiteMemory:
         self.spent = Cost()  # of all releases with noise so far
         self.scored = 0  # records whose scores were sent
         self._sets = RecordSets()  # that were answered for
+        self._hidden: dict[str, int] = {}  # study of unknown people -> how many they are
         self._unsaved = False
         self.changes = Changes(None, b"")  # until the key is read
         self._has_values = False  # a file of changes was written
@@ -418,6 +419,27 @@ class SiteMemory:
         self._frame = frame
         self._keep(is_new)
 
+    def hide(self, study: bytes, people: int) -> None:
+        """Remember the size of a study whose people the site does not know, before it answers."""
+        is_new = self._hidden.get(study.hex()) != people
+        self._hidden[study.hex()] = people
+        self._keep(is_new)
+
+    def is_near_hidden(self, study: bytes, people: int, fewest: int) -> bool:
+        """Whether a record set differs in size by a few from another study of unknown people.
+
+        Parameters
+        ----------
+        study : bytes
+            The id of the study that has the record set.
+        people : int
+            The size of the record set.
+        fewest : int
+            The smallest difference, except none, that is not few.
+        """
+        others = (known for name, known in self._hidden.items() if name != study.hex())
+        return any(0 < abs(people - known) < fewest for known in others)
+
     # ---- changed values ----------------------------------------------------------------------
 
     def snapshot(self, data: SiteData, names: Iterable[str], records: Digests) -> Snapshot:
@@ -479,6 +501,7 @@ class SiteMemory:
             "released": [*self.released, *self.released_freely],
             "chosen": self.chosen,
             "values": self._has_values,
+            "hidden": self._hidden,
         }
         buffer = io.BytesIO()
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
@@ -517,6 +540,8 @@ class SiteMemory:
         self.released, self.released_freely = Released(*numbers[:2]), Released(*numbers[2:])
         self.chosen = int(notes.get("chosen", 0))
         self._has_values = bool(notes.get("values", False))
+        hidden = notes.get("hidden", {}).items()  # an older memory has none
+        self._hidden = {study: int(people) for study, people in hidden}
         arrays = records, atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
             raise ValueError("its key or an array has a wrong size")
