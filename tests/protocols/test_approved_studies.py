@@ -401,6 +401,20 @@ def test_a_study_with_an_alignment_runs_over_the_people_whom_all_sites_hold(alig
         assert np.array_equal(table, np.where(true < RULE.fewest, 0, true))
 
 
+def test_an_approved_study_runs_over_people_whom_no_site_knows():
+    federation = seeded(LISTED.data, policy=Policy())
+    contract = contract_of(federation, alignment=replace(AGREED, level=2))
+    approve(federation, contract)
+    study = open_approved(federation.session, contract, bytes(16))
+    learner, won = steps(study.study), None
+    while isinstance(step := learner.send(won), Choices):
+        won = study.choose(step)
+    for family, table in zip(step.families, study.release(step), strict=True):
+        true = LISTED.table(*family.members)
+        assert np.array_equal(table, np.where(true < RULE.fewest, 0, true))
+    assert all(role.hidden is not None for role in federation.roles.values())
+
+
 def test_the_alignment_of_an_approved_study_is_that_of_the_contract(aligned):
     contract = contract_of(aligned, alignment=AGREED)
     aligned.session.ask(Begin.of(contract, study=bytes(16)))
