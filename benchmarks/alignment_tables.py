@@ -80,7 +80,9 @@ def run(data: SiteData, at: dict[str, tuple], level: int, options: Options) -> t
         return figures, learned
 
 
-def identified(data: SiteData, at: dict[str, tuple], families: list, common: np.ndarray) -> list[float]:
+def identified(
+    data: SiteData, at: dict[str, tuple], families: list, common: np.ndarray
+) -> list[float]:
     """Return of which share of its people each site learns whether they are in the study.
 
     From each revealed table the site takes the table of its own columns. A cell that has none, or

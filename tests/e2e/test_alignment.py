@@ -100,6 +100,22 @@ def test_a_study_learns_from_the_people_whom_all_sites_hold(capsys, folder, tmp_
         assert (tmp_path / "out" / file).read_text() == (tmp_path / "again" / file).read_text()
 
 
+def test_a_study_learns_from_people_whom_no_site_knows(capsys, folder, tmp_path):
+    change(folder / "analyst" / "study.toml", 'rules = ["digits"]', 'rules = ["digits"]\nlevel = 2')
+    for out in ("out", "again"):
+        code, output, error = learn_study(capsys, folder, tmp_path / out)
+        assert code == 0, error
+    assert "the people were aligned in an earlier session of this study" in output
+    people = common(folder)
+    plain = learn_pooled(PlainCounter(people), Options(max_parents=3))
+    for out in ("out", "again"):
+        summary = json.loads((tmp_path / out / "summary.json").read_text())
+        assert summary["scores"] == plain.scores.as_json()
+    ledger = (folder / "north" / "memory" / "ledger.jsonl").read_text()
+    assert "how many of their people are in the study" in ledger
+    assert "people here are in the study" not in ledger
+
+
 def test_an_approved_study_with_an_alignment(capsys, approved, tmp_path):
     study = approved / "analyst" / "study.toml"
     for site in SITES:

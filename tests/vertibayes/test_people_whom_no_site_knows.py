@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from protocols.choices import Choices, Score
 from protocols.release import FamilyTables, Rule
 from protocols.variables import Family, Rows
-from tests.protocols.hidden import random_lists
+from tests.protocols.hidden import Lists, random_lists
 from vertibayes.choosing import TableChooser
 from vertibayes.learning import learn
 from vertibayes.options import Options
@@ -76,3 +76,23 @@ def test_releases_over_unknown_people_are_those_of_the_join(kind):
     least = rule.fewest if kind == "cut" else 0
     for table, pooled in zip(released, lists.plain.tables(families), strict=True):
         assert np.array_equal(table, np.where(pooled >= least, pooled, 0))
+
+
+@pytest.mark.laws
+def test_alarm_over_unknown_people_is_learned_as_from_the_join(alarm_data):
+    names = [*alarm_data.variables]
+    generator = np.random.default_rng(1)
+    lists = Lists(
+        dict(alarm_data.variables),
+        dict(alarm_data.codes),
+        {site: generator.permutation(alarm_data.records)[:1800] for site in "abc"},
+        {site: names[place::3] for place, site in enumerate("abc")},
+    )
+    options = Options(algorithm="k2", max_parents=3)
+    with lists.federate() as federation:
+        learned = learn(lists.counter(federation), options)
+    pooled = learn(lists.plain, options)
+    assert learned.network.structure == pooled.network.structure
+    assert learned.scores == pooled.scores
+    for name, cpt in pooled.network.cpts.items():
+        assert np.array_equal(learned.network.cpts[name], cpt)

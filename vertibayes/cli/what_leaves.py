@@ -95,6 +95,13 @@ def _aligned(alignment: Alignment, own: Party, analyst: Party) -> Iterator[str]:
             f"  who puts names into the list of {' or '.join(others)} learns which of them are in "
             "the study: believe their sizes, or do not approve"
         )
+    else:
+        yield "- each site learns how many people are in the study, and not who; all sites have shares"
+        yield "  of the rows, from which nobody reads a value without the dealer or all other sites"
+        yield (
+            f"  {analyst} and a site together read from tables who is in a group of own people of "
+            "whom none or all are in the study"
+        )
     yield f"- {analyst} learns how many people are in which of the lists, and not who"
 
 
