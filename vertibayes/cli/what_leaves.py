@@ -96,8 +96,8 @@ def _aligned(alignment: Alignment, own: Party, analyst: Party) -> Iterator[str]:
             "the study: believe their sizes, or do not approve"
         )
     else:
-        yield "- each site learns how many people are in the study, and not who; all sites have shares"
-        yield "  of the rows, from which nobody reads a value without the dealer or all other sites"
+        yield "- each site learns how many people are in the study, and not who; sites hold shares"
+        yield "  of the rows, which nobody reads without the dealer or all other sites"
         yield (
             f"  {analyst} and a site together read from tables who is in a group of own people of "
             "whom none or all are in the study"
