@@ -20,6 +20,9 @@ A variable of several holders is the sum of their parts: each holder has rows of
 no site holds is missing (`mpc.commitments.columns`). A holder accepts such a variable only if an
 alignment has placed its records, so that no two holders have the same row.
 
+After an alignment at level 2 (`protocols.queries.align_rows`) every site holds shares of every
+column, and commits these. The name of the alignment is part of every label.
+
 Security: as `mpc.commitments`. A site that has committed a column in this study with other data
 refuses (`SiteMemory.commit`). It writes what it commits to its disk before it sends anything.
 The keys of masks and of zero shares come from the static and the ephemeral keys of two parties

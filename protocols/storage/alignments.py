@@ -59,8 +59,8 @@ class Alignments:
 
     def keep(self, study: bytes, kept: KeptAlignment) -> None:
         """Keep the alignment of a study; it is on disk when this returns."""
-        self._kept[study] = kept
         if self._folder is None:
+            self._kept[study] = kept
             return
         notes = {
             "format": FORMAT,
@@ -83,11 +83,10 @@ class Alignments:
         ValueError
             If the file is damaged, or of a newer release; the message names it.
         """
-        if study not in self._kept and self._folder is not None:
-            path = _path(self._folder, study)
-            if path.exists():
-                self._kept[study] = _read(path)
-        return self._kept.get(study)
+        if self._folder is None:
+            return self._kept.get(study)
+        path = _path(self._folder, study)
+        return _read(path) if path.exists() else None
 
 
 def _path(folder: Path, study: bytes) -> Path:
