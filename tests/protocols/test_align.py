@@ -153,7 +153,7 @@ def test_a_resumed_study_continues_with_the_alignment_that_was_kept(tmp_path):
         role.memory.close()
     again = TWO.federate(memories=remembering(tmp_path))
     resumed = opened(again, study=bytes(16))
-    assert resumed.people == (None, {}) and resumed.joined.mark
+    assert resumed.people[:2] == (None, {}) and resumed.joined.mark
     assert np.array_equal(counted(resumed, "x", "z"), table)
     assert again.roles["a"].memory.alignments == 1
 
