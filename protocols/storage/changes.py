@@ -232,7 +232,7 @@ class Changes:
             if 0 < came < fewest or 0 < gone < fewest:
                 raise ChangedDataError(
                     f"fewer than {fewest} people came to its list, or left it, since an earlier "
-                    f"study: wait until at least {fewest} of each changed, or keep the earlier list",
+                    "study: wait until more have changed, or keep the earlier list",
                     f"since an earlier study {came} people came and {gone} left",
                 )
 
