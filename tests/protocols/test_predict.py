@@ -80,7 +80,7 @@ def test_the_ledgers_say_what_left_and_who_may_read_it():
     assert not [f for f in federation.roles["c"].ledger.facts if "odds" in f.what]
 
 
-# ---- what the outputs show, and the budget ---------------------------------------------------------
+# ---- what the outputs show, and the budget -------------------------------------------------------
 
 
 def test_an_analyst_reads_the_values_off_chosen_tables_and_the_budget_limits_the_records():
@@ -147,7 +147,8 @@ def test_a_site_and_the_dealer_refuse(reason, changes):
 
 
 def test_too_many_rows_and_too_much_work_are_refused():
-    federation, study = opened(policy=replace(ALLOW_ALL, most_memory=1000))
+    federation, study = opened()
+    federation.roles["b"].policy = replace(ALLOW_ALL, most_memory=1000)
     reason = refusal(federation, Predict.of(study.joined, odds("xz"), Rows()))
     assert "allows most_memory = 1,000" in reason
 
@@ -182,7 +183,7 @@ def test_a_table_of_other_codes_is_refused_by_the_analyst():
         study.predict(wrong)
 
 
-# ---- what the analyst does wrong -------------------------------------------------------------------
+# ---- what the analyst does wrong -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def test_variables_without_evidence_are_summed_out(alarm_network, alarm_data, ch
 
 
 def test_missing_cells_are_summed_out(alarm_network, alarm_data, child):
-    data = with_missing(alarm_data.rows(np.arange(80)), ["HR", "CATECHOL", "BP", "SAO2"])
-    check(alarm_network, data, 3, ["CO", "CATECHOL", "SHUNT", "HRBP"])
+    data = with_missing(alarm_data.rows(np.arange(80)), ["HISTORY", "CVP", "BP", "HREKG", "EXPCO2"])
+    check(alarm_network, data, 3, ["CO", "LVFAILURE", "TPR", "VENTALV", "CVP"])
     data = with_missing(sample(child, 80, seed=5), ["LungFlow", "Age", "Sick"])
     check(child, data, 2, ["Disease", "LungFlow", "HypDistrib"])
 

@@ -204,11 +204,11 @@ def _check_size(scope: Mapping[str, int], hidden: set[str], target: str) -> None
     unknown = sorted(hidden & set(scope) - set(reports))
     why = f"; of {', '.join(sorted(reports))}, values may be missing" if reports else ""
     through = f", through {', '.join(unknown)}," if unknown else ""
+    more = f", or include {', '.join(unknown)}" if unknown else ""
     raise ValueError(
         f"to predict {target}{through} a table of {rows:,} joint values of "
         f"{', '.join(sorted(_plain(known)))} would be looked up{why}; at most {MOST_ROWS:,} are "
-        "possible: leave some of these variables out of the evidence, or add those that it is "
-        "without"
+        f"possible: leave some of these variables out of the evidence{more}"
     )
 
 
