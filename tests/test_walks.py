@@ -59,19 +59,36 @@ def goes_through(stack, walk):
     return all(name in left for name in walk)
 
 
+def written(path, columns):
+    """Write a file of records, each with the number of a person."""
+    header = ",".join(["id", *("abcd"[column] for column in columns)])
+    rows = [
+        ",".join([str(person), *(f"s{code}" for code in row[columns])])
+        for person, row in enumerate(RECORDS)
+    ]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def files(folder, command):
+    """Return the options that name the data: one file, or those of two sites."""
+    if "--align" not in command:
+        return ["--data", written(folder / "table.csv", [0, 1, 2, 3]), "--exclude", "id"]
+    halves = written(folder / "one.csv", [0, 1]), written(folder / "two.csv", [2, 3])
+    return ["--data", f"one={halves[0]}", "--data", f"two={halves[1]}", "--id-column", "id"]
+
+
 def run(command, folder, *options):
-    table = folder / "table.csv"
-    rows = [",".join("abcd"), *(",".join(f"s{code}" for code in row) for row in RECORDS)]
-    table.write_text("\n".join(rows) + "\n")
-    arguments = [*command.split(), "--data", table, "--out", folder / "out", "--quiet", *options]
+    given = [*files(folder, command), "--out", folder / "out", "--quiet", *options]
     with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
+        main([*command.split(), *map(str, given)])
     assert not stop.value.code
 
 
 OPTIONS = {
     "learn": ["--sites", 3, "--bootstrap", 0],
     "learn --release cut": ["--sites", 3, "--algorithm", "k2", "--bootstrap", 0],
+    "learn --align digits": ["--algorithm", "k2", "--bootstrap", 0],
     "calibrate": ["--target", "d", "--nodes", 3, "--rounds", 2],
     "nb": ["--target", "d", "--method", "hdpnb", "--parties", 3, "--noise", "none"],
 }

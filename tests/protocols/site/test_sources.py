@@ -83,7 +83,7 @@ def variables(source, **encoding):
 
 
 @settings(
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
