@@ -23,8 +23,9 @@ import numpy as np
 from price_of_privacy import load
 
 from mpc.commitments import BLOCK_ROWS
+from protocols.described import study_of
 from protocols.federation import federate
-from protocols.opening import OpenStudy, study_of
+from protocols.open_study import OpenStudy
 from protocols.queries import Commit, Describe, Meet
 from protocols.site.data import SiteData
 from protocols.site.placement import Placement

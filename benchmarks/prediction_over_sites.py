@@ -25,7 +25,8 @@ on_one_thread()
 import numpy as np
 
 from protocols.federation import Federation, federate
-from protocols.opening import OpenStudy, open_study
+from protocols.open_study import OpenStudy
+from protocols.opening import open_study
 from protocols.policy import ALLOW_ALL
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding

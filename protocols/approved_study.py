@@ -22,7 +22,8 @@ from mpc.rounds import Party
 from protocols.choices import Choices
 from protocols.contract import Contract
 from protocols.errors import QueryRefusedError
-from protocols.opening import OpenStudy, open_study
+from protocols.open_study import OpenStudy
+from protocols.opening import open_study
 from protocols.queries import Begin, Choose, Release
 from protocols.queries.begin import Begun
 from protocols.queries.release_plan import check_rule

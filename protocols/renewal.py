@@ -16,7 +16,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from mpc.randomness import Randomness, SystemRandomness
 from protocols.errors import TransportError
-from protocols.opening import OpenStudy
+from protocols.open_study import OpenStudy
 from protocols.session import Session
 
 S = TypeVar("S", bound=OpenStudy)

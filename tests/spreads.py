@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mpc.commitments import BLOCK_ROWS, MOST_INDICATORS
+from protocols.described import study_of
 from protocols.federation import federate
-from protocols.opening import OpenStudy, study_of
+from protocols.open_study import OpenStudy
 from protocols.queries import Commit, Describe, Meet
 from protocols.site.data import SiteData
 from protocols.site.placement import Placement

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.opening import OpenStudy
+from protocols.open_study import OpenStudy
 from protocols.variables import Rows, Variable
 from vertibayes.inference.odds_tables import odds_tables
 from vertibayes.network import Network

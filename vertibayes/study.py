@@ -8,7 +8,8 @@ from pathlib import Path
 
 from protocols.deployment.files import StudyFile
 from protocols.deployment.running import study_sessions
-from protocols.opening import OpenStudy, new_study, open_study
+from protocols.open_study import OpenStudy
+from protocols.opening import new_study, open_study
 from protocols.renewal import Renewing
 from protocols.session import Session
 from vertibayes.counting.secure import SecureCounter

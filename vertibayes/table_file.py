@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from protocols.opening import Revealed
+from protocols.open_study import Revealed
 from protocols.storage.file_format import check_format
 from protocols.storage.growing_file import GrowingFile
 from protocols.storage.whole_file import lock_study

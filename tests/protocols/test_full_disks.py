@@ -13,7 +13,7 @@ import pytest
 
 from protocols.deployment.approvals import Approval, approvals_in, read_approval, write_approval
 from protocols.ledger import RevealedTable
-from protocols.opening import Revealed
+from protocols.open_study import Revealed
 from protocols.storage.growing_file import GrowingFile
 from protocols.storage.ledger_file import LedgerFile
 from protocols.storage.memory import SiteMemory

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mpc.errors import ImpossibleTablesError
+from protocols.described import study_of as opened_study
 from protocols.errors import QueryRefusedError
 from protocols.federation import federate
-from protocols.opening import study_of as opened_study
 from protocols.policy import Policy
 from protocols.queries import Commit, Describe, Meet, Publish
 from protocols.queries.costs import Costs

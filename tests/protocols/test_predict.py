@@ -12,7 +12,7 @@ from mpc.errors import MalformedMessageError
 from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER
 from protocols.odds import Odds, OddsTable
-from protocols.opening import OpenStudy
+from protocols.open_study import OpenStudy
 from protocols.policy import ALLOW_ALL, Policy
 from protocols.queries import Predict
 from protocols.queries.odds_query import OddsNumbers

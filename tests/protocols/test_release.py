@@ -14,7 +14,7 @@ from protocols.errors import QueryRefusedError
 from protocols.federation import ANALYST, DEALER
 from protocols.joined import Joined
 from protocols.ledger import RevealedTable
-from protocols.opening import OpenStudy
+from protocols.open_study import OpenStudy
 from protocols.policy import FREE, Policy
 from protocols.queries import Commit, Describe
 from protocols.queries.release_plan import ReleaseNoise

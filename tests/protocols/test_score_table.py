@@ -12,7 +12,7 @@ from mpc.errors import ImpossibleTablesError
 from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER
 from protocols.odds import Odds, OddsTable
-from protocols.opening import OpenStudy
+from protocols.open_study import OpenStudy
 from protocols.policy import ALLOW_ALL
 from protocols.queries.score_table import SCORE_TABLE, ScoreTable, rule_fields
 from protocols.release import Rule

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from protocols.approval import Winners
 from protocols.choices import Choices
-from protocols.opening import OpenStudy
+from protocols.open_study import OpenStudy
 from protocols.queries.costs import Costs
 from protocols.study import Study
 from protocols.variables import Family, Variable

@@ -8,7 +8,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from protocols.opening import OpenStudy
+from protocols.open_study import OpenStudy
 from protocols.queries.release_plan import ReleaseNoise
 from vertibayes.choosing.secret import SecretChooser
 from vertibayes.cli.notices import warn

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Unpack
 
 from protocols.federation import Federation
-from protocols.opening import OpenStudy, Revealed, StudyOptions, open_study
+from protocols.open_study import OpenStudy, Revealed
+from protocols.opening import StudyOptions, open_study
 from protocols.session import Traffic
 from protocols.variables import Family, Rows, Variable
 from vertibayes.counting.counter import Table, check_families

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocols.odds import Odds
-from protocols.opening import OpenStudy
+from protocols.open_study import OpenStudy
 from protocols.queries.score_table import check_target
 from protocols.release import Rule
 from protocols.variables import Rows
