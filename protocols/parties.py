@@ -18,7 +18,7 @@ from mpc.rounds import Expect, Party, Program, exchange
 from protocols.errors import QueryRefusedError, SessionOverError, TransportError
 from protocols.queries.align import Align
 from protocols.queries.begin import Begin
-from protocols.queries.commit import Commit
+from protocols.queries.commit_query import Commit
 from protocols.roles import DealerRole, SiteRole
 from protocols.session import (
     QUERY_CELLS,

@@ -3,7 +3,8 @@
 from protocols.queries.align import ALIGN, Align
 from protocols.queries.begin import BEGIN, Begin
 from protocols.queries.choose import CHOOSE, Choose
-from protocols.queries.commit import COMMIT, Commit
+from protocols.queries.commit import COMMIT
+from protocols.queries.commit_query import Commit
 from protocols.queries.consensus import CONSENSUS
 from protocols.queries.consensus_query import Consensus, ReleasedConsensus
 from protocols.queries.describe import DESCRIBE, Describe, Description
@@ -21,8 +22,7 @@ from protocols.queries.updates import UPDATES, ReleasedUpdates, Updates
 from protocols.session import Conversations
 
 CONVERSATIONS = Conversations(
-    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE, PREDICT,
-    SCORE_TABLE,
+    BEGIN, ALIGN, MEET, DESCRIBE, COMMIT, TABLES, CHOOSE, RELEASE, PREDICT, SCORE_TABLE,
     SUMS, UPDATES, REPORT, PUBLISH, SCORES, CONSENSUS,
 )  # fmt: skip
 
