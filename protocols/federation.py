@@ -20,6 +20,7 @@ from protocols.session import Session, Traffic
 from protocols.site.data import SiteData
 from protocols.site.placement import Placement
 from protocols.site.statistics import LocalData
+from protocols.site.study_people import StudyPeople
 from protocols.storage.memory import SiteMemory
 from protocols.transports.local import LocalTransport
 from protocols.variables import Variable
@@ -119,7 +120,7 @@ def federate(
         for site, columns in data.items()
     }
     for site, placement in (placements or {}).items():
-        roles[site].placement = placement
+        roles[site].people = StudyPeople(data[site], placement=placement)
     sites = {site: public[site] for site in data}
     dealer = DealerRole(DEALER, keys[DEALER], sites, rules, randomness=source)
     programs = {site: serve(role, ANALYST, CONVERSATIONS) for site, role in roles.items()}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from time import time_ns
 from typing import TypeAlias
@@ -19,7 +17,7 @@ from mpc.commitments import Holder
 from mpc.randomness import KeyPair, Randomness, StreamKey, SystemRandomness
 from mpc.rounds import Party as Party
 from mpc.signing import SigningKey
-from protocols.alignment import Alignment, AlignmentLimits
+from protocols.alignment import AlignmentLimits
 from protocols.approval import Approvals, Run, nothing_approved
 from protocols.calibration.agreed import ClassifierSpec
 from protocols.calibration.factors import Floats
@@ -27,10 +25,12 @@ from protocols.calibration.nodes import Checkpoints
 from protocols.joined import Joined
 from protocols.ledger import Ledger
 from protocols.policy import GIBIBYTE, Policy
+from protocols.shared_state import SharedState
 from protocols.site.data import SiteData
 from protocols.site.hidden_rows import HiddenRows
 from protocols.site.placement import Placement
 from protocols.site.statistics import LocalData
+from protocols.site.study_people import StudyPeople
 from protocols.storage.block_file import BlockFile
 from protocols.storage.changes import Snapshot
 from protocols.storage.memory import Digests, SiteMemory
@@ -38,81 +38,6 @@ from protocols.study import Study
 from protocols.variables import Variable
 
 Calibrated: TypeAlias = Callable[[int, ClassifierSpec, Floats], None]
-
-
-@dataclass(frozen=True)
-class Running:
-    """A study that a session runs.
-
-    Parameters
-    ----------
-    analyst : Party
-        Who runs it.
-    since : str
-        When the session began to, in UTC.
-    session : object
-        The role of the session.
-    """
-
-    analyst: Party
-    since: str
-    session: object = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Aligned:
-    """The alignment of a site's session.
-
-    Parameters
-    ----------
-    study : bytes
-        The id of the study that was aligned.
-    alignment : Alignment
-    everybody : SiteData
-        The data of all people that the site holds.
-    chosen : ndarray of int, optional
-        Which records the session's data has, in their order; None if it has all.
-    """
-
-    study: bytes
-    alignment: Alignment
-    everybody: SiteData = field(repr=False)
-    chosen: NDArray[np.integer] | None = field(default=None, repr=False)
-
-
-@dataclass
-class Shared:
-    """What the sessions of a party share beside its memory; nothing of it outlives the process.
-
-    Attributes
-    ----------
-    running : dict of bytes to Running
-        The studies that sessions run, by the digest of the contract or the id of the study.
-    queries : int
-        How many queries were begun, in all sessions: each may have changed the party's memory.
-    digests : Digests, optional
-        At a site: a keyed digest of each of its records.
-    checkpoints : dict of bytes to Checkpoints
-        At a site: its statistics in calibrations, by the public key of their analyst.
-    comparing : Counter of Party
-        At a site: how many sessions compare its list of people with that of each other site.
-    """
-
-    running: dict[bytes, Running] = field(default_factory=dict)
-    queries: int = 0
-    digests: Digests | None = field(default=None, repr=False)
-    checkpoints: dict[bytes, Checkpoints] = field(default_factory=dict, repr=False)
-    comparing: Counter[Party] = field(default_factory=Counter)
-
-    def claim(self, study: bytes, session: SiteRole | DealerRole) -> Running | None:
-        """Note that a session runs a study; return the other session that does, if there is one."""
-        since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        running = self.running.setdefault(study, Running(session.analyst, since, session))
-        return None if running.session is session else running
-
-    def release(self, session: object) -> None:
-        """Note that a session is over, and runs nothing any more."""
-        self.running = {s: r for s, r in self.running.items() if r.session is not session}
 
 
 @dataclass
@@ -143,7 +68,7 @@ class SiteRole:
         N of the additive and product schemes' sums, whose factors nobody knows.
     batches : sequence of LocalData
         The records that sums are of; those of `data` by default.
-    shared : Shared
+    shared : SharedState
         What its sessions share.
     calibrated : callable, optional
         Takes the number of the last query of a calibration, the classifier, and this site's own
@@ -154,18 +79,13 @@ class SiteRole:
         Logs a sentence for the site's owner.
     run : Run, optional
         The run of an approved study in this session.
-    placement : Placement, optional
-        Where its records are among those of the study, in this session; None if the study has all
-        of them, in their order.
+    people : StudyPeople, optional
+        Who of its people is in the study, in this session; None if the study has all of its
+        records, in their order.
     limits : AlignmentLimits
         What it allows in alignments.
     processes : int, default=1
         How many processes blind the identifiers of long lists.
-    aligned : Aligned, optional
-        The alignment of the study, in this session.
-    hidden : HiddenRows, optional
-        After an alignment at level 2: its shares of the study's rows. It does not know which of its
-        records they are.
     """
 
     party: Party
@@ -191,11 +111,9 @@ class SiteRole:
     limits: AlignmentLimits = field(default_factory=AlignmentLimits, repr=False)
     processes: int = 1
     run: Run | None = field(default=None, init=False, repr=False)
-    aligned: Aligned | None = field(default=None, init=False, repr=False)
-    placement: Placement | None = field(default=None, init=False, repr=False)
-    hidden: HiddenRows | None = field(default=None, init=False, repr=False)
+    people: StudyPeople | None = field(default=None, init=False, repr=False)
     pairs: dict[tuple[str, bytes], StreamKey] = field(default_factory=dict, init=False, repr=False)
-    shared: Shared = field(default_factory=Shared, init=False, repr=False)
+    shared: SharedState = field(default_factory=SharedState, init=False, repr=False)
     calibrated: Calibrated | None = field(default=None, init=False, repr=False)
     _values: tuple[Study, Snapshot] | None = field(default=None, init=False, repr=False)
 
@@ -214,8 +132,7 @@ class SiteRole:
         session = copy(self)
         session.analyst, session.analyst_key = analyst, analyst_key
         session.joined = session.holder = session.run = session._values = None
-        session.aligned = session.placement = session.hidden = None
-        session.met = frozenset()
+        session.people, session.met = None, frozenset()
         return session
 
     @cached_property
@@ -234,7 +151,7 @@ class SiteRole:
     def leave(self) -> None:
         """Let go of the study that it has joined, and of whom it has met: a session is over."""
         self.leave_study()
-        self.leave_alignment()
+        self.leave_people()
         self.met, self.run = frozenset(), None
         self.shared.release(self)
 
@@ -244,48 +161,30 @@ class SiteRole:
             self.holder.masked.close()
         self.joined = self.holder = None
 
-    def align(self, study: bytes, alignment: Alignment, placement: Placement) -> None:
-        """Take the people of a study, in this session.
+    def take(self, people: StudyPeople) -> None:
+        """Take who is in the study, in this session: its data are then those of these people."""
+        self.leave_people()
+        self.people, self.data = people, people.data
 
-        If all sites hold all of them, the site's data in this session are those of these people, in
-        the order of their identifiers. Otherwise `placement` says where its people are.
+    def leave_people(self) -> None:
+        """Have the data of all people again, after an alignment."""
+        if self.people is not None and self.people.study:
+            self.data, self.people, self._values = self.people.everybody, None, None
 
-        Parameters
-        ----------
-        study : bytes
-            The id of the study.
-        alignment, placement : Alignment, Placement
-            Of level 1.
-        """
-        self.leave_alignment()
-        everybody, chosen = self.data, None
-        if alignment.is_common:
-            assert everybody.identifiers is not None  # they were matched
-            here = everybody.identifiers.by_form()
-            chosen = here[placement.places[here] >= 0]
-            self.data = everybody.people(chosen)
-        else:
-            self.placement = placement
-        self.aligned = Aligned(study, alignment, everybody, chosen)
+    @property
+    def everybody(self) -> SiteData:
+        """The data of all people that it holds, also in a session that has aligned."""
+        return self.data if self.people is None else self.people.everybody
 
-    def hide(self, study: bytes, alignment: Alignment, rows: HiddenRows) -> None:
-        """Take the rows of a study whose people the site does not know, in this session.
+    @property
+    def placement(self) -> Placement | None:
+        """Where its records are in the study, if other sites may have people that it has not."""
+        return None if self.people is None else self.people.placement
 
-        Parameters
-        ----------
-        study, alignment : bytes, Alignment
-            As of `align`; of level 2.
-        rows : HiddenRows
-            The site's shares.
-        """
-        self.leave_alignment()
-        self.hidden, self.aligned = rows, Aligned(study, alignment, self.data)
-
-    def leave_alignment(self) -> None:
-        """Have the data of all people again."""
-        if self.aligned is not None:
-            self.data, self.aligned = self.aligned.everybody, None
-            self.placement = self.hidden = self._values = None
+    @property
+    def hidden(self) -> HiddenRows | None:
+        """Its shares of the study's rows, if no site knows who is in the study."""
+        return None if self.people is None else self.people.hidden
 
     @property
     def records(self) -> int:
@@ -307,11 +206,9 @@ class SiteRole:
     @property
     def record_digests(self) -> Digests:
         """A keyed digest of each of its records, in the order of its data."""
-        everybody, chosen = self.data, None
-        if self.aligned is not None:
-            everybody, chosen = self.aligned.everybody, self.aligned.chosen
+        chosen = None if self.people is None else self.people.chosen
         if self.shared.digests is None:
-            self.shared.digests = self.memory.digests(everybody)
+            self.shared.digests = self.memory.digests(self.everybody)
         return self.shared.digests if chosen is None else self.shared.digests[chosen]
 
     @property
@@ -397,7 +294,7 @@ class DealerRole:
     modulus: int = field(default=RSA_2048, repr=False)
     joined: Joined | None = field(default=None, repr=False)
     mask_keys: Mapping[Party, StreamKey] = field(default_factory=dict, repr=False)
-    shared: Shared = field(default_factory=Shared, init=False, repr=False)
+    shared: SharedState = field(default_factory=SharedState, init=False, repr=False)
 
     def for_session(self, analyst: Party, analyst_key: bytes) -> DealerRole:  # noqa: ARG002
         """Return the dealer's state in a session with one of its analysts: as at a site."""

@@ -12,7 +12,7 @@ from the alignment. A lie in the ring that changes the result at one site theref
 at `Meet`, where no list was aligned wrongly without being different.
 
 At level 1 each site learns which of its own people are in the study. In this session its data are
-then those of these people (`SiteRole.align`). The site keeps the result on disk, by the id of the
+then those of these people (`SiteRole.people`). The site keeps the result on disk, by the id of the
 study: a session that resumes the study continues with it. If some sites have kept it and others
 have not, the study cannot continue.
 
@@ -69,6 +69,7 @@ from protocols.session import Conversation, Query
 from protocols.site.hidden_rows import CarriedColumns
 from protocols.site.identifiers import Identifiers
 from protocols.site.placement import Placement
+from protocols.site.study_people import StudyPeople
 from protocols.storage.alignments import KeptAlignment
 from protocols.storage.meet_counts import ALIGNMENTS
 
@@ -230,13 +231,12 @@ def plan_of(query: Align, alignment: Alignment, analyst: Party) -> AlignmentPlan
 
 def _own(site: SiteRole) -> Identifiers:
     """Return the identifiers of all people of a site, also during a session that has aligned."""
-    everybody = site.data if site.aligned is None else site.aligned.everybody
-    if everybody.identifiers is None:
+    if site.everybody.identifiers is None:
         reason = (
             "it aligns its list of people with nobody: its owner can add [alignment] to site.toml"
         )
         raise QueryRefusedError(site.party, reason)
-    return everybody.identifiers
+    return site.everybody.identifiers
 
 
 def _check_rules(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
@@ -395,8 +395,7 @@ def _placed(
     _note(site, f"{here} of {len(own)} people here are in the study, which has {placed.people}")
     if alignment.holds_all(site.party) and here != placed.people:
         raise MalformedMessageError(site.analyst, "its places leave out people that all sites hold")
-    everybody = site.data if site.aligned is None else site.aligned.everybody
-    places = np.full(everybody.records, -1, np.int64)
+    places = np.full(site.everybody.records, -1, np.int64)
     places[own.records] = placed.places
     people = site.memory.people_digest(own)
     return KeptAlignment(alignment.digest, people, placed.people, {PLACES: places})
@@ -404,9 +403,11 @@ def _placed(
 
 def _take(site: SiteRole, study: bytes, alignment: Alignment, kept: KeptAlignment) -> None:
     if alignment.level == 2:
-        site.hide(study, alignment, kept_rows(alignment.sites, kept))
+        rows = kept_rows(alignment.sites, kept)
+        site.take(StudyPeople(site.everybody, study, hidden=rows))
     else:
-        site.align(study, alignment, Placement(kept.records, kept.arrays[PLACES]))
+        placement = Placement(kept.records, kept.arrays[PLACES])
+        site.take(StudyPeople.placed(site.everybody, study, alignment, placement))
 
 
 def _note(site: SiteRole, what: str) -> None:

@@ -160,7 +160,7 @@ def share_rows(
     carried, plan, alignment : CarriedColumns, AlignmentPlan, Alignment
         Of level 2.
     """
-    data = site.data if site.aligned is None else site.aligned.everybody
+    data = site.everybody
     own = data.identifiers
     assert own is not None  # considered
     mine = {name: data.codes[name][own.records] for name in carried.of(site.party)}

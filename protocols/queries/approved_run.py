@@ -34,7 +34,7 @@ from protocols.choices import Choices
 from protocols.errors import refusing
 from protocols.queries.align import Align
 from protocols.queries.choose import Choose, portions
-from protocols.queries.commit import Commit
+from protocols.queries.commit_query import Commit
 from protocols.queries.describe import Describe
 from protocols.queries.meet import Meet
 from protocols.queries.release_query import Release

@@ -136,7 +136,7 @@ def _check_records(site: SiteRole, study: Study) -> None:
 
 def _check_aligned(site: SiteRole, study: Study) -> None:
     """Refuse a study whose people are not those that were aligned in this session."""
-    if site.aligned is not None and site.aligned.study != study.id:
+    if site.people is not None and site.people.study not in (b"", study.id):
         raise QueryRefusedError(site.party, "its people were aligned for another study")
     if site.hidden is not None:
         with refusing(site.party):

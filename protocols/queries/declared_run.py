@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from protocols.approval import Approved
-from protocols.queries.commit import Commit
+from protocols.queries.commit_query import Commit
 from protocols.queries.consensus_query import Consensus
 from protocols.queries.describe import Describe
 from protocols.queries.meet import Meet

@@ -177,7 +177,7 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
 def _check_each_has_an_identifier(site: SiteRole) -> None:
     """Refuse to compare lists in which records without a valid identifier stay."""
     matched = site.data.identifiers
-    if matched is None or site.aligned is not None or not _compares_people(site):
+    if matched is None or site.people is not None or not _compares_people(site):
         return
     if len(matched) < site.data.records:
         reason = (
@@ -316,7 +316,7 @@ def _compared_list(site: SiteRole) -> bytes:
         return site.hidden.alignment
     if site.placement is not None:
         return without_list(site.records)
-    return list_digest(site.data, aligned=site.aligned is not None)
+    return list_digest(site.data, aligned=site.people is not None)
 
 
 def _compares_people(site: SiteRole) -> bool:

@@ -300,6 +300,12 @@ def check_site(site: SiteRole, split: Split) -> None:
             "hold the same people"
         )
         raise QueryRefusedError(site.party, reason)
+    if site.hidden is not None:
+        reason = (
+            "no site knows who is in the study: naive Bayes over columns needs sites that know "
+            "their people, as at level 1 of an alignment"
+        )
+        raise QueryRefusedError(site.party, reason)
     site.policy.check_shown(site.party, split.holders[site.party])
     strange = sorted(set(split.sites) - site.met - {site.party})
     if strange and site.data.ids is not None:

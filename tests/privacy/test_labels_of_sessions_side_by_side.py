@@ -9,7 +9,8 @@ import hashlib
 
 from mpc.commitments.commit import Columns
 from mpc.labelled import Labelled
-from protocols.roles import Shared, SiteRole
+from protocols.roles import SiteRole
+from protocols.shared_state import SharedState
 from protocols.transports.connection import Connection
 from tests.privacy.test_labels_over_restarts import Notes
 from tests.protocols.test_sessions_side_by_side import STUDY, learn_by_turns, start
@@ -54,7 +55,7 @@ def test_two_sessions_of_one_study_with_the_same_ids_are_noted(monkeypatch):
 
     notes, for_session = SessionNotes(monkeypatch), SiteRole.for_session
     monkeypatch.setattr(SiteRole, "for_session", as_once)
-    monkeypatch.setattr(Shared, "claim", lambda *_: None)
+    monkeypatch.setattr(SharedState, "claim", lambda *_: None)
     with start() as parties:
         learn_by_turns(parties, study=STUDY)
     assert any(Columns in label for label in notes.twice)

@@ -16,6 +16,7 @@ from protocols.policy import FREE
 from protocols.queries import Align, Commit, Meet
 from protocols.queries.align import Recall
 from protocols.site.placement import Placement
+from protocols.site.study_people import StudyPeople
 from protocols.storage.meet_counts import ALIGNMENTS, forgive
 from protocols.storage.memory import SiteMemory
 from tests.protocols.listed import DIGITS, Listed, counted, opened, site_of
@@ -135,9 +136,8 @@ def test_sessions_side_by_side_have_their_own_people():
     role = TWO.federate().roles["a"]
     one, other = role.for_session("analyst", b""), role.for_session("analyst", b"")
     alignment = full()
-    one.align(
-        bytes(16), alignment, Placement(2, np.where(np.arange(80) < 2, 1 - np.arange(80), -1))
-    )
+    placement = Placement(2, np.where(np.arange(80) < 2, 1 - np.arange(80), -1))
+    one.take(StudyPeople.placed(one.everybody, bytes(16), alignment, placement))
     assert one.data.records == 2 and other.data.records == 80
     assert np.array_equal(one.record_digests, other.record_digests[:2])
 
@@ -308,7 +308,7 @@ def test_too_few_people_in_common_end_the_study_and_no_site_has_a_result(people,
         'needed: compare the rules and the columns: "1" and "01" are different people'
     )
     for role in federation.roles.values():
-        assert role.aligned is None and role.memory.aligned.of(bytes(16)) is None
+        assert role.people is None and role.memory.aligned.of(bytes(16)) is None
         assert role.memory.alignments == 1
     assert f"the alignment has {common} people" in said[-1]
 
@@ -338,7 +338,7 @@ def test_a_site_that_leaves_in_the_middle_ends_the_study(monkeypatch):
     with pytest.raises(TransportError):
         opened(federation)
     for role in federation.roles.values():
-        assert role.aligned is None and role.memory.aligned.of(bytes(16)) is None
+        assert role.people is None and role.memory.aligned.of(bytes(16)) is None
 
 
 def test_the_analyst_gets_no_part_of_the_key_of_the_sites(monkeypatch):
@@ -354,7 +354,7 @@ def test_a_site_that_swaps_its_list_between_the_alignment_and_the_comparison_is_
     federation = TWO.federate()
     federation.session.ask(align_of(federation, full()))
     role = federation.roles["b"]
-    role.data = role.aligned.everybody.people(np.arange(1, 51))
+    role.data = role.everybody.people(np.arange(1, 51))
     with pytest.raises(RecordsDifferError, match="the records are not the same at a and b"):
         federation.session.ask(Meet.of(federation.session.role, federation.sites, DEALER))
 

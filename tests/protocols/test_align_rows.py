@@ -9,7 +9,10 @@ from mpc.errors import TooFewPeopleError, UnknownFaultyPartyError
 from protocols.errors import QueryRefusedError, RecordsDifferError
 from protocols.queries import Commit
 from protocols.queries.align import ALIGN, Align
+from protocols.queries.publish import Publish, RecordNoise
+from protocols.queries.scoring import Split
 from protocols.roles import SiteRole
+from protocols.schema import Schema
 from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Rows, Variable
 from tests.protocols.hidden import FREE, LEVEL_2, random_lists
@@ -124,7 +127,7 @@ def test_sites_with_shares_of_two_alignments_are_noticed():
         tables(lists, other)
         federation.roles["b"].memory.aligned = other.roles["b"].memory.aligned
         for role in federation.roles.values():
-            role.leave_alignment()
+            role.leave_people()
         for role, known in ((federation.roles["b"], other.roles["b"]),):
             role.memory._key = known.memory._key
         with pytest.raises(UnknownFaultyPartyError, match="a and b hold the rows of different"):
@@ -286,6 +289,18 @@ def test_a_study_of_other_columns_or_another_alignment_is_refused():
         ):
             with pytest.raises((QueryRefusedError, ValueError), match=reason):
                 federation.session.ask(Commit.of(replace(study, **changes)))
+
+
+def test_naive_bayes_of_columns_is_refused_for_people_whom_no_site_knows():
+    lists = random_lists(5, sites=2, missing=False)
+    target, *others = lists.variables.values()
+    holders = {site: [v.name for v in others if v.name in lists.names[site]] for site in "ab"}
+    counts = np.bincount(lists.pooled.codes[target.name], minlength=len(target.states))
+    split = Split(Schema(target, {v.name: v for v in others}), holders, counts.tolist())
+    with lists.federate() as federation:
+        lists.open(federation)
+        error = refused(lambda: federation.session.ask(Publish.of(split, RecordNoise(1.0))))
+        assert "naive Bayes over columns needs sites that know" in error.reason
 
 
 def test_shares_do_not_outlive_the_session():

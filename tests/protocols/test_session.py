@@ -8,8 +8,8 @@ from mpc.errors import ProtocolError, UnexpectedMessageError
 from mpc.rounds import Expect, Message, Round
 from protocols.errors import QueryRefusedError, TransportError
 from protocols.parties import serve
-from protocols.roles import Shared
 from protocols.session import REASON_BYTES, Answer, Conversation, Conversations, Go, Query, Session
+from protocols.shared_state import SharedState
 from protocols.transports.local import LocalTransport
 from tests.protocols.small import packets
 from tests.randomness import SeededRandomness
@@ -39,7 +39,7 @@ class Greeter:
     considered: list = field(default_factory=list)
     answered: list = field(default_factory=list)
     left: bool = False
-    shared: Shared = field(default_factory=Shared)
+    shared: SharedState = field(default_factory=SharedState)
 
     def leave(self):
         self.left = True
