@@ -14,7 +14,7 @@ from protocols.site.alignment import check_ids, check_known
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
 from protocols.site.findings import Advice
-from protocols.site.identifiers import Identifiers, combined
+from protocols.site.identifiers import Identifiers, combined, unified
 from protocols.site.sources.reading import read_table
 from protocols.site.text import TextColumn
 
@@ -58,9 +58,11 @@ def read_data(site: SiteFile) -> SiteData:
         keys=source.keys,
     )
     parts = {name: columns[name] for name in source.id_column}
+    rules = {name: spec.aggregate or source.aggregate for name, spec in site.variables.items()}
+    if any(rules.values()):
+        parts = _as_matched(site, parts)
     ids, encoding = combined([*parts.values()]), _encoding(site)
     offered = {name: columns[name] for name in site.variables}
-    rules = {name: spec.aggregate or source.aggregate for name, spec in site.variables.items()}
     if any(rules.values()):
         check_known(title, _named(parts), ids)
         firsts = np.unique(ids.places, return_index=True)[1]  # a person's first row
@@ -93,7 +95,20 @@ def _identifiers(
         check_ids(source.title, _named(parts), ids, SEVERAL)
         return None
     missing, drop = source.missing_codes, matching.drop
-    return Identifiers.of(source.title, parts, matching.rules, missing=missing, drop=drop)
+    return Identifiers.of(
+        source.title, parts, matching.rules, missing=missing, drop=drop, remedy=SEVERAL
+    )
+
+
+def _as_matched(site: SiteFile, parts: Mapping[str, TextColumn]) -> dict[str, TextColumn]:
+    """Return the parts of identifiers, alike in all rows of a person whom an alignment matches."""
+    if site.matching is None:
+        return dict(parts)
+    missing, rules = site.data.missing_codes, site.matching.rules
+    return {
+        name: unified(column, rule, missing)
+        for (name, column), rule in zip(parts.items(), rules, strict=True)
+    }
 
 
 def _chosen(site: SiteFile, names: Sequence[str]) -> list[str]:

@@ -136,6 +136,7 @@ class Identifiers:
         *,
         missing: Collection[str] = (),
         drop: bool = False,
+        remedy: str = "",
     ) -> Identifiers:
         """Bring the identifiers of all records into their normal form.
 
@@ -151,6 +152,8 @@ class Identifiers:
             Texts that mean a missing value.
         drop : bool, default=False
             Whether to leave out all records that share an identifier, instead of refusing them.
+        remedy : str, default=""
+            What else to do about records that share an identifier.
 
         Raises
         ------
@@ -171,12 +174,11 @@ class Identifiers:
         named = " and ".join(map(repr, columns))
         forms = [b"".join(each) if all(each) else b"" for each in zip(*parts, strict=True)]
         if not any(forms):
-            told = ", ".join(rules)
             raise DataError(
-                f"{source}: no record has an identifier in {named} by the rules {told}: compare "
-                "the rules with the column"
+                f"{source}: no record has an identifier in {named} by the rules "
+                f"{', '.join(rules)}: compare the rules with the column"
             )
-        kept, dropped = _once(source, named, forms, drop=drop)
+        kept, dropped = _once(source, named, forms, drop=drop, remedy=remedy)
         return cls(
             tuple(rules),
             tuple(forms[at] for at in kept),
@@ -208,23 +210,57 @@ class Identifiers:
 
     def findings(self) -> list[str]:
         """Return sentences about records that match nobody, for the site's owner."""
-        told = []
+        sentences = []
         if self.incomplete:
-            told.append(f"{self.incomplete} records without a valid identifier match nobody")
+            sentences.append(f"{self.incomplete} records without a valid identifier match nobody")
         if self.dropped:
-            told.append(f"{self.dropped} records that share an identifier match nobody")
-        return [*told, *self.advice]
+            sentences.append(f"{self.dropped} records that share an identifier match nobody")
+        return [*sentences, *self.advice]
 
 
 def _parts(column: TextColumn, rule: str, missing: Collection[str]) -> list[bytes]:
     """Return the part of each record's identifier, with its rule; empty if it has none."""
-    apply, named = rule_of(rule), prefixed(rule.encode())
-    values = ["" if text in missing else apply(text) for text in column.texts]
-    forms = [named + prefixed(value.encode()) if value else b"" for value in values]
+    named = prefixed(rule.encode())
+    forms = [
+        named + prefixed(form.encode()) if form else b"" for form in _forms(column, rule, missing)
+    ]
     return [forms[place] for place in column.places.tolist()]
 
 
-def _once(source: str, named: str, forms: Sequence[bytes], *, drop: bool) -> tuple[list[int], int]:
+def _forms(column: TextColumn, rule: str, missing: Collection[str]) -> list[str]:
+    """Return the normal form of each text of a column; empty if it has none."""
+    apply = rule_of(rule)
+    return ["" if text in missing else apply(text) for text in column.texts]
+
+
+def unified(column: TextColumn, rule: str, missing: Collection[str] = ()) -> TextColumn:
+    """Return a column in which all texts of one normal form are the first of them.
+
+    Parameters
+    ----------
+    column : TextColumn
+        A column of an identifier.
+    rule, missing : str, collection of str
+        As of `Identifiers.of`. Texts without a normal form stay as they are.
+
+    Examples
+    --------
+    >>> unified(TextColumn.of(["007", "8", "7", "-"]), "digits")
+    TextColumn(texts=('007', '8', '-'), places=array([0, 1, 0, 2]))
+    """
+    first: dict[tuple[bool, str], int] = {}
+    texts: list[str] = []
+    of = []
+    for text, form in zip(column.texts, _forms(column, rule, missing), strict=True):
+        of.append(first.setdefault((bool(form), form or text), len(texts)))
+        if of[-1] == len(texts):
+            texts.append(text)
+    return TextColumn(tuple(texts), np.array(of, np.int64)[column.places])
+
+
+def _once(
+    source: str, named: str, forms: Sequence[bytes], *, drop: bool, remedy: str
+) -> tuple[list[int], int]:
     """Return the records whose identifier no other record has, and the number of the others."""
     first: dict[bytes, int] = {}
     twice: set[bytes] = set()
@@ -234,7 +270,7 @@ def _once(source: str, named: str, forms: Sequence[bytes], *, drop: bool) -> tup
                 raise DataError(
                     f"{source}: records {first[form] + 1} and {at + 1} have the same identifier in "
                     f"{named}, in its normal form: correct one of them, or set duplicates = "
-                    '"drop", which leaves out both'
+                    f'"drop", which leaves out both{remedy and "; "}{remedy}'
                 )
             twice.add(form)
     kept = [at for form, at in first.items() if form not in twice]
@@ -243,14 +279,14 @@ def _once(source: str, named: str, forms: Sequence[bytes], *, drop: bool) -> tup
 
 def _advice(columns: Mapping[str, TextColumn], rules: Sequence[str]) -> list[str]:
     """Return which other rule would join more people than `exact`, by what a column has."""
-    told = []
+    sentences = []
     for (name, column), rule in zip(columns.items(), rules, strict=True):
         for other in _would_join(column.texts) if rule == "exact" else ():
-            told.append(
+            sentences.append(
                 f"the column {name!r} has {JOINS[other]}, which the rule exact keeps apart: the "
                 f"rule {other} joins them"
             )
-    return told
+    return sentences
 
 
 def _would_join(texts: Collection[str]) -> list[str]:
@@ -259,8 +295,8 @@ def _would_join(texts: Collection[str]) -> list[str]:
     numbers = all(text.isdecimal() for text in stripped if text)
     spaces = any(text != inner for text, inner in zip(texts, stripped, strict=True))
     cases = any(text != text.lower() for text in texts) and any(t != t.upper() for t in texts)
-    found = ["digits"] if zeros or (numbers and spaces) else []
-    return [*found, "text"] if not numbers and (spaces or cases) else found
+    digits = ["digits"] if zeros or (numbers and spaces) else []
+    return [*digits, "text"] if not numbers and (spaces or cases) else digits
 
 
 def combined(columns: Sequence[TextColumn]) -> TextColumn:

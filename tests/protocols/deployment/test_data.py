@@ -177,3 +177,19 @@ def test_several_rows_a_person_are_refused_or_become_one(site):
     change(site, "order_by = 'day'", "order_by = 'date'")
     with pytest.raises(DataError, match=r"no column 'date' \(order_by\)"):
         read_data(SiteFile.read(site))
+
+
+def test_rows_of_a_person_whom_an_alignment_matches_become_one(site):
+    rows = ["id,age,sex,day", "007,30,f,2", "8,,m,1", "7,71,f,1", "9,31,m,7", "-,40,m,1"]
+    (site.parent / "records.csv").write_text("\n".join(rows) + "\n")
+    change(site, "# [alignment] ", "[alignment] ")
+    change(site, '# rules = ["exact"]', 'rules = ["digits"]')
+    with pytest.raises(DataError, match=r"records 1 and 3 have the same id.*aggregate = \"last"):
+        read_data(SiteFile.read(site))
+    change(site, '"sex" = {}', '"sex" = { aggregate = "same" }')
+    change(site, "[data]", "[data]\naggregate = 'last'\norder_by = 'day'")
+    data = read_data(SiteFile.read(site))
+    people = [data.ids.texts[place] for place in data.ids.places]
+    assert people == ["-", "007", "8", "9"] and data.codes["age"].tolist() == [1, 0, 4, 1]
+    assert [people[at] for at in data.identifiers.records] == ["007", "8", "9"]
+    assert data.identifiers.incomplete == 1 and not data.identifiers.dropped
