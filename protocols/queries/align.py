@@ -51,6 +51,15 @@ from mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
 from mpc.rounds import Expect, Message, Party, Program, exchange
 from protocols.alignment import Alignment
 from protocols.errors import QueryRefusedError, RecordsDifferError, refusing
+from protocols.queries.align_checks import (
+    check_all_kept,
+    check_rules,
+    check_sizes,
+    check_spent,
+    kept_alignment,
+    own_list,
+    too_few,
+)
 from protocols.queries.align_rows import (
     HOW_MANY,
     Held,
@@ -71,15 +80,10 @@ from protocols.site.identifiers import Identifiers
 from protocols.site.placement import Placement
 from protocols.site.study_people import StudyPeople
 from protocols.storage.alignments import KeptAlignment
-from protocols.storage.meet_counts import ALIGNMENTS
 
 REVEALED = "which lists of people have how many people in common"
 POOL_KEYS = 50_000  # of all lists: below, starting processes takes longer than they save
 PLACES = "places"
-COMPARE = (
-    'compare the rules and the columns: "1" and "01" are different people under the rule exact. '
-    "The log of each site, and `vertibayes check site.toml`, say which rule fits its column"
-)
 
 
 class AlignedPeople(NamedTuple):
@@ -204,16 +208,16 @@ def _consider(site: SiteRole, query: Align) -> None:
     asked = query.named if alignment.level == 2 else alignment.sites
     if query.parties != asked or site.party not in alignment.sites:
         raise QueryRefusedError(site.party, "the query asks other parties than the study's sites")
-    own = _own(site)
-    _check_rules(site, alignment, own)
-    _check_sizes(site, alignment, own)
+    own = own_list(site)
+    check_rules(site, alignment, own)
+    check_sizes(site, alignment, own)
     if alignment.level == 2:
         with refusing(site.party):
             carried = query.carried
         check_carried(site.party, site.policy, alignment, carried)
         check_own(site, carried)
-    if _kept(site, query, alignment, own) is None:
-        _check_spent(site)
+    if kept_alignment(site, query.study, alignment, own) is None:
+        check_spent(site)
     others = tuple(party for party in alignment.sites if party != site.party)
     site.ledger.note(REVEALED, site.party, (site.analyst,))
     if alignment.level == 1:
@@ -229,98 +233,12 @@ def plan_of(query: Align, alignment: Alignment, analyst: Party) -> AlignmentPlan
     return alignment.plan(query.run, analyst, query.dealer, rings_of(alignment, query.carried))
 
 
-def _own(site: SiteRole) -> Identifiers:
-    """Return the identifiers of all people of a site, also during a session that has aligned."""
-    if site.everybody.identifiers is None:
-        reason = (
-            "it aligns its list of people with nobody: its owner can add [alignment] to site.toml"
-        )
-        raise QueryRefusedError(site.party, reason)
-    return site.everybody.identifiers
-
-
-def _check_rules(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
-    """Refuse other rules, a level that tells too much, and studies of too few people."""
-    if alignment.rules != own.rules:
-        theirs, ours = ", ".join(alignment.rules), ", ".join(own.rules)
-        reason = f"the rules of the identifiers are {theirs} in the study, and {ours} here"
-        raise QueryRefusedError(site.party, reason)
-    if alignment.level < site.limits.least_level:
-        reason = (
-            f"at level {alignment.level} of an alignment sites learn who is in the study; here "
-            f"least_level = {site.limits.least_level}"
-        )
-        raise QueryRefusedError(site.party, reason)
-    if alignment.fewest < (fewest := site.policy.fewest_records):
-        reason = (
-            f"the study may have as few as {alignment.fewest} people; the policy here requires "
-            f"fewest_records = {fewest}: set fewest in [alignment]"
-        )
-        raise QueryRefusedError(site.party, reason)
-
-
-def _check_sizes(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
-    """Refuse a list of another site that is too long to be plausible, and a size below one's own.
-
-    Raises
-    ------
-    QueryRefusedError
-        The number of people here is a detail for the owner.
-    """
-    size, plan = alignment.size, alignment.plan(b"", "")
-    if len(own) > size[site.party]:
-        reason = f"its list of people is longer than its public size, {size[site.party]}"
-        raise QueryRefusedError(site.party, reason, f"it has {len(own)} people")
-    if site.party in plan.exact and len(own) != size[site.party]:
-        reason = f"its list must have exactly its public size, {size[site.party]}, in this study"
-        raise QueryRefusedError(site.party, reason, f"it has {len(own)} people")
-    for peer in alignment.sites:
-        if peer != site.party and size[peer] > (most := site.limits.most_of(peer, len(own))):
-            reason = (
-                f"the list of {peer} may have {size[peer]} people, which is more than is plausible "
-                f"here: its owner can set most_people of {peer} in site.toml"
-            )
-            raise QueryRefusedError(site.party, reason, f"most_people of {peer} is {most}")
-
-
-def _kept(
-    site: SiteRole, query: Align, alignment: Alignment, own: Identifiers
-) -> KeptAlignment | None:
-    """Return what a site has kept of the alignment of a study, or refuse what differs from it."""
-    with refusing(site.party):
-        kept = site.memory.aligned.of(query.study)
-    if kept is None:
-        return None
-    another = 'begin a new study, in another folder ([study] folder = "study2" in study.toml)'
-    if kept.people != site.memory.people_digest(own):
-        reason = f"the list of people changed since the study was aligned: {another}"
-        raise QueryRefusedError(site.party, reason)
-    if kept.alignment != alignment.digest:
-        reason = f"the study was aligned with other sites or rules: {another}"
-        raise QueryRefusedError(site.party, reason)
-    return kept
-
-
-def _check_spent(site: SiteRole) -> None:
-    """Refuse one alignment too many, after those that the owner has forgiven."""
-    with refusing(site.party):
-        is_forgiven = site.memory.forgive_meets(ALIGNMENTS)
-    if is_forgiven:
-        site.ledger.note("the owner has allowed further alignments", site.party, ())
-    if site.memory.alignments >= (most := site.limits.most_alignments):
-        reason = (
-            f"its list of people was aligned {site.memory.alignments} times, and most_alignments = "
-            f"{most}: its owner can allow further ones with `vertibayes meets --alignments`"
-        )
-        raise QueryRefusedError(site.party, reason)
-
-
 # ---- the site's side -----------------------------------------------------------------------------
 
 
 def _site(site: SiteRole, query: Align) -> Program[None]:
-    alignment, own = query.alignment, _own(site)
-    kept = _kept(site, query, alignment, own)
+    alignment, own = query.alignment, own_list(site)
+    kept = kept_alignment(site, query.study, alignment, own)
     fresh = KeyPair.generate(site.randomness) if alignment.level == 2 else None
     recalls = yield from _recalled(site, query, kept is not None, fresh)
     if len({recalls[peer].kept for peer in alignment.sites}) > 1:
@@ -466,35 +384,19 @@ def _analyst(analyst: AnalystRole, query: Align) -> Program[AlignedPeople]:
     for site in alignment.sites:
         analyst.ledger.note(REVEALED, site, (analyst.party,))
     if kept:
-        _check_all_kept(alignment, kept)
+        check_all_kept(alignment, kept)
         held = (yield from hear_held(alignment.sites)) if alignment.level == 2 else Held(b"", 0)
         return AlignedPeople(None, {}, held.name, held.people)
     plan = plan_of(query, alignment, analyst.party)
     try:
         matched = yield from match_people(plan, analyst.randomness)
     except TooFewPeopleError as error:
-        raise RecordsDifferError(_too_few(alignment, error.people)) from None
+        raise RecordsDifferError(too_few(alignment, error.people)) from None
     for sites, people in matched.regions.items():
         what = f"{people} people in these lists and no others"
         analyst.ledger.note(what, f"the lists of {', '.join(sites)}", (analyst.party,))
     held = (yield from hear_held(alignment.sites)) if alignment.level == 2 else Held(b"", 0)
     return AlignedPeople(matched.people, dict(matched.regions), held.name, held.people)
-
-
-def _check_all_kept(alignment: Alignment, kept: list[Party]) -> None:
-    forgot = [site for site in alignment.sites if site not in kept]
-    if forgot:
-        raise RecordsDifferError(
-            f"{', '.join(kept)} kept the alignment of this study, and {', '.join(forgot)} did not: "
-            "have them restore their newest memory, or begin a new study, in another folder "
-            '([study] folder = "study2" in study.toml)'
-        )
-
-
-def _too_few(alignment: Alignment, people: int) -> str:
-    sizes = ", ".join(f"{site} {size}" for site, size in alignment.sizes)
-    needed = f"at least {alignment.fewest} are needed"
-    return f"{people} people are in common of the lists ({sizes}), and {needed}: {COMPARE}"
 
 
 ALIGN = (
