@@ -63,14 +63,14 @@ from mpc.alignment.curve import Spread
 from mpc.alignment.dealer import deal_people
 from mpc.alignment.match import Matched, match_people
 from mpc.alignment.plan import AlignmentPlan
-from mpc.alignment.site import Placed, Shared, place_people, share_people
+from mpc.alignment.site import Placed, SharedRows, place_people, share_people
 
 __all__ = [
     "AlignmentPlan",
     "Matched",
     "Member",
     "Placed",
-    "Shared",
+    "SharedRows",
     "Spread",
     "deal_people",
     "match_people",

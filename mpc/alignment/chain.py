@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from mpc.alignment.curve import POINT_BYTES, TASK_KEYS, Spread, blind, hashed
 from mpc.alignment.messages import (
+    Incoming,
     Keys,
-    Lane,
     Links,
     Marks,
+    Outgoing,
     Packed,
     check_numbers,
     empty_rows,
-    number_lane,
-    number_target,
+    incoming_numbers,
+    outgoing_numbers,
     pack_rows,
     transfer,
     unpack_rows,
@@ -121,7 +122,7 @@ class Chain:
         plan = self.plan
         for step in range(1, len(plan.sites)):
             yield from self._hand_on(plan.after(self.me, -step))
-        outgoing = Lane(plan.matcher, self.owner, len(self.keys), MATCHED_BYTES, self._matched)
+        outgoing = Outgoing(plan.matcher, self.owner, len(self.keys), MATCHED_BYTES, self._matched)
         yield from transfer(plan, Keys, [outgoing])
         self.keys = self.keys[:0]
 
@@ -137,8 +138,8 @@ class Chain:
             unpack_rows(plan.rings(owner), rows, piece, packed[end:])
 
         bytes_each, receiver = self._size(self.owner), plan.after(self.me, 1)
-        sent = Lane(receiver, self.owner, plan.sizes[self.owner], bytes_each, self._load)
-        incoming = Lane(sender, owner, size, self._size(owner), store)
+        sent = Outgoing(receiver, self.owner, plan.sizes[self.owner], bytes_each, self._load)
+        incoming = Incoming(sender, owner, size, self._size(owner), store)
         yield from transfer(plan, Links, [sent], [incoming])
         key = self.private if plan.level == 1 else self._dealer_key
         order = self.orders[owner] = self._order(key, owner)
@@ -190,16 +191,16 @@ class Chain:
             If marks recur or are out of range.
         """
         plan, sender = self.plan, self.plan.matcher
-        outgoing: list[Lane] = []
+        outgoing: list[Outgoing] = []
         for step in range(1, len(plan.sites) + 1):
             owner = plan.after(self.me, step)  # the site before its owner is the last of a list
             marks = np.empty(plan.sizes[owner], np.int64)
-            yield from transfer(plan, Marks, outgoing, [number_target(sender, owner, marks)])
+            yield from transfer(plan, Marks, outgoing, [incoming_numbers(sender, owner, marks)])
             check_numbers(marks, int((marks >= 0).sum()), sender, all_in=False)
             before = np.empty_like(marks)
             before[self.orders.pop(owner)] = marks
             sender = plan.after(self.me, 1)
-            outgoing = [number_lane(plan.after(self.me, -1), owner, before)]
+            outgoing = [outgoing_numbers(plan.after(self.me, -1), owner, before)]
         return before
 
 

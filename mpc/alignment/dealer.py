@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from mpc.alignment.chain import row_mask
 from mpc.alignment.messages import (
     Chosen,
-    Lane,
+    Outgoing,
     Packed,
     RowMasks,
     check_numbers,
     empty_rows,
     expect_outcome,
-    number_target,
+    incoming_numbers,
     pack_rows,
     transfer,
 )
@@ -47,11 +47,11 @@ def deal_people(keys: Mapping[Party, Stream], plan: AlignmentPlan) -> Program[in
     people, _ = yield from expect_outcome(plan)
     chosen = {owner: np.empty(people, np.int64) for owner in plan.sites}
     for owner, places in chosen.items():
-        yield from transfer(plan, Chosen, (), [number_target(plan.matcher, owner, places)])
+        yield from transfer(plan, Chosen, (), [incoming_numbers(plan.matcher, owner, places)])
         check_numbers(places, plan.sizes[owner], plan.matcher, all_in=owner in plan.everyone)
     for owner, places in chosen.items():
         masks = _masks(keys, plan, owner, places)
-        yield from transfer(plan, RowMasks, [_lane(plan, owner, masks, people)])
+        yield from transfer(plan, RowMasks, [_outgoing_masks(plan, owner, masks, people)])
     return people
 
 
@@ -74,10 +74,12 @@ def _masks(
     return [ring.reduce(total) for ring, total in zip(rings, totals, strict=True)]
 
 
-def _lane(plan: AlignmentPlan, owner: Party, masks: list[Elements], people: int) -> Lane:
+def _outgoing_masks(
+    plan: AlignmentPlan, owner: Party, masks: list[Elements], people: int
+) -> Outgoing:
     rings = plan.rings(owner)
 
     def load(piece: slice) -> Packed:
         return pack_rows(rings, masks, piece)
 
-    return Lane(plan.sites[0], owner, people, plan.row_bytes(owner), load)
+    return Outgoing(plan.sites[0], owner, people, plan.row_bytes(owner), load)

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from mpc.alignment.chain import MATCHED_BYTES
 from mpc.alignment.messages import (
     Chosen,
+    Incoming,
     Keys,
-    Lane,
     Marks,
     Packed,
     Places,
     check_outcome,
-    number_lane,
     outcome,
+    outgoing_numbers,
     transfer,
 )
 from mpc.alignment.plan import AlignmentPlan
@@ -58,7 +58,7 @@ def match_people(plan: AlignmentPlan, randomness: Randomness) -> Program[Matched
         If a list has a key twice.
     """
     keys = {site: np.empty((plan.sizes[site], MATCHED_BYTES), np.uint8) for site in plan.sites}
-    incoming = [_target(plan.after(site, -1), site, keys[site]) for site in plan.sites]
+    incoming = [_incoming_keys(plan.after(site, -1), site, keys[site]) for site in plan.sites]
     yield from transfer(plan, Keys, (), incoming)
     study = _Study(plan, keys, StreamKey(randomness.bytes(KEY_BYTES)))
     people, held = study.people, {site: int((study.places[site] >= 0).sum()) for site in plan.sites}
@@ -71,13 +71,13 @@ def match_people(plan: AlignmentPlan, randomness: Randomness) -> Program[Matched
     return Matched(people, study.regions)
 
 
-def _target(peer: Party, owner: Party, keys: Packed) -> Lane:
-    """Return the lane that receives the keys of a list."""
+def _incoming_keys(peer: Party, owner: Party, keys: Packed) -> Incoming:
+    """Return what receives the keys of a list."""
 
     def store(piece: slice, packed: Packed) -> None:
         keys[piece] = packed.reshape(-1, MATCHED_BYTES)
 
-    return Lane(peer, owner, len(keys), MATCHED_BYTES, store)
+    return Incoming(peer, owner, len(keys), MATCHED_BYTES, store)
 
 
 class _Study:
@@ -131,8 +131,8 @@ class _Study:
             mark = self.key.permutation(self.plan.name("marks", site), len(inside))
             marked, table = np.full(len(places), -1, np.int64), np.empty(len(inside), np.int64)
             marked[inside], table[mark] = mark, places[inside]
-            marks.append(number_lane(self.plan.after(site, -1), site, marked))
-            tables.append(number_lane(site, site, table))
+            marks.append(outgoing_numbers(self.plan.after(site, -1), site, marked))
+            tables.append(outgoing_numbers(site, site, table))
         yield from transfer(self.plan, Marks, marks)
         yield from transfer(self.plan, Places, tables)
 
@@ -143,10 +143,12 @@ class _Study:
             inside = np.flatnonzero(places >= 0)
             chosen[site] = np.full(self.people, -1, np.int64)
             chosen[site][places[inside]] = inside
-        lasts = [number_lane(self.plan.after(site, -1), site, at) for site, at in chosen.items()]
+        lasts = [
+            outgoing_numbers(self.plan.after(site, -1), site, at) for site, at in chosen.items()
+        ]
         yield from transfer(self.plan, Chosen, lasts)
         for site, at in chosen.items():
-            yield from transfer(self.plan, Chosen, [number_lane(self.plan.dealer, site, at)])
+            yield from transfer(self.plan, Chosen, [outgoing_numbers(self.plan.dealer, site, at)])
 
 
 def _persons(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ NUMBERS = Ring(32)  # places and marks
 COUNTS = Ring(64)
 NOWHERE = 2**32 - 1
 Packed: TypeAlias = NDArray[np.uint8]
+E = TypeVar("E", bound="Entries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,46 +88,57 @@ class RowMasks(Labelled):
 
 
 @dataclass(frozen=True)
-class Lane:
-    """Things of one list that travel to or from one peer: `count` things of `size` bytes each.
+class Entries:
+    """Entries of one list that travel between this party and one peer.
 
     Parameters
     ----------
     peer, owner
-        Who sends or receives, and whose list it is.
+        Who sends or receives them, and whose list it is.
     count, size
-        How many things travel, and the bytes of each.
-    work : callable
-        Of a sender: return the bytes of the things in a slice. Of a receiver: take them.
+        How many entries travel, and the bytes of each.
     """
 
     peer: Party
     owner: Party
     count: int
     size: int
-    work: Callable[..., object]
 
     @property
     def pieces(self) -> Iterator[slice]:
-        """The places of the things in each message."""
+        """The places of the entries in each message."""
         step = max(1, PIECE_BYTES // max(1, self.size))
         for start in range(0, self.count if self.size else 0, step):
             yield slice(start, min(start + step, self.count))
 
 
+@dataclass(frozen=True)
+class Outgoing(Entries):
+    """Entries that this party sends: `load` returns the bytes of those in a slice."""
+
+    load: Callable[[slice], Packed]
+
+
+@dataclass(frozen=True)
+class Incoming(Entries):
+    """Entries that this party receives: `store` takes the bytes of those in a slice."""
+
+    store: Callable[[slice, Packed], object]
+
+
 def transfer(
     plan: AlignmentPlan,
     kind: type[Labelled],
-    outgoing: Sequence[Lane] = (),
-    incoming: Sequence[Lane] = (),
+    outgoing: Sequence[Outgoing] = (),
+    incoming: Sequence[Incoming] = (),
 ) -> Program[None]:
-    """Send and receive lists, piece by piece; no two lanes of a direction have the same peer.
+    """Send and receive lists, piece by piece; no two of one direction have the same peer.
 
     Parameters
     ----------
     plan, kind
         The plan, and the class of the messages.
-    outgoing, incoming : sequence of Lane
+    outgoing, incoming : sequence of Outgoing, sequence of Incoming
         What to send and what to receive. Each incoming piece is handed on as it comes.
 
     Raises
@@ -135,51 +147,49 @@ def transfer(
         If a piece has a wrong length, or is of another run or list; they name the sender.
     """
 
-    def name(lane: Lane, piece: slice) -> bytes:
-        return plan.name(kind.kind, lane.owner, piece.start)
+    def name(entries: Entries, piece: slice) -> bytes:
+        return plan.name(kind.kind, entries.owner, piece.start)
 
-    sends = [[(lane, piece) for piece in lane.pieces] for lane in outgoing]
-    receives = [[(lane, piece) for piece in lane.pieces] for lane in incoming]
-    for turn in zip_longest(*sends, *receives):
-        going = [step for step in turn[: len(sends)] if step is not None]
-        coming = [step for step in turn[len(sends) :] if step is not None]
-        outbox = {lane.peer: kind(_loaded(lane, piece), name(lane, piece)) for lane, piece in going}
+    for turn in zip_longest(_in_turns(outgoing), _in_turns(incoming)):
+        going, coming = turn[0] or [], turn[1] or []
+        outbox = {sent.peer: kind(sent.load(piece), name(sent, piece)) for sent, piece in going}
         expect = {
-            lane.peer: Expect(kind, _bytes(lane, piece) + LABEL_BYTES) for lane, piece in coming
+            taken.peer: Expect(kind, _bytes(taken, piece) + LABEL_BYTES) for taken, piece in coming
         }
         received = yield from exchange(outbox, expect)
-        for lane, piece in coming:
-            message, size = received.pop(lane.peer), _bytes(lane, piece)
-            lane.work(piece, labelled_bytes(message, lane.peer, size, name(lane, piece)))
+        for taken, piece in coming:
+            message, size = received.pop(taken.peer), _bytes(taken, piece)
+            taken.store(piece, labelled_bytes(message, taken.peer, size, name(taken, piece)))
 
 
-def _bytes(lane: Lane, piece: slice) -> int:
-    return lane.size * (int(piece.stop) - int(piece.start))
+def _in_turns(entries: Sequence[E]) -> Iterator[list[tuple[E, slice]]]:
+    """Return the pieces of several lists by turns: the first one of each list, then the second."""
+    pieces = ([(one, piece) for piece in one.pieces] for one in entries)
+    for turn in zip_longest(*pieces):
+        yield [piece for piece in turn if piece is not None]
 
 
-def _loaded(lane: Lane, piece: slice) -> Packed:
-    packed = lane.work(piece)
-    assert isinstance(packed, np.ndarray) and packed.size == _bytes(lane, piece)
-    return packed
+def _bytes(entries: Entries, piece: slice) -> int:
+    return entries.size * (int(piece.stop) - int(piece.start))
 
 
-def number_lane(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Lane:
-    """Return the lane that sends an array of places or marks, -1 as `NOWHERE`."""
+def outgoing_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Outgoing:
+    """Return what sends an array of places or marks, -1 as `NOWHERE`."""
 
     def load(piece: slice) -> Packed:
         return NUMBERS.pack(numbers[piece].astype(NUMBERS.dtype))
 
-    return Lane(peer, owner, len(numbers), NUMBERS.bytes, load)
+    return Outgoing(peer, owner, len(numbers), NUMBERS.bytes, load)
 
 
-def number_target(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Lane:
-    """Return the lane that receives places or marks into an array."""
+def incoming_numbers(peer: Party, owner: Party, numbers: NDArray[np.int64]) -> Incoming:
+    """Return what receives places or marks into an array."""
 
     def store(piece: slice, packed: Packed) -> None:
         values = NUMBERS.unpack(packed).astype(np.int64)
         numbers[piece] = np.where(values == NOWHERE, -1, values)
 
-    return Lane(peer, owner, len(numbers), NUMBERS.bytes, store)
+    return Incoming(peer, owner, len(numbers), NUMBERS.bytes, store)
 
 
 def check_numbers(numbers: NDArray[np.int64], limit: int, sender: Party, *, all_in: bool) -> None:

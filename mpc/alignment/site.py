@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from mpc.alignment.chain import Chain, Member
 from mpc.alignment.messages import (
     Chosen,
-    Lane,
+    Incoming,
+    Outgoing,
     Packed,
     Places,
     RowMasks,
@@ -19,7 +20,7 @@ from mpc.alignment.messages import (
     check_numbers,
     empty_rows,
     expect_outcome,
-    number_target,
+    incoming_numbers,
     pack_rows,
     transfer,
     unpack_rows,
@@ -42,7 +43,7 @@ class Placed(NamedTuple):
     places: NDArray[np.int64]
 
 
-class Shared(NamedTuple):
+class SharedRows(NamedTuple):
     """What a site has at level 2.
 
     `people` is the number of people in the study, n. `shares` has, by site, this site's additive
@@ -88,7 +89,7 @@ def place_people(
     people, held = yield from expect_outcome(plan)
     marks = yield from chain.take_back()
     table = np.empty(held, np.int64)
-    yield from transfer(plan, Places, (), [number_target(plan.matcher, site.party, table)])
+    yield from transfer(plan, Places, (), [incoming_numbers(plan.matcher, site.party, table)])
     check_numbers(table, people, plan.matcher, all_in=True)
     return Placed(people, _places(plan, site.party, marks, len(identifiers), table))
 
@@ -116,7 +117,7 @@ def share_people(
     plan: AlignmentPlan,
     identifiers: Sequence[bytes],
     rows: Sequence[Elements],
-) -> Program[Shared]:
+) -> Program[SharedRows]:
     """Share the rows of the study's people; nobody learns who they are: level 2.
 
     Where a site does not hold a person of the study, its row elements are 0.
@@ -149,21 +150,21 @@ def share_people(
     _check_left_out(site, plan, len(identifiers) - held)
     chosen = yield from _choose(chain, people)
     if site.party == plan.sites[0]:
-        return Shared(people, (yield from _unmasked(plan, chosen, people)))
+        return SharedRows(people, (yield from _unmasked(plan, chosen, people)))
     first, rings, owner = plan.sites[0], plan.rings(chain.owner), chain.owner
 
     def load(piece: slice) -> Packed:
         return pack_rows(rings, chosen, piece)
 
-    yield from transfer(plan, Rows, [Lane(first, owner, people, plan.row_bytes(owner), load)])
-    return Shared(people, {s: shares_of(plan, site.dealer_key, s, people) for s in plan.sites})
+    yield from transfer(plan, Rows, [Outgoing(first, owner, people, plan.row_bytes(owner), load)])
+    return SharedRows(people, {s: shares_of(plan, site.dealer_key, s, people) for s in plan.sites})
 
 
 def _choose(chain: Chain, people: int) -> Program[list[Elements]]:
     """Return the study's rows of the list that is here, masked; 0 where it does not have them."""
     plan, owner = chain.plan, chain.owner
     chosen = np.empty(people, np.int64)
-    yield from transfer(plan, Chosen, (), [number_target(plan.matcher, owner, chosen)])
+    yield from transfer(plan, Chosen, (), [incoming_numbers(plan.matcher, owner, chosen)])
     check_numbers(chosen, plan.sizes[owner], plan.matcher, all_in=owner in plan.everyone)
     return [np.where(chosen < 0, column.dtype.type(0), column[chosen]) for column in chain.rows]
 
@@ -175,26 +176,30 @@ def _unmasked(
     me, last = plan.sites[0], {owner: plan.after(owner, -1) for owner in plan.sites}
     rows = {owner: empty_rows(plan.rings(owner), people) for owner in plan.sites}
     rows[plan.sites[1]] = chosen
-    targets = [_target(plan, last[s], s, rows[s], people) for s in plan.sites if last[s] != me]
-    yield from transfer(plan, Rows, (), targets)
+    incoming = [
+        _incoming_rows(plan, last[s], s, rows[s], people) for s in plan.sites if last[s] != me
+    ]
+    yield from transfer(plan, Rows, (), incoming)
     for owner in plan.sites:
         masks = empty_rows(plan.rings(owner), people)
-        yield from transfer(plan, RowMasks, (), [_target(plan, plan.dealer, owner, masks, people)])
+        yield from transfer(
+            plan, RowMasks, (), [_incoming_rows(plan, plan.dealer, owner, masks, people)]
+        )
         columns = zip(plan.rings(owner), rows[owner], masks, strict=True)
         rows[owner] = [ring.reduce(masked - mask) for ring, masked, mask in columns]
     return rows
 
 
-def _target(
+def _incoming_rows(
     plan: AlignmentPlan, peer: Party, owner: Party, columns: list[Elements], count: int
-) -> Lane:
-    """Return the lane that receives rows into columns."""
+) -> Incoming:
+    """Return what receives rows into columns."""
     rings = plan.rings(owner)
 
     def store(piece: slice, packed: Packed) -> None:
         unpack_rows(rings, columns, piece, packed)
 
-    return Lane(peer, owner, count, plan.row_bytes(owner), store)
+    return Incoming(peer, owner, count, plan.row_bytes(owner), store)
 
 
 def shares_of(plan: AlignmentPlan, key: Stream, owner: Party, people: int) -> list[Elements]:
