@@ -25,7 +25,7 @@ import numpy as np
 from mpc.errors import MalformedMessageError, ReplayedMessageError, UnexpectedMessageError
 from mpc.rounds import Expect, M, Message, Party
 
-VERSION = 5  # raised whenever a message changes; every packet has it (`protocols.seal`)
+VERSION = 6  # raised whenever a message changes; every packet has it (`protocols.seal`)
 MAGIC = b"VB1\0"  # of envelopes
 ALIGN = 64
 DTYPES = tuple(np.dtype(name) for name in ("u1", "<u2", "<u4", "<u8", "<i8", "<f8"))
