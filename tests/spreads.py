@@ -14,7 +14,7 @@ from protocols.queries import Commit, Describe, Meet
 from protocols.site.data import SiteData
 from protocols.site.placement import Placement
 from protocols.study import CHOICE_INDICATORS
-from protocols.variables import Variable
+from protocols.variables import Family, Variable
 from tests.randomness import SeededRandomness
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.secure import SecureCounter
@@ -139,3 +139,18 @@ def _list(generator, records, owners, site):
     rows = {int(row) for of in owners.values() for row in of.get(site, ())}
     more = generator.choice([0.0, 0.3, 1.0])
     return sorted(rows | {row for row in range(records) if generator.random() < more})
+
+
+def families_of(names):
+    """Return every single and pair, and triples of neighbours."""
+    pairs = [Family(a, (b,)) for a in names for b in names if a < b]
+    triples = [Family(a, (b, c)) for a, b, c in zip(names, names[1:], names[2:], strict=False)]
+    return [*map(Family, names), *pairs, *triples]
+
+
+def assert_learned_alike(learned, pooled):
+    """The structures, scores and CPTs are the same, bit for bit."""
+    assert learned.network.structure == pooled.network.structure
+    assert learned.scores == pooled.scores
+    for name, cpt in pooled.network.cpts.items():
+        assert np.array_equal(learned.network.cpts[name], cpt)

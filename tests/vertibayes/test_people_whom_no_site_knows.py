@@ -9,19 +9,13 @@ from protocols.choices import Choices, Score
 from protocols.release import FamilyTables, Rule
 from protocols.variables import Family, Rows
 from tests.protocols.hidden import Lists, random_lists
+from tests.spreads import assert_learned_alike, families_of
 from vertibayes.choosing import TableChooser
 from vertibayes.learning import learn
 from vertibayes.options import Options
 
 
-def families_of(names):
-    """Every single and pair, and triples of neighbours."""
-    pairs = [Family(a, (b,)) for a in names for b in names if a < b]
-    triples = [Family(a, (b, c)) for a, b, c in zip(names, names[1:], names[2:], strict=False)]
-    return [*map(Family, names), *pairs, *triples]
-
-
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10**6))
 def test_tables_over_unknown_people_are_those_of_the_join(seed):
     lists = random_lists(seed)
@@ -36,7 +30,7 @@ def test_tables_over_unknown_people_are_those_of_the_join(seed):
         assert all(map(np.array_equal, [a + b for a, b in zip(*parts, strict=True)], whole))
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["available", "em"]))
 def test_structures_and_cpts_over_unknown_people_are_those_of_the_join(seed, missing):
     lists = random_lists(seed, people=150)
@@ -45,10 +39,7 @@ def test_structures_and_cpts_over_unknown_people_are_those_of_the_join(seed, mis
         for algorithm in ("k2", "hybrid"):
             options = Options(algorithm=algorithm, missing=missing)
             learned, pooled = (learn(source, options) for source in (counter, lists.plain))
-            assert learned.network.structure == pooled.network.structure
-            for name, cpt in pooled.network.cpts.items():
-                assert np.array_equal(learned.network.cpts[name], cpt)
-            assert learned.scores == pooled.scores
+            assert_learned_alike(learned, pooled)
 
 
 def test_choices_over_unknown_people_have_the_winners_of_the_join():
@@ -92,7 +83,4 @@ def test_alarm_over_unknown_people_is_learned_as_from_the_join(alarm_data):
     with lists.federate() as federation:
         learned = learn(lists.counter(federation), options)
     pooled = learn(lists.plain, options)
-    assert learned.network.structure == pooled.network.structure
-    assert learned.scores == pooled.scores
-    for name, cpt in pooled.network.cpts.items():
-        assert np.array_equal(learned.network.cpts[name], cpt)
+    assert_learned_alike(learned, pooled)

@@ -11,7 +11,7 @@ from protocols.policy import Policy
 from protocols.release import FamilyTables, Rule
 from protocols.site.placement import Placement
 from protocols.variables import Family, Rows
-from tests.spreads import Spread, random_spread
+from tests.spreads import Spread, assert_learned_alike, families_of, random_spread
 from tests.structure_worlds import with_gaps
 from vertibayes.choosing import TableChooser
 from vertibayes.learning import learn
@@ -23,18 +23,11 @@ from vertibayes.splitting import split_rows
 FREE = Policy(free_tables=True, fewest_records=1, most_epsilon=1e5)
 
 
-def all_families(names):
-    """Every single, pair, and triple of neighbours."""
-    pairs = [Family(a, (b,)) for a in names for b in names if a < b]
-    triples = [Family(a, (b, c)) for a, b, c in zip(names, names[1:], names[2:], strict=False)]
-    return [*map(Family, names), *pairs, *triples]
-
-
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 10**6))
 def test_tables_of_any_spread_are_those_of_the_pooled_data(seed):
     spread = random_spread(seed)
-    families = all_families(list(spread.pooled.variables))
+    families = families_of(list(spread.pooled.variables))
     with spread.federate(policy=FREE) as federation:
         counter = spread.counter(federation)
         assert counter.variables == spread.plain.variables
@@ -57,7 +50,7 @@ def has_every_state(spread):
     )
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["available", "em"]))
 def test_structures_and_cpts_of_any_spread_are_those_of_the_pooled_data(seed, missing):
     spread = random_spread(seed, records=50)
@@ -68,10 +61,7 @@ def test_structures_and_cpts_of_any_spread_are_those_of_the_pooled_data(seed, mi
         for algorithm in ("k2", "hybrid"):
             options = Options(algorithm=algorithm, missing=missing)
             learned, pooled = (learn(source, options) for source in (counter, spread.plain))
-            assert learned.network.structure == pooled.network.structure
-            for name, cpt in pooled.network.cpts.items():
-                assert np.array_equal(learned.network.cpts[name], cpt)
-            assert learned.scores == pooled.scores
+            assert_learned_alike(learned, pooled)
 
 
 @pytest.mark.parametrize(("seed", "missing"), [(0, False), (1, True), (2, False)])
@@ -100,7 +90,7 @@ def test_choices_over_a_spread_have_the_winners_of_the_pooled_data(seed, missing
 def test_releases_over_a_spread_are_those_of_the_pooled_data(seed, kind):
     """Noise of twelve tables together at epsilon 8 stays within 40, and is not always 0."""
     spread = random_spread(10 + seed, records=60)
-    families = tuple(all_families(list(spread.pooled.variables)))
+    families = tuple(families_of(list(spread.pooled.variables)))
     rule = Rule(kind, fewest=5, epsilon=8.0)
     with spread.federate(policy=FREE) as federation:
         study = spread.open(federation, choices=True)
@@ -123,5 +113,4 @@ def test_child_with_half_of_its_columns_split_by_rows_is_learned_as_pooled():
         counter = spread.counter(federation)
         options = Options(algorithm="k2", missing="available", max_parents=2)
         learned, plain = (learn(source, options) for source in (counter, spread.plain))
-    assert learned.network.structure == plain.network.structure
-    assert learned.scores == plain.scores
+    assert_learned_alike(learned, plain)

@@ -16,6 +16,7 @@ from protocols.site.identifiers import Identifiers
 from protocols.site.sources.reading import read_table
 from tests.protocols.hidden import FREE, Lists, random_lists
 from tests.protocols.site.stores import as_csv, as_duckdb, as_parquet, as_postgresql
+from tests.spreads import assert_learned_alike
 from vertibayes.counting.secure import SecureCounter
 from vertibayes.learning import learn
 from vertibayes.options import Options
@@ -60,14 +61,11 @@ def assert_learned_as_pooled(lists, data, level, **options):
         request = AlignmentRequest(level, ("digits",))
         counter = SecureCounter.of(federation, alignment=request, order=[*lists.variables])
         learned = learn(counter, Options(**options))
-    assert learned.network.structure == pooled.network.structure
-    assert learned.scores == pooled.scores
-    for name, cpt in pooled.network.cpts.items():
-        assert (learned.network.cpts[name] == cpt).all()
+    assert_learned_alike(learned, pooled)
 
 
 @settings(
-    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.integers(0, 10**6))
 @pytest.mark.parametrize("level", [1, 2])
