@@ -126,7 +126,7 @@ def test_another_key_of_this_site_is_refused(capsys, folder):
         ('name = "analyst"', 'name = "other"', "'other' is not an analyst that"),
         ("runs = 1 ", "runs = 0 ", "release.runs: must be"),
         ('rule = "cut"', 'rule = "exact"', None),
-        ("fewest = 10 ", 'fewest = "10" ', "release.fewest: must be"),
+        ("\nfewest = 10 ", '\nfewest = "10" ', "release.fewest: must be"),
         ("max_parents = 3", "max_parents = 8", "the study needs tables of 5 variables"),
         ("max_parents = 3", "wider_cells = 9", "wider_cells: "),
         ("max_parents = 3", 'ordering = ["age", "sex"]', "does not fit the study's variables"),

@@ -68,7 +68,7 @@ def test_a_study_that_one_site_has_not_approved_is_refused(capsys, folder, tmp_p
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("fewest = 10", "fewest = 2"),
+        ("\nfewest = 10", "\nfewest = 2"),
         ('"age", "sex"', '"sex", "age"'),
     ],
 )

@@ -213,7 +213,7 @@ def _meets(
         bool, typer.Option("--alignments", help="Allow further alignments: forget those so far.")
     ] = False,
 ) -> None:
-    """List failed comparisons with other sites, and alignments; forgive them.
+    """List failed comparisons and alignments; forgive them.
 
     A comparison that finds different lists, or that the other site does not answer, may be a guess
     of this site's list. After most_failed_meets of them the site refuses to compare. If you know
