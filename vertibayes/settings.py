@@ -45,9 +45,11 @@ SPLIT = (
             shown="FILE"),
     Setting("sites", "whole", "Number of sites over which the columns of one file are split."),
     Setting("partition", "path", 'JSON file {"site": ["column", ...]}: which site holds what.'),
-    Setting("align", "text", "Learn from the people whom all sites hold, matched by this rule of "
-            "--id-column: exact, text, digits, name or date:%d.%m.%Y; one for each column of an "
-            "identifier, as --id-column name,birth --align name,date:%d.%m.%Y.", shown="RULE"),
+    Setting("align", "text", "Rule by which sites match people: exact, text, digits, name or "
+            "date:%d.%m.%Y, applied to --id-column. The study has the people whom every site with "
+            "a column of its own holds; if all columns are shared, everybody. An identifier of "
+            "several columns has a rule for each, as --id-column name,birth --align "
+            "name,date:%d.%m.%Y.", shown="RULE"),
 )  # fmt: skip
 READING = (
     ID_COLUMN,
