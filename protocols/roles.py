@@ -167,7 +167,12 @@ class SiteRole:
         self.people, self.data = people, people.data
 
     def leave_people(self) -> None:
-        """Have the data of all people again, after an alignment."""
+        """Have the data of all people again; let go of what was met and committed of the others.
+
+        Otherwise tables of one study would be checked and remembered as those of another's people.
+        """
+        self.leave_study()
+        self.met = frozenset()
         if self.people is not None and self.people.study:
             self.data, self.people, self._values = self.people.everybody, None, None
 

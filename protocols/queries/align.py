@@ -46,7 +46,7 @@ from mpc.alignment import (
     match_people,
     place_people,
 )
-from mpc.errors import MalformedMessageError, TooFewPeopleError
+from mpc.errors import MalformedMessageError, ProtocolError, TooFewPeopleError
 from mpc.randomness import KEY_BYTES, KeyPair, StreamKey, label
 from mpc.rounds import Expect, Message, Party, Program, exchange
 from protocols.alignment import Alignment
@@ -278,7 +278,17 @@ def _run(
     recalls: Mapping[Party, Recall],
     fresh: KeyPair | None,
 ) -> Program[KeptAlignment | None]:
-    """Match the lists, after noting on disk that an alignment begins."""
+    """Match the lists, after noting on disk that an alignment begins.
+
+    Raises
+    ------
+    ProtocolError
+        If alignments in other sessions were the last ones since the site agreed.
+    """
+    try:
+        check_spent(site)
+    except QueryRefusedError as refusal:  # it is too late to refuse
+        raise ProtocolError(site.party, refusal.reason) from None
     site.memory.align()
     left = site.limits.most_alignments - site.memory.alignments
     _note(site, f"an alignment of the list of people begins: {left} more may (most_alignments)")

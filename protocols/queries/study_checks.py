@@ -141,13 +141,15 @@ def _check_values(site: SiteRole, joined: Joined) -> None:
 
 
 def _check_size(site: SiteRole, study: bytes, records: int) -> None:
-    """Refuse a record set that has nearly as many people as another study of unknown people."""
+    """Refuse a record set that has nearly as many people as another, if one's are unknown."""
     fewest = site.policy.fewest_records
+    few = f"fewer than {fewest} records more or less than those of an earlier"
+    differ = "tables of both could differ by them"
     if site.memory.is_near_hidden(study, records, fewest):
-        reason = (
-            f"fewer than {fewest} records more or less than those of an earlier study whose people "
-            "no site knows: tables of both could differ by them"
-        )
+        reason = f"{few} study whose people no site knows: {differ}"
+        raise QueryRefusedError(site.party, reason)
+    if site.hidden is not None and site.memory.is_near_known(site.hidden.records, fewest):
+        reason = f"{few} record set, in a study whose people no site knows: {differ}"
         raise QueryRefusedError(site.party, reason)
 
 
@@ -174,10 +176,13 @@ def remember_records(site: SiteRole, rows: Rows) -> None:
     """Remember a record set, and the study's values, before the site answers for them."""
     assert site.joined is not None  # considered
     if rows not in site.joined.answered:
+        records = _records(site, site.joined.selection(rows))
         site.memory.keep_values(site.values_of(site.joined.study))
-        if site.hidden is not None:
+        if site.hidden is None:
+            site.memory.note_size(len(records))
+        else:
             site.memory.hide(site.joined.study.id, site.hidden.records)
-        site.memory.answer(site.data, _records(site, site.joined.selection(rows)))
+        site.memory.answer(site.data, records)
         site.joined.answered.add(rows)
 
 

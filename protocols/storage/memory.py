@@ -80,6 +80,7 @@ class SiteMemory:
         self.scored = 0  # records whose scores were sent
         self._sets = RecordSets()  # that were answered for
         self._hidden: dict[str, int] = {}  # study of unknown people -> how many they are
+        self._sizes: set[int] | None = set()  # of sets of known people; None: in an older memory
         self._unsaved = False
         self.changes = Changes(None, b"")  # until the key is read
         self._has_values = False  # a file of changes was written
@@ -425,6 +426,23 @@ class SiteMemory:
         self._hidden[study.hex()] = people
         self._keep(is_new)
 
+    def note_size(self, people: int) -> None:
+        """Remember the size of a set of people whom the site knows, before it answers."""
+        is_new = people not in self.sizes
+        self._sizes = self.sizes | {people}
+        self._keep(is_new)
+
+    @property
+    def sizes(self) -> set[int]:
+        """The sizes of answered sets of known people; in an older memory, of its studies."""
+        if self._sizes is None:
+            self._sizes = {len(snapshot.people) for snapshot in self.changes.snapshots}
+        return self._sizes
+
+    def is_near_known(self, people: int, fewest: int) -> bool:
+        """Whether a study of unknown people differs in size by a few from a set of known people."""
+        return any(0 < abs(people - known) < fewest for known in self.sizes)
+
     def is_near_hidden(self, study: bytes, people: int, fewest: int) -> bool:
         """Whether a record set differs in size by a few from another study of unknown people.
 
@@ -502,6 +520,7 @@ class SiteMemory:
             "chosen": self.chosen,
             "values": self._has_values,
             "hidden": self._hidden,
+            "sizes": sorted(self.sizes),
         }
         buffer = io.BytesIO()
         encoded = np.frombuffer(json.dumps(notes).encode(), np.uint8)
@@ -542,6 +561,7 @@ class SiteMemory:
         self._has_values = bool(notes.get("values", False))
         hidden = notes.get("hidden", {}).items()  # an older memory has none
         self._hidden = {study: int(people) for study, people in hidden}
+        self._sizes = set(map(int, notes["sizes"])) if "sizes" in notes else None
         arrays = records, atoms
         if len(self._key) != KEY_BYTES or any(a.ndim != 1 or a.dtype.kind != "u" for a in arrays):
             raise ValueError("its key or an array has a wrong size")

@@ -1,0 +1,182 @@
+"""Attacks by alignments: what an analyst gets by several, in a session or side by side."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mpc.errors import ProtocolError
+from mpc.randomness import KEY_BYTES
+from protocols.alignment import AlignmentRequest
+from protocols.errors import QueryRefusedError
+from protocols.federation import DEALER
+from protocols.opening import open_study
+from protocols.queries import Align, Commit
+from protocols.queries.align import ALIGN, Recall
+from protocols.roles import SiteRole
+from protocols.storage.memory import SiteMemory
+from protocols.variables import Family, Rows
+from tests.protocols.hidden import LEVEL_2, random_lists
+from tests.protocols.listed import DIGITS, Listed, counted
+
+THREE = Listed(
+    {"a": "x", "b": "y", "c": "z"},
+    {"a": range(1, 81), "b": range(31, 111), "c": range(32, 120)},  # c lacks person 31
+)
+OF_TWO, OF_THREE = b"a study of two..", b"a study of three"
+
+
+def opened(federation, sites, study):
+    return open_study(federation.session, sites, DEALER, alignment=DIGITS, study=study)
+
+
+def again(federation, data=THREE):
+    """End the session; return another with the same memories."""
+    kept = {site: role.memory for site, role in federation.roles.items()}
+    federation.session.close()
+    return data.federate(memories=kept)
+
+
+# ---- a kept alignment that is recalled under another study's columns -----------------------------
+
+
+def difference_of_two_studies():
+    """Return the difference of two tables, of studies whose people differ by one person."""
+    federation = THREE.federate()
+    before = counted(opened(federation, ("a", "b"), OF_TWO), "x", "y")
+    federation = again(federation)
+    study = opened(federation, ("a", "b", "c"), OF_THREE)
+    holders = {"x": ("a",), "y": ("b",)}
+    pair = DIGITS.alignment(("a", "b"), {"a": 80, "b": 80}, holders)
+    federation.session.ask(Align.of(federation.session.role, pair, DEALER, OF_TWO))
+    return before - counted(study, "x", "y")  # the sites take the people of two for those of three
+
+
+def test_a_site_leaves_its_study_when_it_aligns_other_people():
+    with pytest.raises(QueryRefusedError, match="it has not committed to this study"):
+        difference_of_two_studies()
+
+
+def test_a_site_that_stays_in_its_study_shows_the_row_of_one_person(monkeypatch):
+    monkeypatch.setattr(SiteRole, "leave_study", lambda _: None)
+    row = [THREE.codes[name][30] for name in "xy"]
+    assert np.argwhere(difference_of_two_studies()).tolist() == [row]
+
+
+def test_without_another_alignment_the_difference_of_one_person_is_refused():
+    federation = THREE.federate()
+    counted(opened(federation, ("a", "b"), OF_TWO), "x", "y")
+    study = opened(again(federation), ("a", "b", "c"), OF_THREE)
+    with pytest.raises(QueryRefusedError, match="would single out fewer than 10"):
+        counted(study, "x", "y")
+
+
+def test_sites_that_align_other_people_compare_their_lists_again():
+    federation = THREE.federate()
+    opened(federation, ("a", "b", "c"), OF_THREE)
+    holders = {"x": ("a",), "y": ("b",)}
+    pair = DIGITS.alignment(("a", "b"), {"a": 80, "b": 80}, holders)
+    federation.session.ask(Align.of(federation.session.role, pair, DEALER, OF_TWO))
+    study = opened(THREE.federate(), ("a", "b"), OF_TWO).study
+    with pytest.raises(QueryRefusedError, match="were not compared"):
+        federation.session.ask(Commit.of(study))
+
+
+# ---- sessions side by side -----------------------------------------------------------------------
+
+
+def begin_side_by_side(sessions):
+    """Begin an alignment in each of some sessions at once; return how many one site counts."""
+    federation = Listed({"a": "x", "b": "y"}, {"a": range(1, 41), "b": range(1, 41)}).federate()
+    holders = {"x": ("a",), "y": ("b",)}
+    alignment = DIGITS.alignment(("a", "b"), {"a": 40, "b": 40}, holders)
+    side, site, waiting = ALIGN.side_of(SiteRole), federation.roles["a"], []
+    for number in range(sessions):
+        query = Align.of(federation.session.role, alignment, DEALER, bytes([number]) * 16)
+        session = site.for_session("analyst", b"")
+        side.consider(session, query)
+        program = side.program(session, query)
+        next(program)  # it sends `Recall`; the peer answers no session before all have begun
+        waiting.append(program)
+    try:
+        for program in waiting:
+            program.send({"b": Recall(False, bytes(KEY_BYTES))})
+    finally:
+        begun = site.memory.alignments
+        for program in waiting:
+            program.close()
+    return begun
+
+
+def test_sessions_side_by_side_have_no_more_alignments_than_one():
+    assert begin_side_by_side(3) == 3
+    with pytest.raises(ProtocolError, match="was aligned 3 times, and most_alignments = 3"):
+        begin_side_by_side(4)
+
+
+def test_a_site_that_checks_only_when_it_agrees_begins_more(monkeypatch):
+    monkeypatch.setattr("protocols.queries.align.check_spent", lambda _: None)  # nobody had begun
+    assert begin_side_by_side(5) == 5
+
+
+# ---- level 2 after another study -----------------------------------------------------------------
+
+FAMILIES = [Family("u"), Family("v", ("u",))]
+LEVEL_1 = AlignmentRequest(1, ("digits",))
+
+
+def tables(lists, federation, alignment, study):
+    opened = lists.open(federation, alignment=alignment, study=study)
+    parts = opened.reveal(FAMILIES, missing=True, rows=Rows())
+    found = {frozenset(t.family.members): t.table for part in parts for t in part}
+    return [found[frozenset(f.members)] for f in FAMILIES]
+
+
+def before_and_after(lists, later, first, second, kept):
+    """Ask for tables of two studies; the sites in `kept` remember the first."""
+    with lists.federate() as federation:
+        before = tables(lists, federation, first, b"1" * 16)
+        memories = {site: federation.roles[site].memory for site in kept}
+    with later.federate(memories=memories) as federation:
+        return before, tables(later, federation, second, b"2" * 16)
+
+
+def one_more():
+    """Return lists, and the lists after one person came to b whom a holds."""
+    lists = random_lists(3, sites=2, people=200)
+    came = np.setdiff1d(lists.people["a"], lists.people["b"])[0]
+    later = {**lists.people, "b": np.append(lists.people["b"], came)}
+    return lists, replace(lists, people=later), came
+
+
+ORDERS = [(LEVEL_2, LEVEL_2), (LEVEL_2, LEVEL_1), (LEVEL_1, LEVEL_2)]
+
+
+@pytest.mark.parametrize("levels", ORDERS)
+def test_studies_of_one_person_more_are_refused_in_each_order_of_levels(levels):
+    lists, later, _ = one_more()
+    with pytest.raises(QueryRefusedError, match=r"fewer than 10 (people|records)"):
+        before_and_after(lists, later, *levels, kept="ab")
+    with pytest.raises(QueryRefusedError, match="a refuses: fewer than 10 records more or less"):
+        before_and_after(lists, later, *levels, kept="a")  # b lies
+
+
+def test_without_sizes_a_study_of_one_person_more_shows_the_row_of_this_person(monkeypatch):
+    monkeypatch.setattr(SiteMemory, "is_near_known", lambda *_: False)
+    lists, later, came = one_more()
+    before, after = before_and_after(lists, later, LEVEL_1, LEVEL_2, kept="ab")
+    codes = [int(lists.codes[name][came]) for name in "uv"]
+    assert np.argwhere(after[1] != before[1]).tolist() in ([codes], [codes[::-1]])
+
+
+def test_sizes_of_record_sets_outlive_a_process(tmp_path):
+    lists, later, _ = one_more()
+    memory = SiteMemory(tmp_path / "a")
+    with lists.federate(memories={"a": memory}) as federation:
+        tables(lists, federation, LEVEL_1, b"1" * 16)
+    memory.close()
+    memory = SiteMemory(tmp_path / "a")
+    with later.federate(memories={"a": memory}) as federation:
+        with pytest.raises(QueryRefusedError, match="a refuses: fewer than 10 records more or les"):
+            tables(later, federation, LEVEL_2, b"2" * 16)
+    memory.close()
