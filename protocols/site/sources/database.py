@@ -111,6 +111,8 @@ def _check_url(url: str) -> None:
             f"another kind, {parts.scheme}://"
         )
     given = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+    user, at, _ = url.partition("://")[2].partition("@")
+    secret |= bool(at) and ":" in user  # also before one of "/?#", where the host ends otherwise
     if secret or given & {"password", "sslpassword", "passfile"}:
         raise ValueError(
             "the URL has a password: remove it, and set PGPASSWORD, ~/.pgpass, or "

@@ -14,6 +14,7 @@ from protocols.site.sources.database import CAST, Database
 EXTRA = "duckdb"
 BATCH = 1 << 16  # records
 MEMORY = "256MiB"  # of DuckDB itself; larger sorts and joins go to its temporary files
+READING = "SELECT", "MULTI"  # a pivot is a `MULTI`
 
 
 @contextmanager
@@ -23,7 +24,8 @@ def open_duckdb(database: Database) -> Iterator[ArrowTable]:
     Raises
     ------
     DataError
-        If duckdb or pyarrow is not installed, there is no such file, or DuckDB refuses the query.
+        If duckdb or pyarrow is not installed, there is no such file, DuckDB refuses the query, or
+        the query is not one `select`: other statements write files, also of a read-only database.
     """
     duckdb = library(database.title, "duckdb", EXTRA)
     arrow = library(database.title, "pyarrow", EXTRA)
@@ -32,6 +34,10 @@ def open_duckdb(database: Database) -> Iterator[ArrowTable]:
     try:
         with closing(duckdb.connect(str(database.where), read_only=True)) as connection:
             connection.execute(f"set memory_limit = '{MEMORY}'")
+            connection.execute("set autoinstall_known_extensions = false")
+            statements = [s.type.name for s in connection.extract_statements(database.select())]
+            if len(statements) != 1 or statements[0] not in READING:
+                raise DataError(f"{database.title}: the query must be one select")
             names = connection.sql(database.select()).columns
 
             def batches(chosen: Sequence[str]) -> Iterator[Any]:

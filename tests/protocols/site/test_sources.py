@@ -219,6 +219,9 @@ def test_a_site_without_the_libraries_reads_csv(tmp_path):
     [
         ("postgresql://u:hunter2@h/d", "has a password: remove it"),
         ("postgresql://h/d?password=hunter2", "has a password: remove it"),
+        ("postgresql://u:#hunter2@h/d", "has a password: remove it"),
+        ("postgresql://u:?hunter2@h/d", "has a password: remove it"),
+        ("postgresql://u:/hunter2@h/d", "has a password: remove it"),
         ("postgresql://h/d?options=hunter2", "sets options"),
         ("mysql://u:hunter2@h/d", "a URL of another kind, mysql://"),
         ("postgresql://[hunter2", "not a valid URL"),
@@ -257,6 +260,17 @@ def test_a_query_only_reads(postgresql):
     assert "read-only transaction" in refused(Database(postgresql.url, query=writes))
     with_end = Database(postgresql.url, query="with t as (select 1 as x) select * from t;\n")
     assert list(read_table(with_end)) == ["x"]
+
+
+def test_a_query_of_a_duckdb_file_writes_no_file(tmp_path):
+    source, out = as_duckdb(tmp_path, pa.table({"id": ["a"], "x": [1]})), tmp_path / "out.csv"
+    ended = f"select 1 as id) as s; copy (select 2) to '{out}'; select * from (select 1 as id"
+    assert refused(Database(source.where, query=ended)).endswith("the query must be one select")
+    assert refused(Database(source.where, query=f"copy records to '{out}'"))
+    assert refused(Database(source.where, query="update records set x = 2"))
+    assert not out.exists()
+    pivot = Database(source.where, query="pivot records on x using count(*) group by id")
+    assert list(read_table(pivot)) == ["id", "1"]
 
 
 @pytest.mark.parametrize("how", ["session", "values"])
