@@ -146,6 +146,20 @@ def _check_aligned(site: SiteRole, study: Study) -> None:
         raise QueryRefusedError(site.party, reason)
 
 
+def _check_apart(site: SiteRole, name: str, holders: tuple[Party, ...]) -> None:
+    """Refuse holders of a variable that may hold the same people: both codes would be counted."""
+    if site.people is None or not site.people.study:
+        return  # the places come from no alignment
+    apart = {frozenset(pair) for pair in site.people.apart}
+    for peer in holders:
+        if peer != site.party and frozenset((site.party, peer)) not in apart:
+            reason = (
+                f"{site.party} and {peer} hold the variable {name!r} and may hold the same people: "
+                f'add ["{site.party}", "{peer}"] to `apart` in [alignment]'
+            )
+            raise QueryRefusedError(site.party, reason)
+
+
 def _check_variable(site: SiteRole, variable: Variable, holders: tuple[Party, ...]) -> None:
     """Refuse a variable that the site does not show, or shares without an alignment."""
     name, shown = variable.name, site.shown.get(variable.name)
@@ -156,6 +170,8 @@ def _check_variable(site: SiteRole, variable: Variable, holders: tuple[Party, ..
             "their records: declare [alignment] in study.toml"
         )
         raise QueryRefusedError(site.party, reason)
+    if is_shared:
+        _check_apart(site, name, holders)
     if shown is not None and is_shared:
         shown = replace(shown, missing=True)
     if shown != variable:

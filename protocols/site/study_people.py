@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mpc.rounds import Party
 from protocols.alignment import Alignment
 from protocols.site.data import SiteData
 from protocols.site.hidden_rows import HiddenRows
@@ -32,6 +33,8 @@ class StudyPeople:
         Where the site's records are in the study.
     hidden : HiddenRows, optional
         The site's shares of the study's rows.
+    apart : tuple of (Party, Party), default=()
+        With `placement`, the pairs of sites that hold different people of the study.
     """
 
     everybody: SiteData = field(repr=False)
@@ -39,6 +42,7 @@ class StudyPeople:
     chosen: NDArray[np.integer] | None = field(default=None, repr=False)
     placement: Placement | None = None
     hidden: HiddenRows | None = None
+    apart: tuple[tuple[Party, Party], ...] = ()
 
     @classmethod
     def placed(
@@ -50,7 +54,7 @@ class StudyPeople:
         have; otherwise it is that of the places.
         """
         if not alignment.is_common:
-            return cls(everybody, study, placement=placement)
+            return cls(everybody, study, placement=placement, apart=alignment.apart)
         assert everybody.identifiers is not None  # they were matched
         here = everybody.identifiers.by_form()
         return cls(everybody, study, chosen=here[placement.places[here] >= 0])

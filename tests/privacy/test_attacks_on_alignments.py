@@ -180,3 +180,28 @@ def test_sizes_of_record_sets_outlive_a_process(tmp_path):
         with pytest.raises(QueryRefusedError, match="a refuses: fewer than 10 records more or les"):
             tables(later, federation, LEVEL_2, b"2" * 16)
     memory.close()
+
+
+# ---- rows of two sites that hold one person ------------------------------------------------------
+
+OVERLAP = Listed(
+    {"a": "x", "b": "y", "c": "y"}, {"a": range(1, 101), "b": range(1, 44), "c": range(41, 91)}
+)
+
+
+def counted_twice():
+    """Share y between b and c, which both hold three people, in a study that says nothing of it."""
+    federation = OVERLAP.federate()
+    request = replace(DIGITS, everyone=("a",), apart=())
+    study = open_study(federation.session, ("a", "b", "c"), DEALER, alignment=request)
+    return counted(study, "x", "y")
+
+
+def test_sites_share_a_variable_only_if_the_alignment_keeps_their_people_apart():
+    with pytest.raises(QueryRefusedError, match="hold the variable 'y' and may hold the same peo"):
+        counted_twice()
+
+
+def test_without_the_check_of_people_two_codes_of_one_person_are_counted(monkeypatch):
+    monkeypatch.setattr("protocols.queries.commit_query._check_apart", lambda *_: None)
+    assert counted_twice().sum() == OVERLAP.table("x", "y", people=range(1, 91)).sum() + 3
