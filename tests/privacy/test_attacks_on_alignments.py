@@ -1,6 +1,7 @@
 """Attacks by alignments: what an analyst gets by several, in a session or side by side."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from protocols.federation import DEALER
 from protocols.opening import open_study
 from protocols.queries import Align, Commit
 from protocols.queries.align import ALIGN, Recall
+from protocols.queries.publish import check_site
 from protocols.roles import SiteRole
 from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Rows
@@ -205,3 +207,20 @@ def test_sites_share_a_variable_only_if_the_alignment_keeps_their_people_apart()
 def test_without_the_check_of_people_two_codes_of_one_person_are_counted(monkeypatch):
     monkeypatch.setattr("protocols.queries.commit_query._check_apart", lambda *_: None)
     assert counted_twice().sum() == OVERLAP.table("x", "y", people=range(1, 91)).sum() + 3
+
+
+# ---- other queries in a session whose people are unknown -----------------------------------------
+
+
+def test_records_of_unknown_people_are_not_scored_as_if_they_were_in_one_order():
+    """The sites have met over the shares, and not over the lists that they still have."""
+    lists = random_lists(3, sites=2)
+    with lists.federate() as federation:
+        lists.open(federation)
+        site = federation.roles["a"]
+        split = SimpleNamespace(holders={"a": ("u",), "b": ("v",)}, sites=("a", "b"))
+        assert site.met == {"b"}
+        with pytest.raises(QueryRefusedError, match="hold the same people and know them"):
+            check_site(site, split)
+        site.hidden = None  # the control: nothing else refuses
+        check_site(site, split)
