@@ -147,6 +147,8 @@ def share_people(
     chain.start(identifiers, rows)
     yield from chain.hand_round()
     people, held = yield from expect_outcome(plan)
+    if site.party in plan.everyone and held != people:
+        raise MalformedMessageError(plan.matcher, "a list of everybody has fewer people than n")
     _check_left_out(site, plan, len(identifiers) - held)
     chosen = yield from _choose(chain, people)
     if site.party == plan.sites[0]:

@@ -323,6 +323,8 @@ def _placed(
     _note(site, f"{here} of {len(own)} people here are in the study, which has {placed.people}")
     if alignment.holds_all(site.party) and here != placed.people:
         raise MalformedMessageError(site.analyst, "its places leave out people that all sites hold")
+    if not alignment.everyone and here < len(own):
+        raise MalformedMessageError(site.analyst, "its places leave out people of the study")
     places = np.full(site.everybody.records, -1, np.int64)
     places[own.records] = placed.places
     people = site.memory.people_digest(own)

@@ -415,6 +415,19 @@ def test_counts_that_cannot_be_name_the_matcher():
     assert isinstance(error, MalformedMessageError) and error.party == "analyst"
 
 
+def test_the_matcher_cannot_say_that_more_people_of_a_list_are_left_out_than_are():
+    """One person of a is left out; the matcher says that they are two, which would be enough."""
+    lists = {"a": [b"%d" % i for i in range(7)], "b": [b"%d" % i for i in range(6)]}
+    plan = plan_of(lists, level=2, fewest=2)
+
+    def fewer_held(values):
+        values[1] -= 1
+        return values
+
+    error = spoiled(plan, "analyst", "a", "alignment outcome", fewer_held, lists)
+    assert isinstance(error, MalformedMessageError) and error.party == "analyst"
+
+
 def test_a_list_with_a_key_twice_is_noticed():
     def twice(values):
         keys = values.reshape(-1, 32)

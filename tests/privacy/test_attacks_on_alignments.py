@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from mpc.alignment.match import _Study
 from mpc.errors import ProtocolError
 from mpc.randomness import KEY_BYTES
 from protocols.alignment import AlignmentRequest
@@ -224,3 +225,37 @@ def test_records_of_unknown_people_are_not_scored_as_if_they_were_in_one_order()
             check_site(site, split)
         site.hidden = None  # the control: nothing else refuses
         check_site(site, split)
+
+
+# ---- what stays: an analyst that lies as the matcher, at level 2 ---------------------------------
+
+
+class OneLess(_Study):
+    """Leaves one person of the study out, at all sites alike."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.people -= 1
+        for places in self.places.values():
+            places[places == self.people] = -1
+
+
+def test_a_matcher_that_lies_exchanges_one_person_of_unknown_people_for_another(monkeypatch):
+    """Sites see the number of people alone; the most alignments bound how often it can lie."""
+    monkeypatch.setattr("mpc.alignment.match._Study", OneLess)
+    lists = random_lists(3, sites=2, people=200)
+    before, after = before_and_after(lists, lists, LEVEL_2, LEVEL_2, kept="ab")
+    change = (after[1] - before[1]).ravel()
+    assert sorted(change[change != 0]) == [-1, 1]  # the rows of two people, whose names stay hidden
+
+
+def test_at_level_1_sites_notice_a_matcher_that_leaves_somebody_out(monkeypatch):
+    lists = random_lists(3, sites=2, people=200)
+    before_and_after(lists, lists, LEVEL_1, LEVEL_1, kept="ab")  # the control
+    with lists.federate() as federation:
+        tables(lists, federation, LEVEL_1, b"1" * 16)
+        memories = {site: federation.roles[site].memory for site in "ab"}
+    monkeypatch.setattr("mpc.alignment.match._Study", OneLess)
+    with lists.federate(memories=memories) as federation:
+        with pytest.raises(QueryRefusedError, match="would single out fewer than 10"):
+            tables(lists, federation, LEVEL_1, b"2" * 16)
