@@ -294,10 +294,10 @@ def check_site(site: SiteRole, split: Split) -> None:
     """
     if site.party not in split.holders:
         raise QueryRefusedError(site.party, "it holds none of the features")
-    if site.placement is not None or site.hidden is not None:
+    if site.placement is not None:
         reason = (
             "its records are some of those of the study: naive Bayes over columns needs sites that "
-            "hold the same people and know them"
+            "hold the same people"
         )
         raise QueryRefusedError(site.party, reason)
     if site.hidden is not None:
