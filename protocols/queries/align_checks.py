@@ -47,7 +47,7 @@ def check_rules(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
 
 
 def check_sizes(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
-    """Refuse a list of another site that is too long to be plausible, and a size below one's own.
+    """Refuse lists that are too long to be plausible or to be padded, and a size below one's own.
 
     Raises
     ------
@@ -61,6 +61,12 @@ def check_sizes(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
     if site.party in plan.exact and len(own) != size[site.party]:
         reason = f"its list must have exactly its public size, {size[site.party]}, in this study"
         raise QueryRefusedError(site.party, reason, f"it has {len(own)} people")
+    if size[site.party] > (most := site.limits.most_of(site.party, len(own))):
+        reason = (
+            f"its own list would be padded to {size[site.party]} people, which takes too much: its "
+            f"owner can set most_people of {site.party} in site.toml"
+        )
+        raise QueryRefusedError(site.party, reason, f"most_people of {site.party} is {most}")
     for peer in alignment.sites:
         if peer != site.party and size[peer] > (most := site.limits.most_of(peer, len(own))):
             reason = (

@@ -169,6 +169,7 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
         raise QueryRefusedError(site.party, "it is not among the parties of the study")
     others = tuple(party for party in query.parties[:-1] if party != site.party)
     _check_each_has_an_identifier(site)
+    _check_level(site, others)
     for peer in others if _compares_people(site) else ():
         _check_failed(site, peer)
     site.ledger.note(REVEALED, site.party, (*others, site.analyst))
@@ -186,6 +187,16 @@ def _check_each_has_an_identifier(site: SiteRole) -> None:
         )
         detail = f"{site.data.records - len(matched)} records"
         raise QueryRefusedError(site.party, reason, detail)
+
+
+def _check_level(site: SiteRole, others: Collection[Party]) -> None:
+    """Refuse to compare whole lists where sites may not learn who is in the study."""
+    if others and site.limits.least_level > 1 and _compares_people(site):
+        reason = (
+            "sites that compare their lists of people learn who is in the study; here least_level "
+            f'= {site.limits.least_level}: declare "level = 2" in [alignment] of study.toml'
+        )
+        raise QueryRefusedError(site.party, reason)
 
 
 def _check_failed(site: SiteRole, peer: Party) -> None:

@@ -234,6 +234,7 @@ def test_after_the_most_alignments_the_owner_must_allow_further_ones(tmp_path):
         ({"rules": ("exact",)}, "the rules of the identifiers are exact in the study, and digits"),
         ({"fewest": 5}, "the policy here requires fewest_records = 10"),
         ({"sizes": {"a": 79}}, "its list of people is longer than its public size, 79"),
+        ({"sizes": {"a": 801}}, "its own list would be padded to 801 people, which takes too much"),
         ({"sizes": {"b": 801}}, "the list of b may have 801 people, which is more than is plausib"),
         ({"everyone": ("a",), "sizes": {"a": 81}}, "its list must have exactly its public size"),
     ],
@@ -247,6 +248,8 @@ def test_what_a_site_refuses(changes, reason):
 def test_a_site_that_wants_to_hide_its_people_refuses_level_1():
     federation = TWO.federate(limits=AlignmentLimits(least_level=2))
     assert "least_level = 2" in refusal(federation, align_of(federation, full()))
+    meet = Meet.of(federation.session.role, federation.sites, DEALER)
+    assert "least_level = 2" in refusal(federation, meet)
 
 
 def test_a_site_without_identifiers_for_alignments_refuses():
