@@ -13,7 +13,7 @@ from protocols.calibration.choices import Mixing, Start
 from protocols.release import RuleKind
 from protocols.settings import COLUMNS, ID_COLUMN, MISSING_CODES, REQUIRED, Setting
 
-Learner: TypeAlias = Literal["bayesian_network", "naive_bayes", "calibration"]
+Learner: TypeAlias = Literal["bayesian_network", "naive_bayes", "calibration", "prediction"]
 Algorithm: TypeAlias = Literal[
     "hybrid", "hill_climbing", "tabu", "pc", "chow_liu", "tan", "exact", "k2"
 ]
@@ -148,6 +148,13 @@ RELEASE = (
     Setting("runs", "whole", "How often the study may be run.", 1, least=1),
 )  # fmt: skip
 RELEASE_OPTIONS = (replace(RULE, name="release"), *RELEASE[1:-1])  # of one run, by command line
+AUC_OPTIONS = (
+    replace(RULE, name="auc", help="With --study: write the area under the ROC curve alone, from "
+            "one table that is released as it is (exact), with counts below fewest as 0 (cut), or "
+            "with noise that the sites add (laplace, gaussian)."),
+    *(replace(s, help=s.help.replace("rule ", "auc ").replace("all released tables together. It "
+      "does not cover the structure.", "the table.")) for s in RELEASE[1:-1]),
+)  # fmt: skip
 
 # ---- naive Bayes ---------------------------------------------------------------------------------
 
@@ -209,6 +216,19 @@ PREDICT = Setting(
 PARTIES = Setting(
     "parties", "whole", "Number of parties to which the records or columns are dealt.", REQUIRED
 )
+
+# ---- predictions over sites ----------------------------------------------------------------------
+
+PREDICTION = (
+    Setting("model", "path", "The network: model.json, .bif or .bifxml. The owners of the sites "
+            "need this file to approve the study.", REQUIRED),
+    Setting("target", "text", "Variable that is predicted.", REQUIRED),
+    Setting("evidence", "texts", "Variables whose values predict the target; if not given, all of "
+            "the study that the network has.", ()),
+    Setting("may_be_missing", "texts", "Variables of the evidence of which sites miss values.", ()),
+    Setting("records", "whole", "Number of records that are predicted, drawn at random; all "
+            "records if not given.", least=1),
+)  # fmt: skip
 
 # ---- calibration without a server ----------------------------------------------------------------
 

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from protocols.contract import Contract
 from protocols.deployment.files import StudyFile
 from protocols.deployment.running import study_sessions
 from protocols.open_study import OpenStudy
 from protocols.opening import new_study, open_study
+from protocols.queries import Begin
 from protocols.renewal import Renewing
 from protocols.session import Session
 from vertibayes.counting.secure import SecureCounter
@@ -54,6 +56,37 @@ def connect_study(path: str | Path) -> Iterator[SecureCounter]:
         Renewing(begin, opener(file, kept), file.patience) as renewing,
     ):
         yield SecureCounter(renewing.first(), kept)
+
+
+@contextmanager
+def approved_study(file: StudyFile, contract: Contract) -> Iterator[OpenStudy]:
+    """Connect to the parties of a study whose contract declares its queries, and begin a run.
+
+    Parameters
+    ----------
+    file, contract
+        The analyst's study, and what the owners of all sites have approved.
+
+    Yields
+    ------
+    study : OpenStudy
+
+    Raises
+    ------
+    QueryRefusedError, ProtocolError, TransportError
+        As `connect_study`; the run is not begun again if its session breaks.
+    """
+    with study_sessions(file) as begin, begin() as session:
+        session.ask(Begin.of(contract))
+        yield open_study(
+            session,
+            contract.site_names,
+            contract.dealer[0],
+            order=contract.variables,
+            variables=contract.variables,
+            memory=contract.memory,
+            alignment=contract.alignment,
+        )
 
 
 def opener(file: StudyFile, kept: TableFile) -> Callable[[Session], OpenStudy]:

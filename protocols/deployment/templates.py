@@ -198,6 +198,15 @@ runs = 1                         # how often the study may be run
 # target = "a"
 # most_records = 1000            # of one site; little more than the largest has: it sets the steps
 # shown = false                  # true: neighbours see each other's statistics
+
+# Prediction of the study's records: `vertibayes predict --study study.toml`; replace [learning] by
+# [learning]
+# learner = "prediction"
+# model = "model.json"           # the owner of each site needs this file to approve the study
+# target = "a"
+# evidence = ["b", "c"]          # all variables of the study that the model has, if not given
+# may_be_missing = ["b"]         # variables of the evidence of which sites miss values
+# and in [release] remove rule (probabilities of each record), or keep it (the AUC alone)
 """
 
 

@@ -150,24 +150,14 @@ class ApprovedRun(StudyRun):
         if sorted(query.parties) != sorted(asked):
             raise self._refused(f"the parties of {query.kind!r} are not those of the contract")
         if isinstance(query, Align):
+            if self._study and query.study != self._study:
+                reason = "the id of the study is not the one with which the run began"
+                raise self._refused(reason)
             self._check_alignment(query)
         if isinstance(query, Align | Meet):
-            keys = self.contract.keys
-            if tuple(query.keys) != tuple(keys.get(party) for party in query.named):
-                raise self._refused("the keys of the parties are not those of the contract")
+            self._check_keys(query)
         if isinstance(query, Commit):
             self._check_variables(query)
-
-    def _check_alignment(self, query: Align) -> None:
-        if self._study and query.study != self._study:
-            raise self._refused("the id of the study is not the one with which the run began")
-        with refusing(self.site.party):
-            alignment = query.alignment
-        if alignment != self.contract.alignment:
-            raise self._refused("the alignment is not that of the contract")
-        columns = tuple(sorted(name for name, *_ in query.columns))
-        if alignment.level == 2 and columns != tuple(sorted(self.contract.variables)):
-            raise self._refused("the columns of the alignment are not those of the contract")
 
     def _check_variables(self, query: Commit) -> None:
         if self._study and query.study != self._study:

@@ -1,6 +1,7 @@
 """A run of an approved study whose contract declares its queries: sums, reports, predictions.
 
     Begin                                    the digest of an approved contract
+    Align                                    of a prediction, if the contract has an alignment
     Sums | Updates | Report | ...            the contract's queries, in its order, once a session
 
 The contract has the public fields of each query: what is counted, with which noise, over whom. A
@@ -19,7 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from mpc.commitments import MOST_INDICATORS
+from protocols.alignment import Alignment
 from protocols.approval import Approved
+from protocols.queries.align import Align
 from protocols.queries.commit_query import Commit
 from protocols.queries.consensus_query import Consensus
 from protocols.queries.describe import Describe
@@ -32,7 +36,7 @@ from protocols.queries.scores import Scores
 from protocols.queries.study_run import StudyRun
 from protocols.queries.sum_query import Sums
 from protocols.queries.updates import Updates
-from protocols.roles import SiteRole
+from protocols.roles import Party, SiteRole
 from protocols.session import AnyQuery
 
 LAST_ROUND = "last round"  # in the declaration of a calibration
@@ -42,6 +46,7 @@ _ODDS = (
     "first", "last",
 )  # fmt: skip
 DECLARED: dict[type[AnyQuery], tuple[str, ...]] = {  # which fields a contract declares
+    Align: (),
     Meet: (),
     Describe: (),
     Commit: ("dealer", "most_indicators"),
@@ -82,6 +87,24 @@ def declare(query: AnyQuery, last_round: int | None = None) -> dict[str, Any]:
     if last_round is not None:
         fields[LAST_ROUND] = last_round
     return {"kind": query.kind, "fields": fields}
+
+
+def declare_opening(dealer: Party, alignment: Alignment | None) -> tuple[dict[str, Any], ...]:
+    """Return what a contract has of the queries that `open_study` asks.
+
+    Parameters
+    ----------
+    dealer : Party
+        The dealer of the study.
+    alignment : Alignment or None
+        Who is in the study.
+    """
+    kinds: list[type[AnyQuery]] = [Meet, Describe]
+    if alignment is not None:
+        kinds = [*([] if alignment.level == 1 else [Describe]), Align, *kinds]
+    commit = {"dealer": dealer, "most_indicators": MOST_INDICATORS}
+    opening = [{"kind": query.kind, "fields": {}} for query in kinds]
+    return (*opening, {"kind": Commit.kind, "fields": commit})
 
 
 def _plain(value: Any) -> Any:
@@ -131,11 +154,13 @@ class DeclaredRun(StudyRun):
         raise self._refused(f"the contract has no further query of the kind {query.kind!r}")
 
     def _check_parties(self, query: AnyQuery) -> None:
-        sites, keys = set(self.contract.site_names), self.contract.keys
+        sites = set(self.contract.site_names)
         if not set(query.parties) <= {*sites, self.contract.dealer[0]}:
             raise self._refused("the query asks parties that are not those of the contract")
-        if isinstance(query, Meet) and query.keys != tuple(keys[name] for name in query.parties):
-            raise self._refused("the keys of the parties are not those of the contract")
+        if isinstance(query, Align):
+            self._check_alignment(query)
+        if isinstance(query, Align | Meet):
+            self._check_keys(query)
         if isinstance(query, Sums) and sorted(n for b in query.blocks for n in b) != sorted(sites):
             raise self._refused("the members of the sum are not the sites of the contract")
         if isinstance(query, Publish | Scores):
@@ -163,7 +188,7 @@ class DeclaredRun(StudyRun):
         broke, because sums over different sites differ by the numbers of one site.
         """
         digest = self.contract.digest
-        if isinstance(query, Meet | Describe | Commit):
+        if isinstance(query, Align | Meet | Describe | Commit):
             return
         if isinstance(query, Consensus):
             if self._begins(query):

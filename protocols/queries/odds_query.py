@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import index
 from typing import Any, ClassVar, Self, TypeVar
@@ -120,11 +120,28 @@ class OddsQuery(Query[R_co]):
                     f"the table of {', '.join(table.variables)} must have the codes {shape}, got "
                     f"{table.numbers.shape[:-1]}"
                 )
-        places = numbered(members)
         joined.asked += 1
-        return cls(
+        return replace(
+            cls.declared(odds, rows, **more),
             parties=cls.parties_of(study, members, odds.target),
             study=study.id,
+            number=joined.asked,
+        )
+
+    @classmethod
+    def declared(cls, odds: Odds, rows: Rows, **more: Any) -> Self:
+        """Return the query without a study: the fields that a contract declares.
+
+        Parameters
+        ----------
+        odds, rows, **more
+            As of `of`.
+        """
+        members = [table.variables for table in odds.tables]
+        places = numbered(members)
+        return cls(
+            parties=(),
+            study=b"",
             target=odds.target,
             states=odds.states,
             variables=tuple(places),
@@ -135,7 +152,7 @@ class OddsQuery(Query[R_co]):
             seed=index(rows.seed),
             first=index(rows.first),
             last=-1 if rows.last is None else index(rows.last),
-            number=joined.asked,
+            number=0,
             **more,
         )
 

@@ -159,7 +159,7 @@ def test_without_an_approval_nothing_is_answered(capsys, tmp_path, in_one_proces
         (SUMS.replace('[states]\ny = ["no", "yes"]\na = ["u", "v", "w"]\nb = ["u", "v"]', ""),
          "declares the states"),
         (NOISY.replace("epsilon = 3", 'noise = "none"'), "releases no exact tables"),
-        (SUMS + '\n[release]\nrule = "cut"\n', "only Bayesian networks use it"),
+        (SUMS + '\n[release]\nrule = "cut"\n', "only Bayesian networks and predictions use it"),
     ],
 )  # fmt: skip
 def test_what_a_contract_cannot_declare_is_refused(capsys, tmp_path, learning, reason):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from protocols.federation import federate
 from protocols.policy import FREE, Policy
-from tests.e2e.command import predict
+from tests.e2e.command import predict, run
 from tests.e2e.studies import run_in_one_process
 from tests.protocols.deployment.parties import SITES, change, deployment, pooled
 from tests.vertibayes.test_prediction_over_sites import any_network, some
@@ -21,6 +22,7 @@ from vertibayes.network import Structure
 from vertibayes.parameters.cpt import fit_cpts
 from vertibayes.parameters.synthetic import sample
 from vertibayes.splitting import split_columns
+from vertibayes.validation.auc import auc
 
 NETWORK = any_network({"c": (), "f": ("c",), "g": ("c", "f")}, 1)
 DATA = sample(NETWORK, 30, seed=2)
@@ -41,7 +43,10 @@ def sites_with(monkeypatch, policy):
         with federate(split_columns(DATA, 2), policy=policy) as federation:
             yield SecureCounter.of(federation)
 
-    monkeypatch.setattr("vertibayes.cli.predict.connect_study", connected)
+    command = "vertibayes.cli.predict_study"
+    monkeypatch.setattr(f"{command}.connect_study", connected)
+    monkeypatch.setattr(f"{command}.StudyFile.read", lambda path: path)
+    monkeypatch.setattr(f"{command}.learner_of", lambda file: "bayesian_network")
 
 
 def test_the_records_of_a_study_are_predicted(monkeypatch, capsys, tmp_path, model):
@@ -81,12 +86,33 @@ def test_a_study_from_its_files(monkeypatch, capsys, tmp_path):
     assert "log odds of outcome of 300 records from their values of" in ledger
 
 
+def test_the_auc_is_written_alone(monkeypatch, capsys, tmp_path):
+    sites_with(monkeypatch, FREE)  # no posterior of a record may be revealed
+    network = any_network({"c": (), "f": ("c",), "g": ("c", "f")}, 1, states=2)
+    data = sample(network, 30, seed=2)
+    monkeypatch.setattr("tests.e2e.test_predict_over_sites.DATA", data)
+    network.save(tmp_path / "model.json")
+    out = tmp_path / "auc.json"
+    given = "--model", tmp_path / "model.json", "--target", "c", "--out", out
+    code, output, error = run(
+        capsys, "predict", *given, "--study", tmp_path / "study.toml", "--auc", "exact"
+    )
+    posteriors = np.round(predict_proba(network, some(data, "fg"), "c"), 9)
+    expected = auc(data.codes["c"], posteriors, "xy").auc
+    assert (code, error) == (0, "") and output == f"AUC {expected:.4f}; 30 records, 0 without c\n"
+    assert json.loads(out.read_text())["auc"] == pytest.approx(expected)
+
+
 def test_a_site_whose_policy_does_not_allow_it_refuses(monkeypatch, capsys, tmp_path, model):
     sites_with(monkeypatch, FREE)
     options = "--model", model, "--target", "c", "--out", tmp_path / "out.csv"
     code, error = predict(capsys, *options, "--study", tmp_path / "study.toml")
     assert code == 2 and "log odds of 30 records: 0 are left of most_scores = 0" in error
     assert not (tmp_path / "out.csv").exists()
+    code, error = predict(capsys, *options, "--study", tmp_path / "study.toml", "--target", "q")
+    assert code == 2 and "--target q: the model has c, f, g" in error
+    code, error = predict(capsys, *options[2:], "--study", tmp_path / "study.toml")
+    assert code == 2 and "specify --model and --target, or learner =" in error
 
 
 @pytest.mark.parametrize(
@@ -96,7 +122,8 @@ def test_a_site_whose_policy_does_not_allow_it_refuses(monkeypatch, capsys, tmp_
         (("--data", "a.csv", "--study", "study.toml"), "specify either --data FILE or --study"),
         (("--study", "study.toml", "--id-column", "id"), "--id-column cannot be combined"),
         (("--study", "study.toml", "--missing-state"), "--missing-state cannot be combined"),
-        (("--study", "study.toml", "--target", "q"), "--target q: the model has c, f, g"),
+        (("--data", "a.csv", "--auc", "cut"), "--auc needs --study"),
+        (("--study", "study.toml", "--fewest", "5"), "--fewest needs --auc cut, got no rule"),
     ],
 )
 def test_options_that_do_not_fit_are_named(capsys, tmp_path, model, options, reason):

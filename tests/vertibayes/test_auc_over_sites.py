@@ -93,3 +93,12 @@ def test_mistakes_are_named():
 
 def test_a_class_without_records_has_no_area():
     assert auc_of_table(np.array([[3, 0], [4, 0]]), ("no", "yes")).auc is None
+
+
+def test_log_odds_of_records_with_missing_values_have_bins_as_well():
+    network, names = two_classes(4, 3)
+    data = with_missing(sample(network, 60, seed=9), names, share=0.3)
+    federation, study = opened(data, 2)
+    with federation:
+        ours = auc_over_sites(study, network, "c")
+    assert ours.auc == pytest.approx(pooled(network, data, "c").auc, abs=1e-12)

@@ -17,6 +17,7 @@ from vertibayes.cli.deployment import STOPPED, commands, leave, stop_on_signal
 from vertibayes.cli.options import as_options, check_arguments, takes, values_of
 from vertibayes.cli.roster_commands import roster_commands
 from vertibayes.settings import (
+    AUC_OPTIONS,
     BOUNDS,
     CALIBRATION,
     LEARNING,
@@ -48,6 +49,7 @@ app = typer.Typer(
 app.add_typer(commands)
 app.add_typer(roster_commands, name="roster")
 
+SETTINGS = (*LEARNING, *VALIDATION, *RELEASE_OPTIONS, AUC_OPTIONS[0])  # that errors name
 EXTRA = {"allow_extra_args": True}  # for `check_arguments`, whose error says more than typer's
 IDENTIFIERS = replace(ID_COLUMN, help="Column of identifiers: the first column of OUT.")
 ADJUST = Setting("adjust", "texts", "Columns to adjust for, with --data; none for no column; those "
@@ -191,12 +193,18 @@ def _demo(
 
 
 @app.command("predict", context_settings=EXTRA)
-@takes(IDENTIFIERS, MISSING_CODES)
+@takes(IDENTIFIERS, MISSING_CODES, *AUC_OPTIONS)
 def _predict(
     context: typer.Context,
-    model: Annotated[Path, typer.Option(help="model.json, .bif, .bifxml or naive_bayes.json.")],
-    target: Annotated[str, typer.Option(help="Variable to predict; its column is not used.")],
-    out: Annotated[Path, typer.Option(help="New CSV file, with a line for each record.")],
+    out: Annotated[
+        Path, typer.Option(help="New CSV file, with a line for each record; JSON with --auc.")
+    ],
+    model: Annotated[
+        Path | None, typer.Option(help="model.json, .bif, .bifxml or naive_bayes.json.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Variable to predict; its column is not used.")
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="FILE, as CSV or Parquet, with any of the model's variables."),
@@ -223,20 +231,28 @@ def _predict(
 
     With --study, the values of a record lie at several sites, none of which learns a value of
     another: OUT has one line for each record of the study, in its order, without identifiers and
-    notes. The policy of each site must allow it (most_scores and free_tables).
+    notes. The policy of each site must allow it (most_scores). The study either declares the
+    prediction (learner = "prediction"), and the owners of its sites have approved it; --out is then
+    the only further option. Or its sites set free_tables.
     """
     check_arguments(context.args)
     from vertibayes.cli.predict import run_predict, run_predict_study
+    from vertibayes.released import rule_of
 
     if (data is None) == (study is None):
         raise ValueError("specify either --data FILE or --study study.toml")
+    rule = rule_of(values_of(AUC_OPTIONS, given), "auc")
     if data is None:
         assert study is not None
         for option in ("missing_state", "id_column", "missing_codes"):
             if given.get(option) or (option == "missing_state" and missing_state):
                 name = option.replace("_", "-")
                 raise ValueError(f"--{name} cannot be combined with --study: sites read the data")
-        return run_predict_study(model, study, target, out)
+        return run_predict_study(study, out, model, target, rule)
+    if rule is not None:
+        raise ValueError("--auc needs --study: `vertibayes learn --validate` has an AUC of a file")
+    if model is None or target is None:
+        raise ValueError(f"specify --{'target' if model else 'model'}: it was not given")
     values = values_of([IDENTIFIERS, MISSING_CODES], given)
     return run_predict(model, data, target, out, missing_state=missing_state, **values)
 
@@ -328,9 +344,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     try:
         app(None if arguments is None else list(arguments), standalone_mode=True)
     except (ValueError, OSError, ProtocolError, QueryRefusedError, TransportError) as error:
-        sys.stderr.write(
-            f"vertibayes: {as_options(words(error), (*LEARNING, *VALIDATION, *RELEASE_OPTIONS))}\n"
-        )
+        sys.stderr.write(f"vertibayes: {as_options(words(error), SETTINGS)}\n")
         sys.exit(2)
     except MemoryError:
         sys.stderr.write(

@@ -20,6 +20,7 @@ from protocols.deployment.checks import check_matching
 from protocols.deployment.files import SiteFile, StudyFile, own_keys
 from protocols.errors import printable
 from protocols.public_keys import encode_public
+from protocols.queries import Predict
 from vertibayes.cli.confirming import agree
 from vertibayes.cli.contracts import contract_of
 from vertibayes.cli.what_leaves import own_variables, what_leaves
@@ -105,10 +106,27 @@ def approvable(file: StudyFile, own: SiteFile) -> Contract:
         reason = f"{own.party} offers none of them; it offers {', '.join(own.variables)}"
         raise file.source.error(("study", "variables"), reason)
     if contract.queries:
+        _check_scores(contract, file, own)
         return contract
     _ = steps_of_contract(contract)  # which checks that the site can follow it
     _check_policy(contract, file, own)
     return contract
+
+
+def _check_scores(contract: Contract, file: StudyFile, own: SiteFile) -> None:
+    """Refuse predictions of more records than the policy of a site allows."""
+    allowed = own.policy.most_scores
+    for query in contract.queries:
+        fields = query["fields"]
+        if query["kind"] != Predict.kind or set(own.variables).isdisjoint(fields["variables"]):
+            continue
+        if max(fields["last"], 1) > allowed:
+            records = counted(fields["last"], "record") if fields["last"] > 0 else "all records"
+            reason = (
+                f"the posteriors of {records} would be revealed: the policy of {own.party} has "
+                f"most_scores = {allowed}"
+            )
+            raise file.source.error(("learning", "target"), reason)
 
 
 def _epochs(file: StudyFile, own: SiteFile) -> str:

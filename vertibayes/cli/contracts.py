@@ -14,6 +14,7 @@ from protocols.deployment.files import StudyFile, own_keys
 from protocols.policy import GIBIBYTE
 from protocols.release import Rule
 from vertibayes.cli.declared import declared_calibration, declared_naive_bayes
+from vertibayes.cli.predict_study import declared_prediction, prediction_of
 from vertibayes.cli.study_settings import learner_of, options_of, placed
 from vertibayes.contract import BAYESIAN_NETWORK, options_json
 from vertibayes.released import check_options, rule_of
@@ -47,7 +48,10 @@ def contract_of(file: StudyFile, analyst_key: bytes | None = None) -> Contract:
         reason = "missing; an approved study lists its variables, in its order"
         raise file.source.error(("study", "variables"), reason)
     learner, (rule, runs) = learner_of(file), _release_of(file)
-    content = _steps_of(file, rule) if learner == BAYESIAN_NETWORK else _queries_of(file, rule)
+    if learner == "prediction":
+        content = declared_prediction(file, prediction_of(file, rule), _alignment_of(file))
+    else:
+        content = _steps_of(file, rule) if learner == BAYESIAN_NETWORK else _queries_of(file, rule)
     return Contract(
         sites=tuple((site, file.pinned[site]) for site in file.sites),
         dealer=(file.dealer, file.pinned[file.dealer]),
@@ -93,7 +97,10 @@ def _steps_of(file: StudyFile, rule: Rule | None) -> dict[str, Any]:
 def _queries_of(file: StudyFile, rule: Rule | None) -> dict[str, Any]:
     """Return the options and the queries of a learner that asks sums, reports or rounds."""
     if rule is not None:
-        reason = "only Bayesian networks use it; [learning] has the noise here: remove it"
+        reason = (
+            "only Bayesian networks and predictions use it; [learning] has the noise here: remove "
+            "it"
+        )
         raise file.source.error(("release", "rule"), reason)
     is_calibration = learner_of(file) == "calibration"
     queries = declared_calibration(file) if is_calibration else declared_naive_bayes(file)

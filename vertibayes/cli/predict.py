@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from protocols.errors import DataError
+from protocols.release import Rule
 from protocols.site.text import TextColumn
 from protocols.storage.whole_file import replacing
 from protocols.variables import Variable
 from vertibayes.cli.notices import warn
+from vertibayes.cli.predict_study import check_target, predicted_study, write_auc
 from vertibayes.inference.prediction import Prediction, predicted
 from vertibayes.model_file import read_model
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.model_file import is_naive_bayes, read_naive_bayes
 from vertibayes.network import Network
-from vertibayes.prediction_over_sites import predict_over_sites
 from vertibayes.records import Records, read_records
-from vertibayes.study import connect_study
+from vertibayes.validation.auc import Auc
 
 NOTE = "note"  # the last column
 IMPOSSIBLE = "impossible under the model"
@@ -66,7 +67,7 @@ def run_predict(
     _check_new(out)
     known = read_naive_bayes(model) if is_naive_bayes(model) else read_model(model)
     variables = known.variables if isinstance(known, Network) else known.schema.variables
-    _check_target(target, variables)
+    check_target(target, variables)
     records = read_records(
         data,
         variables,
@@ -84,40 +85,34 @@ def run_predict(
     _write(out, variables[target], prediction, (id_column or "", records.ids))
 
 
-def run_predict_study(model: Path, study: Path, target: str, out: Path) -> None:
-    """Write a CSV file with a line for each record of a study, whose values lie at its sites.
+def run_predict_study(
+    study: Path, out: Path, model: Path | None, target: str | None, rule: Rule | None
+) -> None:
+    """Write a CSV file with a line for each record of a study, or the AUC as JSON.
 
     Parameters
     ----------
-    model, target, out
-        As of `run_predict`; the model is a network.
-    study : Path
-        The study's file.
+    study, model, target, rule
+        As of `predicted_study`.
+    out : Path
+        The file to write.
 
     Raises
     ------
     ValueError, QueryRefusedError, ProtocolError, TransportError
-        As `connect_study` and `predict_over_sites`; nothing is then written.
+        As `predicted_study`; nothing is then written.
     """
     _check_new(out)
-    if is_naive_bayes(model):
-        raise ValueError(f"--model {model}: --study predicts with model.json, .bif or .bifxml")
-    network = read_model(model)
-    _check_target(target, network.variables)
-    with connect_study(study) as counter:
-        probabilities = predict_over_sites(counter.open_study, network, target)
-    unmarked = np.zeros(len(probabilities), np.bool_)
-    _write(out, network.variables[target], Prediction(probabilities, unmarked), ("", None))
+    network, target, result = predicted_study(study, model, target, rule)
+    if isinstance(result, Auc):
+        return write_auc(out, target, result)
+    prediction = Prediction(result, np.zeros(len(result), np.bool_))
+    return _write(out, network.variables[target], prediction, ("", None))
 
 
 def _check_new(out: Path) -> None:
     if out.exists():
         raise ValueError(f"--out {out}: the file exists; specify a new one")
-
-
-def _check_target(target: str, variables: Iterable[str]) -> None:
-    if target not in variables:
-        raise ValueError(f"--target {target}: the model has {', '.join(variables)}")
 
 
 def _by_naive_bayes(model: NaiveBayes, records: Records, target: str) -> Prediction:

@@ -81,6 +81,9 @@ def run_study(path: Path, out: Path, quiet: bool) -> None:
     check_folder(out)
     file = StudyFile.read(path)
     learner = learner_of(file)
+    if learner == "prediction":
+        reason = f"`vertibayes predict --study {path} --out FILE` runs this study"
+        raise file.source.error(("learning", "learner"), reason)
     if learner != "bayesian_network":
         run = run_naive_bayes_study if learner == "naive_bayes" else run_calibration_study
         run(file, out, quiet, contract_of(file) if has_contract(file) else None)
@@ -169,6 +172,8 @@ def check_settings(file: StudyFile) -> None:
         validations_of(file)
     elif learner == "naive_bayes":
         read_study(file, Path(), quiet=True)
+    elif learner == "prediction":
+        contract_of(file)  # it has no other settings
     else:
         read_calibration(file)
 

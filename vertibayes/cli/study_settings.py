@@ -23,11 +23,12 @@ def learner_of(file: StudyFile) -> str:
     if learner != "calibration" and "network" in file.source.values:
         reason = f"{learner} does not use it: remove the table"
         raise file.source.error(("network",), reason)
-    if learner != "bayesian_network" and "alignment" in file.source.values:
+    if learner not in ("bayesian_network", "prediction") and "alignment" in file.source.values:
         reason = f"{learner} has no alignment of records: remove the table"
         raise file.source.error(("alignment",), reason)
     if learner != "bayesian_network" and "validation" in file.source.values:
-        reason = f"{learner} does not use it: remove the table; [learning] has test"
+        has = "rule in [release] gives an AUC" if learner == "prediction" else "[learning] has test"
+        reason = f"{learner} does not use it: remove the table; {has}"
         raise file.source.error(("validation",), reason)
     if learner != "bayesian_network" and "run" in file.source.values:
         reason = (

@@ -9,6 +9,7 @@ from protocols.alignment import Alignment
 from protocols.contract import Contract, grouped_digest
 from protocols.deployment.files import SiteFile
 from protocols.queries.declared_run import LAST_ROUND
+from protocols.release import Rule
 from protocols.roles import Party
 from vertibayes.contract import most_bits, most_steps, options_of_json, widest
 from vertibayes.report.words import counted
@@ -59,6 +60,8 @@ def what_leaves(contract: Contract, own: SiteFile) -> Iterator[str]:
     if contract.queries:
         for query in contract.queries:
             yield from _declared(query["kind"], query["fields"])
+        if "model" in contract.options:
+            yield from _model(contract, own)
         yield ""
         yield "Nobody receives a record or an identifier."
         return
@@ -205,6 +208,8 @@ def _declared(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
             f"- from this site, the counts of {fields['target']} with each of its variables, each "
             f"count with Laplace noise, epsilon {fields['eps'][1][0]:g}"
         )
+    if kind in ("predict", "score table"):
+        yield from _odds(kind, fields)
     if kind == "scores":
         yield f"- the scores of each {fields['target']} of {fields['last']} records, without noise"
     if kind == "consensus":
@@ -214,6 +219,40 @@ def _declared(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
         )
         seen = "this site's own statistics" if fields["shown"] else "sums that have this site's"
         yield f"  the neighbours of this site see {seen} in each round"
+
+
+def _odds(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the analyst learns of the log odds of records."""
+    last, target = fields["last"], fields["target"]
+    over = "all records" if last < 0 else f"{counted(last, 'record')}, drawn at random,"
+    states, named = ", ".join(fields["states"]), ", ".join(fields["variables"])
+    if kind == "predict":
+        yield f"- for each of {over} the probabilities of {target} ({states}), without noise"
+        yield f"  they are computed from the record's values of {named}"
+        return
+    epsilon, delta, dishonest = fields["noise"][1]
+    rule = Rule(fields["rule"], fields["fewest"], epsilon, delta, dishonest)
+    bins = len(fields["thresholds"][1]) + 1
+    yield f"- how many of {over} have each state of {target} ({states}) in each of {bins} bins"
+    yield f"  of a score, from the values of {named}"
+    yield f"  by the rule {rule.kind}: {rule.words}"
+
+
+def _model(contract: Contract, own: SiteFile) -> Iterator[str]:
+    """Yield by which model records are predicted, and what the approval of it protects."""
+    model, analyst = contract.options["model"], contract.analyst[0]
+    yield ""
+    yield f"The model is the file {model['file']}, SHA-256"
+    yield f"  {grouped_digest(bytes.fromhex(model['sha256']))}"
+    yield "  Sites that hold one of these variables receive tables that follow from the model."
+    yield "  This approval is for this model: other tables are refused."
+    if contract.rule is None:
+        yield f"  If the model was made for it, {analyst} can read the values of these variables"
+        yield "  from the probabilities: approve a model that you know, and compare its SHA-256."
+        yield f"  The policy of {own.party} allows {own.policy.most_scores} such records in all."
+    else:
+        yield "  A model that was made for this can place a person in a bin of the table: approve a"
+        yield "  model that you know, and compare its SHA-256."
 
 
 def _moments(fields: Mapping[str, Any]) -> str:

@@ -57,8 +57,18 @@ class OddsTables(NamedTuple):
     @property
     def odds(self) -> Odds:
         """The tables as integers, as fine as their sums allow."""
+        return self.as_fine_as(MOST_FRACTION_BITS)
+
+    def as_fine_as(self, most_bits: int) -> Odds:
+        """Return the tables as integers.
+
+        Parameters
+        ----------
+        most_bits : int
+            The number of bits of their fractions, at most: fewer if the sums would be too large.
+        """
         reach = sum(float(np.abs(table).max()) for _, table in self.tables)
-        bits = min(MOST_FRACTION_BITS, 61 - int(reach + 1).bit_length())
+        bits = min(most_bits, 61 - int(reach + 1).bit_length())
         tables = tuple(
             OddsTable(names, np.rint(np.ldexp(table, bits)).astype(np.int64))
             for names, table in self.tables

@@ -21,6 +21,8 @@ from vertibayes.validation.auc import Auc
 
 EXACT = Rule("exact")
 BINS = 128
+WHOLE = 1 << 12  # the square of WHOLE * SAMPLES stays below 2**53
+MISSING = 0.2  # share of the values that are missing in these records, where values may be
 SAMPLES = 20_000  # records of the network, whose log odds say where thresholds lie
 
 
@@ -87,13 +89,14 @@ def thresholds_of(network: Network, odds: Odds, bins: int) -> NDArray[np.int64]:
     network, odds, bins
         The network, its log odds, and how many bins there are at most.
     """
-    records = sample(network, SAMPLES, seed=0)
+    codes = _codes(network, odds)
     scores = np.zeros(SAMPLES, np.int64)
     for names, numbers in odds.tables:
-        scores += numbers[tuple(records.codes[name] for name in names)][:, 0]
+        scores += numbers[tuple(codes[name] for name in names)][:, 0]
     values, counts = _unequal(scores, len(odds.tables))
     logits = np.clip(np.ldexp(values.astype(float), -odds.fraction_bits), -500, 500)
-    losses = _Losses(counts / (1 + np.exp(-logits)), counts / (1 + np.exp(logits)))
+    above, below = (np.rint(WHOLE * counts / (1 + np.exp(sign * logits))) for sign in (-1, 1))
+    losses = _Losses(above, below)  # whole numbers, whose sums all machines compute alike
     parts = [(losses.of(0, len(values)), 0, len(values))]
     while len(parts) < bins and parts[0][2] - parts[0][1] > 1:
         _, start, stop = heappop(parts)
@@ -102,6 +105,20 @@ def thresholds_of(network: Network, odds: Odds, bins: int) -> NDArray[np.int64]:
         heappush(parts, (losses.of(middle, stop), middle, stop))
     starts = sorted(start for _, start, _ in parts if start)
     return np.array([values[at - 1] + (values[at] - values[at - 1]) // 2 for at in starts] or [0])
+
+
+def _codes(network: Network, odds: Odds) -> dict[str, NDArray[np.integer]]:
+    """Return drawn records; what may be missing in the tables is missing in some of them."""
+    codes: dict[str, NDArray[np.integer]] = {**sample(network, SAMPLES, seed=0).codes}
+    generator = np.random.default_rng(1)  # not the seed of `sample`
+    sizes: dict[str, int] = {}
+    for names, numbers in odds.tables:
+        sizes |= dict(zip(names, numbers.shape[:-1], strict=True))
+    for name, size in sorted(sizes.items()):
+        if size > len(network.variables[name].states):
+            is_missing = generator.random(SAMPLES) < MISSING
+            codes[name] = np.where(is_missing, size - 1, codes[name])
+    return codes
 
 
 def _unequal(scores: NDArray[np.int64], tables: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
