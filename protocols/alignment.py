@@ -213,6 +213,20 @@ class AlignmentRequest:
     apart: tuple[tuple[Party, Party], ...] | None = None
     fewest: int = Policy.fewest_records
 
+    def check_names(self, sites: tuple[Party, ...]) -> None:
+        """Refuse sizes of sites that the study does not have.
+
+        Raises
+        ------
+        ValueError
+            If there is one; the message names it and the sites.
+        """
+        if unknown := sorted(set(self.sizes) - set(sites)):
+            raise ValueError(
+                f"`sizes` names {', '.join(unknown)}, which is not a site of the study: "
+                f"{', '.join(sites)}"
+            )
+
     def alignment(
         self,
         sites: tuple[Party, ...],
@@ -234,8 +248,7 @@ class AlignmentRequest:
         ValueError
             If the values do not fit the sites.
         """
-        if unknown := sorted(set(self.sizes) - set(sites)):
-            raise ValueError(f"`sizes` names {', '.join(unknown)}, which is not a site")
+        self.check_names(sites)
         sizes = tuple((site, self.sizes.get(site, people.get(site, 0))) for site in sites)
         everyone, apart = universe(sites, holders)
         everyone = everyone if self.everyone is None else self.everyone
@@ -259,6 +272,7 @@ def declared(asked: AlignmentRequest, sites: tuple[Party, ...]) -> Alignment:
     ValueError
         If the size of a list is not given.
     """
+    asked.check_names(sites)
     if unknown := [site for site in sites if site not in asked.sizes]:
         raise ValueError(
             f"`sizes` has no number of people of {', '.join(unknown)}; owners approve the public "

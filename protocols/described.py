@@ -146,7 +146,8 @@ def _states_differ(one: Variable, first: Party, other: Variable, second: Party) 
     how = "; ".join(alone) or f"{first} has {list(one.states)}, {second} has {list(other.states)}"
     return (
         f"{first} and {second} declare the column {one.name!r} with different states or in another "
-        f"order: {how}; declare the same states in the same order at all its sites"
+        f"order: {how}; declare the same states in the same order at all its sites, or "
+        "leave the column out"
     )
 
 

@@ -236,8 +236,9 @@ def _check_certificate(findings: Findings, file: AnyFile, now: datetime) -> None
 
 
 def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:
-    agree = "sites that hold columns must all have as many, or align their lists of people"
-    findings.say("ok", f"{file.party}: {data.records} records; {agree}")
+    agree = "; sites that hold columns must all have as many, or align their lists of people"
+    records = f"{data.records} records{agree if data.identifiers is None else ''}"
+    findings.say("ok", f"{file.party}: {records}")
     if data.identifiers is not None:
         rules = ", ".join(data.identifiers.rules)
         text = (

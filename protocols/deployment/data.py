@@ -37,6 +37,8 @@ SEVERAL = (
     "order_by; or min, max, count, same (docs/sources.md)"
 )
 
+DROP = 'correct one of them, or set duplicates = "drop" in [alignment], which leaves out both'
+
 
 def read_data(site: SiteFile) -> SiteData:
     """Read a site's records, of the variables that it offers, in the order of their identifiers.
@@ -96,7 +98,7 @@ def _identifiers(
         return None
     missing, drop = source.missing_codes, matching.drop
     return Identifiers.of(
-        source.title, parts, matching.rules, missing=missing, drop=drop, remedy=SEVERAL
+        source.title, parts, matching.rules, missing=missing, drop=drop, remedy=f"{DROP}; {SEVERAL}"
     )
 
 

@@ -48,7 +48,7 @@ def draft_schema(path: Path) -> str:
     data = f"[data]\nfile = {_quoted(str(path))}\n" + (
         f"id_column = {_quoted(keys)}    # a different value in every record\n"
         if keys is not None
-        else '# id_column = "..."    # no column has a different value in every record\n'
+        else '# id_column = "..."    # of people; no column has a different value in each record\n'
     )
     named = [keys] if keys is not None else []
     return _text(str(path), columns, named, Encoding(advice=ADVICE), data=f"\n{data}")

@@ -80,7 +80,7 @@ id_column = "id"                 # identifies people; the same people where site
 # duplicates = "refuse"          # or "drop": records that share an identifier match nobody
 # least_level = 1                # 2: only if no site learns which of its people are in the study
 # most_people = {{ b = 10_000 }}   # longest plausible list of another site; 10 times the own one
-# most_alignments = 3            # in all studies; `vertibayes meets --alignments` allows more
+# most_alignments = 3            # in all studies; `vertibayes meets site.toml --alignments`
 
 # The variables that this site offers, one on each line; no other column is ever used.
 #   {{}}                           its states as in the data; more than 16 numbers are binned

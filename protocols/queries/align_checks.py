@@ -56,7 +56,10 @@ def check_sizes(site: SiteRole, alignment: Alignment, own: Identifiers) -> None:
     """
     size, plan = alignment.size, alignment.plan(b"", "")
     if len(own) > size[site.party]:
-        reason = f"its list of people is longer than its public size, {size[site.party]}"
+        reason = (
+            f"its list of people is longer than its public size, {size[site.party]}: the analyst "
+            f"can raise the size of {site.party} in [alignment] of the study"
+        )
         raise QueryRefusedError(site.party, reason, f"it has {len(own)} people")
     if site.party in plan.exact and len(own) != size[site.party]:
         reason = f"its list must have exactly its public size, {size[site.party]}, in this study"
@@ -102,8 +105,8 @@ def check_spent(site: SiteRole) -> None:
         site.ledger.note("the owner has allowed further alignments", site.party, ())
     if site.memory.alignments >= (most := site.limits.most_alignments):
         reason = (
-            f"its list of people was aligned {site.memory.alignments} times, and most_alignments = "
-            f"{most}: its owner can allow further ones with `vertibayes meets --alignments`"
+            f"its list of people was aligned as often as most_alignments = {most} allows: its "
+            "owner can allow further ones with `vertibayes meets site.toml --alignments`"
         )
         raise QueryRefusedError(site.party, reason)
 

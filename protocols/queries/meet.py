@@ -182,8 +182,8 @@ def _check_each_has_an_identifier(site: SiteRole) -> None:
         return
     if len(matched) < site.data.records:
         reason = (
-            "it has records without an identifier of their own, and joins studies with an "
-            "[alignment] alone"
+            "it has records without an identifier of their own, and takes part in studies with "
+            "[alignment] only"
         )
         detail = f"{site.data.records - len(matched)} records"
         raise QueryRefusedError(site.party, reason, detail)

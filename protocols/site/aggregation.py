@@ -193,11 +193,14 @@ def _moments(source: str, name: str, order: TextColumn) -> NDArray[np.int64]:
     if None in moments:
         place = moments.index(None)
         record = int(np.argmax(order.places == place)) + 1
+        shown = f"{source}, record {record}: {order.texts[place]!r} in {name!r} (order_by)"
+        if not any(moment is not None for moment in moments):
+            raise DataError(
+                f"{shown} is not a number and not a date as 2024-01-31, and no other value is: "
+                "change their form, as a query of a database can"
+            )
         kind = "a number" if moments is numbers else "a date as 2024-01-31"
-        raise DataError(
-            f"{source}, record {record}: {order.texts[place]!r} in {name!r} (order_by) is not "
-            f"{kind}, as most of its values"
-        )
+        raise DataError(f"{shown} is not {kind}, as most of its values")
     ranks = {moment: rank for rank, moment in enumerate(sorted(set(moments)))}  # type: ignore[type-var]
     return np.array([ranks[moment] for moment in moments], np.int64)
 

@@ -136,7 +136,7 @@ class Identifiers:
         *,
         missing: Collection[str] = (),
         drop: bool = False,
-        remedy: str = "",
+        remedy: str = "correct one of them",
     ) -> Identifiers:
         """Bring the identifiers of all records into their normal form.
 
@@ -152,8 +152,8 @@ class Identifiers:
             Texts that mean a missing value.
         drop : bool, default=False
             Whether to leave out all records that share an identifier, instead of refusing them.
-        remedy : str, default=""
-            What else to do about records that share an identifier.
+        remedy : str, optional
+            What to do about records that share an identifier.
 
         Raises
         ------
@@ -269,8 +269,7 @@ def _once(
             if not drop:
                 raise DataError(
                     f"{source}: records {first[form] + 1} and {at + 1} have the same identifier in "
-                    f"{named}, in its normal form: correct one of them, or set duplicates = "
-                    f'"drop", which leaves out both{remedy and "; "}{remedy}'
+                    f"{named}, in its normal form: {remedy}"
                 )
             twice.add(form)
     kept = [at for form, at in first.items() if form not in twice]

@@ -204,6 +204,9 @@ def test_an_approved_study_needs_the_public_sizes(capsys, approved):
     change(study, "sizes = { north = 270, south = 260, east = 300 }", "sizes = { north = 270 }")
     code, output, _ = run(capsys, "check", study)
     assert code == 2 and "sizes has no number of people of south, east" in output
+    change(study, "sizes = { north = 270 }", "sizes = { nord = 270 }")
+    code, output, _ = run(capsys, "check", study)
+    assert code == 2 and "sizes names nord, which is not a site of the study: north, so" in output
 
 
 def test_the_owner_sees_and_allows_alignments(capsys, folder, tmp_path):
@@ -215,6 +218,9 @@ def test_the_owner_sees_and_allows_alignments(capsys, folder, tmp_path):
     assert code == 0 and "the alignments so far do not count" in output
     code, output, _ = run(capsys, "meets", own)
     assert "alignments: 1 began, 2 more may; the next one is not refused" in output
+    code, output, _ = run(capsys, "ledger", folder / "north")
+    assert code == 0 and "all alignments" not in output
+    assert "alignments of the list of people 1 2 most_al" in " ".join(output.split())
 
 
 # ---- in one process ------------------------------------------------------------------------------
@@ -240,6 +246,7 @@ def test_learn_aligns_files_in_one_process(capsys, files, tmp_path):
     code, output, error = learn(capsys, tmp_path / "out", *files, *given)
     assert code == 0, error
     assert "40 people in the study; 40 in all lists, 10 at a alone" in output
+    assert ", how many people are in which lists, and nothing else of the records\n" in output
     given = ["--id-column", "id,born", "--align", "digits,date:%d.%m.%Y", "--release", "cut"]
     code, output, error = learn(capsys, tmp_path / "both", *files, *given)
     assert code == 0 and "40 people in the study" in output, error
@@ -249,9 +256,9 @@ def test_learn_aligns_files_in_one_process(capsys, files, tmp_path):
     ("options", "reason"),
     [
         (["--align", "exact"], "the column 'id' has leading zeros, which the rule exact"),
-        (["--align", "soundex"], "'soundex' is not a rule of identifiers"),
+        (["--align", "soundex"], "--align soundex: 'soundex' is not a rule of identifiers"),
         (["--align", "digits,text"], "each column of the identifier needs a rule"),
-        ([], "with --align exact the study is of the people whom all sites hold"),
+        ([], "as --align exact or --align digits, the study is of the people whom all sites hold"),
     ],
 )  # fmt: skip
 def test_learn_says_why_files_do_not_match(capsys, files, tmp_path, options, reason):
@@ -259,6 +266,15 @@ def test_learn_says_why_files_do_not_match(capsys, files, tmp_path, options, rea
     code, output, error = learn(capsys, tmp_path / "out", *files, *given)
     assert code == 2 and not output and not (tmp_path / "out").exists()
     assert reason in error
+
+
+def test_learn_names_two_records_of_one_person_and_what_to_do(capsys, files, tmp_path):
+    with (tmp_path / "b.csv").open("a", newline="") as file:
+        csv.writer(file).writerow(["012", "1.5.1990", 0, 0])
+    given = ["--id-column", "id", "--exclude", "born", "--align", "digits"]
+    code, _, error = learn(capsys, tmp_path / "out", *files, *given)
+    assert code == 2 and "records 2 and 51 have the same" in error
+    assert error.endswith("normal form: correct one of them\n")
 
 
 @pytest.mark.laws

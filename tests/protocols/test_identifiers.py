@@ -86,7 +86,7 @@ def test_duplicates_are_refused_with_both_records_and_no_identifier():
     with pytest.raises(DataError) as caught:
         identifiers("secret-1", "other", " SECRET-1", rule="text")
     assert "records 1 and 3 have the same identifier in 'id'" in str(caught.value)
-    assert 'duplicates = "drop"' in str(caught.value) and "ecret" not in str(caught.value).lower()
+    assert "correct one" in str(caught.value) and "ecret" not in str(caught.value).lower()
 
 
 def test_duplicates_can_be_dropped_and_then_none_of_them_matches():

@@ -16,7 +16,7 @@ from protocols.policy import GIBIBYTE
 from protocols.site.alignment import check_ids
 from protocols.site.data import SiteData
 from protocols.site.encoding import Encoding
-from protocols.site.identifiers import Identifiers, combined
+from protocols.site.identifiers import Identifiers, combined, rule_of
 from protocols.site.numerals import number
 from protocols.site.sources.reading import read_table
 from protocols.site.text import TextColumn
@@ -25,7 +25,10 @@ from vertibayes.cli.json_files import read_partition
 from vertibayes.cli.options import separated
 from vertibayes.splitting import deal_columns
 
-ALIGN = "with --align exact the study is of the people whom all sites hold"
+ALIGN = (
+    "with --align RULE, as --align exact or --align digits, the study is of the people whom all "
+    "sites hold"
+)
 
 
 @dataclass(frozen=True)
@@ -342,6 +345,7 @@ def _file_per_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
         )
     if source.id_column is None and len(files) > 1:
         raise ValueError("specify --id-column: it shows which records of the files belong together")
+    _check_rules(source)
     held: dict[str, Held] = {}
     holder: dict[str, str] = {}
     for site, path in files:
@@ -370,6 +374,15 @@ def _file_per_site(source: Source, files: Sequence[tuple[str, Path]]) -> Sites:
         for text in file.identifiers.findings()
     ]
     return replace(gathered, rules=source.rules, warnings=(*gathered.warnings, *unmatched))
+
+
+def _check_rules(source: Source) -> None:
+    """Refuse rules that do not exist, before a file is read."""
+    try:
+        for rule in source.rules:
+            rule_of(rule)
+    except ValueError as error:
+        raise ValueError(f"--align {source.align}: {error}") from None
 
 
 def _check_same_records(held: Mapping[str, Held]) -> None:

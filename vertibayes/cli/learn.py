@@ -306,6 +306,7 @@ def report_of(learned: Learned, summary: dict[str, Any]) -> str:
     is_released = "release" in summary
     has_choices = is_released and summary["choices"]["decisions"]
     winners = ", the winners of the choices" if has_choices else ""
+    winners += ", how many people are in which lists" if "alignment" in summary else ""
     by = "" if learned.algorithm is None else f" by {learned.algorithm}"
     lines = [
         f"{counted(summary['records'], 'record')}, "

@@ -86,7 +86,8 @@ def _of_site(path: Path) -> Statement:
         )
     site = _site(path, notes)
     policy, party = (None, "") if site is None else (site.policy, site.party)
-    budgets = budgets_of(SiteMemory.read(memory), policy) if memory.exists() else []
+    limits = site.matching.limits if site is not None and site.matching is not None else None
+    budgets = budgets_of(SiteMemory.read(memory), policy, limits) if memory.exists() else []
     title = f"Ledger of {party or path.parent}: what left, to whom, and what was refused"
     return Statement(title, notes, budgets, parts_of(content.entries, party))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from protocols.errors import DataError
 from protocols.site.sources.arrow import read_arrow
-from protocols.site.sources.database import Database
+from protocols.site.sources.database import SCHEMES, Database
 from protocols.site.sources.duckdb import open_duckdb
 from protocols.site.sources.parquet import open_parquet
 from protocols.site.sources.postgresql import open_postgresql
@@ -40,10 +40,21 @@ def read_table(
     if isinstance(source, Database):
         with (open_postgresql if isinstance(source.where, str) else open_duckdb)(source) as table:
             return read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)
+    _refuse_url(source)
     if _is_parquet(source):
         with open_parquet(source) as table:
             return read_arrow(table, keep_spaces=keep_spaces, choose=choose, keys=keys)
     return read_columns(source, keep_spaces=keep_spaces, choose=choose, keys=keys)
+
+
+def _refuse_url(path: Path) -> None:
+    """Refuse the URL of a database that was given as a file; it may have a password."""
+    kinds = {f"{scheme}:" for scheme in SCHEMES} & set(path.parts)
+    if kinds:
+        raise DataError(
+            f"a URL was given as a file, {min(kinds)}//...: in site.toml, give it as `database` "
+            "with `table` or `query` in place of `file`; a password is never part of it"
+        )
 
 
 def _is_parquet(path: Path) -> bool:

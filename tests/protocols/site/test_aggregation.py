@@ -60,6 +60,7 @@ def test_declared_states_have_an_order_and_numbers_order_rows():
             "record 2: '' in 'day' .order_by. is no",
         ),
         ("last", ["1"] * 6, ["1", "x", "1", "1", "1", "1"], "record 2: 'x' in 'day'"),
+        ("last", ["1"] * 6, ["31.1.2024"] * 6, "record 1: .* is not a number and not a date as 20"),
         ("max", ["1", "2", "high", "4", "5", "6"], DAYS, "record 3: 'high' is not a number, and"),
     ],
 )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
+from protocols.alignment import AlignmentLimits
 from protocols.policy import Policy
+from protocols.storage.meet_counts import ALIGNMENTS
 from protocols.storage.memory import SiteMemory
 
 
@@ -19,7 +22,7 @@ class Budget(NamedTuple):
     most : float or None
         The limit; None if it is not known or does not exist.
     limit : str
-        The name of the limit in the policy; empty without a limit.
+        The name of the limit in the site's file; empty without a limit.
     """
 
     what: str
@@ -43,7 +46,9 @@ class Budget(NamedTuple):
         return min(self.used / self.most, 1.0) if self.most else 0.0
 
 
-def budgets_of(memory: SiteMemory, policy: Policy | None) -> list[Budget]:
+def budgets_of(
+    memory: SiteMemory, policy: Policy | None, limits: AlignmentLimits | None = None
+) -> list[Budget]:
     """Return what a site has released, and what is left of it.
 
     Parameters
@@ -51,9 +56,12 @@ def budgets_of(memory: SiteMemory, policy: Policy | None) -> list[Budget]:
     memory : SiteMemory
     policy : Policy, optional
         The limits; None if the site's file could not be read.
+    limits : AlignmentLimits, optional
+        The limits of alignments; None if the site's file has none, or could not be read.
     """
     released = memory.released
-    most = {} if policy is None else vars(policy)
+    known = [vars(each) for each in (policy, limits) if each is not None]
+    most = dict(chain.from_iterable(each.items() for each in known))
     numbers = [
         ("tables of approved studies", released.tables, "most_released_tables"),
         ("cells of these tables", released.cells, "most_released_cells"),
@@ -62,7 +70,9 @@ def budgets_of(memory: SiteMemory, policy: Policy | None) -> list[Budget]:
         ("record sets", memory.count_sets(), "most_row_sets"),
         *((f"failed meets with {peer} ({different} different, {unanswered} unanswered)",
            different + unanswered, "most_failed_meets")
-          for peer, (different, unanswered) in memory.meets.known().items()),
+          for peer, (different, unanswered) in memory.meets.known().items() if peer != ALIGNMENTS),
+        *([("alignments of the list of people", memory.alignments, "most_alignments")]
+          if memory.alignments else []),
     ]  # fmt: skip
     budgets = [Budget(what, used, most.get(name), name) for what, used, name in numbers]
     freely = memory.released_freely.tables
