@@ -255,31 +255,30 @@ class AlignmentRequest:
         apart = apart if self.apart is None else self.apart
         return Alignment(self.level, self.rules, sizes, everyone, apart, self.fewest)
 
+    def for_contract(self, sites: tuple[Party, ...]) -> Alignment:
+        """Return the alignment of a contract, which no description of a site completes.
 
-def declared(asked: AlignmentRequest, sites: tuple[Party, ...]) -> Alignment:
-    """Return the alignment of a contract, which no description of a site completes.
+        Without `everyone` all sites hold everybody of the study.
 
-    Without `everyone` all sites hold everybody of the study.
+        Parameters
+        ----------
+        sites : tuple of Party
+            The sites of the contract, in its order.
 
-    Parameters
-    ----------
-    asked : AlignmentRequest
-    sites : tuple of Party
-        The sites of the contract, in its order.
-
-    Raises
-    ------
-    ValueError
-        If the size of a list is not given.
-    """
-    asked.check_names(sites)
-    if unknown := [site for site in sites if site not in asked.sizes]:
-        raise ValueError(
-            f"`sizes` has no number of people of {', '.join(unknown)}; owners approve the public "
-            "size of each list, as sizes = { a = 10_000 }"
-        )
-    everyone = sites if asked.everyone is None else asked.everyone
-    return replace(asked, everyone=everyone, apart=asked.apart or ()).alignment(sites, {}, {})
+        Raises
+        ------
+        ValueError
+            If the size of a list is not given, or the values do not fit the sites.
+        """
+        self.check_names(sites)
+        if unknown := [site for site in sites if site not in self.sizes]:
+            raise ValueError(
+                f"`sizes` has no number of people of {', '.join(unknown)}; owners approve the "
+                "public size of each list, as sizes = { a = 10_000 }"
+            )
+        everyone = sites if self.everyone is None else self.everyone
+        stated = replace(self, everyone=everyone, apart=self.apart or ())
+        return stated.alignment(sites, {}, {})
 
 
 def universe(

@@ -12,7 +12,6 @@ from protocols.federation import DEALER, federate
 from protocols.opening import open_study
 from protocols.policy import Policy
 from protocols.site.data import SiteData
-from protocols.site.hidden_rows import CarriedColumns
 from protocols.site.identifiers import Identifiers
 from protocols.site.text import TextColumn
 from protocols.variables import Variable
@@ -94,11 +93,3 @@ def random_lists(seed, sites=None, people=120, variables=6, held=0.7, missing=Tr
         if len(own) == people:
             lists[site] = own[10:]
     return Lists(drawn, codes, lists, names)
-
-
-def carried_by(data, most_indicators=127):
-    """Return the columns of some sites, as an alignment shares them."""
-    owners = {name: site for site in data for name in data[site].variables}
-    variables = {name: data[site].variables[name] for name, site in owners.items()}
-    size = max(site.records for site in data.values())
-    return CarriedColumns(variables, owners, most_indicators, size)

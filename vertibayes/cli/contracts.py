@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from protocols.alignment import Alignment, declared
+from protocols.alignment import Alignment
 from protocols.contract import Contract
 from protocols.deployment.files import StudyFile, own_keys
 from protocols.policy import GIBIBYTE
@@ -71,7 +71,7 @@ def _alignment_of(file: StudyFile) -> Alignment | None:
     if file.alignment is None:
         return None
     with placed(file.source.table("alignment")):
-        return declared(file.alignment, file.sites)
+        return file.alignment.for_contract(file.sites)
 
 
 def _release_of(file: StudyFile) -> tuple[Rule | None, int]:
