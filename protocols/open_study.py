@@ -25,7 +25,7 @@ from protocols.queries.costs import Costs, Planned
 from protocols.queries.predict import Predict
 from protocols.queries.release_plan import check_rule
 from protocols.queries.release_query import release_plan
-from protocols.queries.score_table import ScoreTable, rule_fields
+from protocols.queries.score_table_query import ScoreTable, rule_fields
 from protocols.queries.shared_products import order_of_products
 from protocols.queries.tables import ask_tables, note_asked, parties_of
 from protocols.queries.ways import batches, choose_ways, grouped, load_of

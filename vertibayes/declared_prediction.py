@@ -19,7 +19,7 @@ from protocols.odds import Odds
 from protocols.open_study import OpenStudy
 from protocols.queries import Predict, ScoreTable
 from protocols.queries.declared_run import declare
-from protocols.queries.score_table import rule_fields
+from protocols.queries.score_table_query import rule_fields
 from protocols.release import Rule
 from protocols.variables import Rows, Variable
 from vertibayes.inference.odds_tables import odds_tables

@@ -13,7 +13,8 @@ from protocols.queries.predict import PREDICT, Predict
 from protocols.queries.publish import PUBLISH, Publish
 from protocols.queries.release_query import RELEASE, Release
 from protocols.queries.report import REPORT, Report
-from protocols.queries.score_table import SCORE_TABLE, ScoreTable
+from protocols.queries.score_table import SCORE_TABLE
+from protocols.queries.score_table_query import ScoreTable
 from protocols.queries.scores import SCORES, Scores
 from protocols.queries.sum_query import ReleasedSums, Sums
 from protocols.queries.sums import SUMS

@@ -31,7 +31,7 @@ from protocols.queries.meet import Meet
 from protocols.queries.predict import Predict
 from protocols.queries.publish import Publish
 from protocols.queries.report import Report
-from protocols.queries.score_table import ScoreTable
+from protocols.queries.score_table_query import ScoreTable
 from protocols.queries.scores import Scores
 from protocols.queries.study_run import StudyRun
 from protocols.queries.sum_query import Sums

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 import protocols.queries.score_table
+import protocols.queries.score_table_query
 from mpc.errors import ImpossibleTablesError
 from protocols.errors import QueryRefusedError
 from protocols.federation import DEALER
 from protocols.odds import Odds, OddsTable
 from protocols.open_study import OpenStudy
 from protocols.policy import ALLOW_ALL
-from protocols.queries.score_table import SCORE_TABLE, ScoreTable, rule_fields
+from protocols.queries.score_table import SCORE_TABLE
+from protocols.queries.score_table_query import ScoreTable, rule_fields
 from protocols.release import Rule
 from protocols.roles import DealerRole
 from protocols.site.data import SiteData
@@ -68,7 +70,7 @@ def query_of(study, names=("xz", "y"), rule=EXACT, thresholds=THRESHOLDS, rows=R
 @pytest.mark.parametrize("holder", ["a", "c", "d"])
 @pytest.mark.parametrize("names", [("xz", "y", "zw"), ("y",)])
 def test_the_table_is_that_of_the_joined_records(holder, names, monkeypatch):
-    monkeypatch.setattr(protocols.queries.score_table, "RANKED_TOGETHER", 16)
+    monkeypatch.setattr(protocols.queries.score_table_query, "RANKED_TOGETHER", 16)
     data = sites(holder)
     federation, study = opened(data)
     table = study.score_table(odds(*names), THRESHOLDS, EXACT)

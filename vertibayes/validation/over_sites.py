@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from protocols.odds import Odds
 from protocols.open_study import OpenStudy
-from protocols.queries.score_table import check_target
+from protocols.queries.score_table_query import check_target
 from protocols.release import Rule
 from protocols.variables import Rows
 from vertibayes.inference.odds_tables import odds_tables
