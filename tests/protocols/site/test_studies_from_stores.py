@@ -23,7 +23,7 @@ from vertibayes.options import Options
 
 
 def arrow(lists, site):
-    """Return a site's table as its database has it: numbers for people, null for a missing value."""
+    """Return a site's table as its database has it: numbers for people, nulls for no value."""
     people = lists.people[site]
     columns = {"person": pa.array(people + 1, pa.int32() if site in "ac" else pa.int64())}
     for name in lists.names[site]:
