@@ -121,12 +121,12 @@ class SiteFile(_ServingFile):
         pins = pins_of(file, "site", own["party"])
         variables = variables_of(file)
         data = data_of(file, variables)
-        peers = set(pins.all) - {*pins.dealer, *pins.analysts}
+        sites = {own["party"], *pins.all} - {*pins.dealer, *pins.analysts}
         return cls(
             **own,
             policy=policy_of(file, tuple(variables)),
             data=data,
-            matching=matching_of(file, data, peers),
+            matching=matching_of(file, data, sites),
             variables=variables,
             dealer=next(iter(pins.dealer)),
             analysts=pins.analysts,

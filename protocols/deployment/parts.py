@@ -74,8 +74,8 @@ MATCHING = (  # of a site: how it matches its list of people
     Setting("least_level", "whole", "Smallest level of an alignment in which this site takes part: "
             "at level 1 sites learn which of their people are in the study.",
             AlignmentLimits.least_level, least=1, most=2),
-    Setting("most_people", "sizes", "Largest public size of another site's list, by site; ten "
-            "times the number of own people for others.", {}),
+    Setting("most_people", "sizes", "Largest public size of each site's list, by site, also of "
+            "its own; ten times the number of own people for others.", {}),
     Setting("most_alignments", "whole", "Maximum number of alignments that begin, in all studies.",
             AlignmentLimits.most_alignments, least=1),
 )  # fmt: skip
@@ -356,7 +356,7 @@ def matching_of(file: TomlFile, source: DataSource, peers: Collection[Party]) ->
     source : DataSource
         Its data, of which the rules are.
     peers : collection of Party
-        The other sites that it pins.
+        The site, and the other sites that it pins.
     """
     if "alignment" not in file.values:
         return None

@@ -162,6 +162,7 @@ def test_check_compares_rules_and_limits_before_a_run(capsys, approved):
         ('rules = ["digits"]', 'rules = ["text"]', "the rules must be equal"),
         ("# least_level = 1", "least_level = 2", "has least_level = 2"),
         ("# most_people = { b = 10_000 }", "most_people = { south = 99 }", "allows at most 99"),
+        ("# most_people = { b = 10_000 }", "most_people = { east = 99 }", "allows at most 99"),
         ("fewest_records = 10 ", "fewest_records = 11 ", "has fewest_records = 11"),
     ):
         text = own.read_text()
