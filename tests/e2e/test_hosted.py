@@ -73,6 +73,14 @@ def test_a_process_that_ends_by_itself_leaves_its_reason_at_the_site(folder):
     assert log_path(file).stat().st_mode & 0o777 == 0o600
 
 
+def test_a_log_that_is_a_link_is_not_written_and_its_target_not_named(folder):
+    digest, file = approved(folder), folder / "north" / "site.toml"
+    log_path(file).symlink_to(folder / "elsewhere-4711")
+    report = host_site(file, digest, 1.0)
+    assert (report.state, "4711" in report.reason) == ("refused", False)
+    assert "site.log cannot be written" in report.reason
+
+
 def test_the_process_ends_when_the_platform_stops_it_or_the_time_is_over(folder, monkeypatch):
     monkeypatch.setattr(hosted, "child_command", lambda *_: ["sleep", "60"])
     digest, file = approved(folder), folder / "north" / "site.toml"

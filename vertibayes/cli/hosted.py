@@ -116,8 +116,12 @@ def host_site(
         report = replace(report, state=REFUSED, reason=reason)
     if report.state != IDLE:
         return replace(report, state=REFUSED, reason=report.reason or ALREADY[report.state])
-    with hosted("site", file) as process:
-        state = _wait(process, file, report.study, monotonic() + 60 * minutes, is_stopped)
+    try:
+        with hosted("site", file) as process:
+            state = _wait(process, file, report.study, monotonic() + 60 * minutes, is_stopped)
+    except OSError:  # its text has a path
+        reason = f"{log_path(file).name} cannot be written, or the process cannot be started"
+        return replace(report, state=REFUSED, reason=reason)
     reason = f"its process ended: {log_path(file).name} at the site has the reason"
     return replace(report_of(file, study), state=state, reason=reason if state == FAILED else "")
 
