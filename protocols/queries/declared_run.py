@@ -161,6 +161,9 @@ class DeclaredRun(StudyRun):
             self._check_alignment(query)
         if isinstance(query, Align | Meet):
             self._check_keys(query)
+        is_due = self.contract.alignment is not None and self.site.people is None
+        if is_due and isinstance(query, Meet | Commit):
+            raise self._refused("the people of the contract are not aligned: align them first")
         if isinstance(query, Sums) and sorted(n for b in query.blocks for n in b) != sorted(sites):
             raise self._refused("the members of the sum are not the sites of the contract")
         if isinstance(query, Publish | Scores):

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from mpc.commitments import MOST_INDICATORS
+from protocols.alignment import Alignment
 from protocols.approval import Approved
 from protocols.contract import Contract
 from protocols.federation import ANALYST, DEALER
 from protocols.opening import open_study
 from protocols.policy import ALLOW_ALL
 from protocols.queries import Begin, Commit, Describe, Meet, Predict
-from protocols.queries.declared_run import declare
+from protocols.queries.declared_run import declare, declare_opening
 from protocols.variables import Rows
 from tests.protocols.small import refusal, seeded, study_of
 from tests.protocols.test_predict import DATA, odds, values
@@ -79,6 +81,22 @@ def test_another_prediction_is_refused(approved, changed, rows, field):
     federation, study, _ = approved
     reason = refusal(federation, Predict.of(study.joined, changed, rows))
     assert f"{field} of 'predict' is not that of the contract" in reason
+
+
+def test_the_alignment_of_a_contract_is_not_passed_over():
+    federation = seeded(DATA, policy=replace(ALLOW_ALL, free_tables=False, most_scores=100))
+    sizes = tuple((site, 40) for site in federation.sites)
+    alignment = Alignment(2, ("exact",), sizes, federation.sites)
+    opening = declare_opening(DEALER, alignment)
+    contract = contract_of(federation)
+    contract = replace(contract, alignment=alignment, queries=(*opening, contract.queries[-1]))
+    for role in federation.roles.values():
+        role.approvals = {contract.digest: Approved(contract, "A. Owner", "2026-01-31", None)}.get
+    federation.session.ask(Begin.of(contract))
+    query = Meet.of(federation.session.role, federation.sites, DEALER)
+    assert "are not aligned: align them first" in refusal(federation, query)
+    query = replace(Commit.of(study_of(DATA)), most_indicators=MOST_INDICATORS)
+    assert "are not aligned: align them first" in refusal(federation, query)
 
 
 def test_other_numbers_are_refused(approved):
