@@ -51,6 +51,8 @@ class DeclaredPrediction:
     rule : Rule, optional
         By which rule the table of the AUC is released. Without it the analyst learns the posteriors
         of the records.
+    bins : int, default=128
+        The number of bins of this table.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class DeclaredPrediction:
     may_be_missing: Collection[str] = ()
     records: int | None = None
     rule: Rule | None = None
+    bins: int = BINS
 
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.may_be_missing) - set(self.evidence)):
@@ -95,7 +98,7 @@ class DeclaredPrediction:
     @cached_property
     def thresholds(self) -> NDArray[np.int64]:
         """The thresholds of the AUC's bins."""
-        return thresholds_of(self.network, self.odds, BINS)
+        return thresholds_of(self.network, self.odds, self.bins)
 
     @property
     def query(self) -> dict[str, Any]:

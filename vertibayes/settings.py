@@ -148,12 +148,15 @@ RELEASE = (
     Setting("runs", "whole", "How often the study may be run.", 1, least=1),
 )  # fmt: skip
 RELEASE_OPTIONS = (replace(RULE, name="release"), *RELEASE[1:-1])  # of one run, by command line
+BINS = Setting("bins", "whole", "With an AUC: number of bins of the log odds; use fewer bins with "
+               "a cut or noise.", 128, least=2, most=256)  # fmt: skip
 AUC_OPTIONS = (
     replace(RULE, name="auc", help="With --study: write the area under the ROC curve alone, from "
             "one table that is released as it is (exact), with counts below fewest as 0 (cut), or "
             "with noise that the sites add (laplace, gaussian)."),
     *(replace(s, help=s.help.replace("rule ", "auc ").replace("all released tables together. It "
       "does not cover the structure.", "the table.")) for s in RELEASE[1:-1]),
+    BINS,
 )  # fmt: skip
 
 # ---- naive Bayes ---------------------------------------------------------------------------------
@@ -228,6 +231,7 @@ PREDICTION = (
     Setting("may_be_missing", "texts", "Variables of the evidence of which sites miss values.", ()),
     Setting("records", "whole", "Number of records that are predicted, drawn at random; all "
             "records if not given.", least=1),
+    BINS,
 )  # fmt: skip
 
 # ---- calibration without a server ----------------------------------------------------------------

@@ -82,11 +82,11 @@ def test_an_approved_study_predicts_its_records_once(capsys, folder, tmp_path):
     digest = hashlib.sha256((folder / "analyst" / "model.json").read_bytes()).hexdigest()
     for words in (
         "analyst learns, once: - the number of records; of each variable the name and the states",
-        "- for each of all records the probabilities of outcome (ill, well), without noise",
+        "- for each record the probabilities of outcome (ill, well), without noise",
         "they are computed from the record's values of ",
         f"The model is the file model.json, SHA-256 {digest[:4]} {digest[4:8]} ",
         "analyst can read the values of these variables from the probabilities: approve a model",
-        "The policy of east allows 300 such records in all.",
+        "The policy of east allows 300 such records, in all studies together.",
     ):
         assert words in shown
     out = tmp_path / "out.csv"
@@ -104,7 +104,7 @@ def test_an_approved_study_reveals_an_auc_alone(capsys, folder, tmp_path):
     for site in SITES:  # no record's posterior is revealed
         change(folder / site / "site.toml", "most_scores = 300", "most_scores = 0")
     shown = " ".join(approve_all(capsys, folder).split())
-    assert "- how many of all records have each state of outcome (ill, well) in each of " in shown
+    assert "- how many records have each state of outcome (ill, well) in each of " in shown
     assert "by the rule exact: exact" in shown
     assert predicted(capsys, folder, tmp_path / "auc.json")[0] == 0
     data = pooled(folder)

@@ -18,6 +18,7 @@ from vertibayes.cli.options import as_options, check_arguments, takes, values_of
 from vertibayes.cli.roster_commands import roster_commands
 from vertibayes.settings import (
     AUC_OPTIONS,
+    BINS,
     BOUNDS,
     CALIBRATION,
     LEARNING,
@@ -241,14 +242,17 @@ def _predict(
 
     if (data is None) == (study is None):
         raise ValueError("specify either --data FILE or --study study.toml")
-    rule = rule_of(values_of(AUC_OPTIONS, given), "auc")
+    released = values_of(AUC_OPTIONS, given)
+    rule, bins = rule_of(released, "auc"), released["bins"]
+    if rule is None and bins != BINS.default:
+        raise ValueError("--bins needs --auc, or bins in [learning]")
     if data is None:
         assert study is not None
         for option in ("missing_state", "id_column", "missing_codes"):
             if given.get(option) or (option == "missing_state" and missing_state):
                 name = option.replace("_", "-")
                 raise ValueError(f"--{name} cannot be combined with --study: sites read the data")
-        return run_predict_study(study, out, model, target, rule)
+        return run_predict_study(study, out, model, target, rule, bins)
     if rule is not None:
         raise ValueError("--auc needs --study: `vertibayes learn --validate` has an AUC of a file")
     if model is None or target is None:

@@ -86,13 +86,13 @@ def run_predict(
 
 
 def run_predict_study(
-    study: Path, out: Path, model: Path | None, target: str | None, rule: Rule | None
+    study: Path, out: Path, model: Path | None, target: str | None, rule: Rule | None, bins: int
 ) -> None:
     """Write a CSV file with a line for each record of a study, or the AUC as JSON.
 
     Parameters
     ----------
-    study, model, target, rule
+    study, model, target, rule, bins
         As of `predicted_study`.
     out : Path
         The file to write.
@@ -103,7 +103,7 @@ def run_predict_study(
         As `predicted_study`; nothing is then written.
     """
     _check_new(out)
-    network, target, result = predicted_study(study, model, target, rule)
+    network, target, result = predicted_study(study, model, target, rule, bins)
     if isinstance(result, Auc):
         return write_auc(out, target, result)
     prediction = Prediction(result, np.zeros(len(result), np.bool_))

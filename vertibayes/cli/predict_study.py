@@ -90,7 +90,7 @@ def check_target(target: str, variables: Iterable[str], name: str = "--target") 
 
 
 def predicted_study(
-    study: Path, model: Path | None, target: str | None, rule: Rule | None
+    study: Path, model: Path | None, target: str | None, rule: Rule | None, bins: int
 ) -> tuple[Network, str, Result]:
     """Return the network and the target of a study, with the posteriors or the AUC.
 
@@ -100,6 +100,8 @@ def predicted_study(
         The study's file.
     model, target, rule
         What the options say: None each if the file declares a prediction.
+    bins : int
+        With a rule: the number of bins of the AUC's table.
 
     Raises
     ------
@@ -127,7 +129,7 @@ def predicted_study(
         opened = counter.open_study
         if rule is None:
             return network, target, predict_over_sites(opened, network, target)
-        return network, target, auc_over_sites(opened, network, target, rule=rule)
+        return network, target, auc_over_sites(opened, network, target, rule=rule, bins=bins)
 
 
 def _check_no_options(given: dict[str, Any]) -> None:

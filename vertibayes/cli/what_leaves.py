@@ -224,16 +224,18 @@ def _declared(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
 def _odds(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the analyst learns of the log odds of records."""
     last, target = fields["last"], fields["target"]
-    over = "all records" if last < 0 else f"{counted(last, 'record')}, drawn at random,"
+    some = f"of {counted(last, 'record')}, drawn at random,"
     states, named = ", ".join(fields["states"]), ", ".join(fields["variables"])
     if kind == "predict":
-        yield f"- for each of {over} the probabilities of {target} ({states}), without noise"
+        each = "each record" if last < 0 else f"each {some}"
+        yield f"- for {each} the probabilities of {target} ({states}), without noise"
         yield f"  they are computed from the record's values of {named}"
         return
     epsilon, delta, dishonest = fields["noise"][1]
     rule = Rule(fields["rule"], fields["fewest"], epsilon, delta, dishonest)
     bins = len(fields["thresholds"][1]) + 1
-    yield f"- how many of {over} have each state of {target} ({states}) in each of {bins} bins"
+    how_many = "how many records" if last < 0 else f"how many {some}"
+    yield f"- {how_many} have each state of {target} ({states}) in each of {bins} bins"
     yield f"  of a score, from the values of {named}"
     yield f"  by the rule {rule.kind}: {rule.words}"
 
@@ -244,12 +246,14 @@ def _model(contract: Contract, own: SiteFile) -> Iterator[str]:
     yield ""
     yield f"The model is the file {model['file']}, SHA-256"
     yield f"  {grouped_digest(bytes.fromhex(model['sha256']))}"
-    yield "  Sites that hold one of these variables receive tables that follow from the model."
+    yield "  Sites that hold one of these variables receive tables that follow from the model; they"
+    yield "  and the dealer learn what is predicted, and the names and states of the variables."
     yield "  This approval is for this model: other tables are refused."
     if contract.rule is None:
         yield f"  If the model was made for it, {analyst} can read the values of these variables"
         yield "  from the probabilities: approve a model that you know, and compare its SHA-256."
-        yield f"  The policy of {own.party} allows {own.policy.most_scores} such records in all."
+        most = own.policy.most_scores
+        yield f"  The policy of {own.party} allows {most} such records, in all studies together."
     else:
         yield "  A model that was made for this can place a person in a bin of the table: approve a"
         yield "  model that you know, and compare its SHA-256."
