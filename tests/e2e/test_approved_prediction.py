@@ -148,7 +148,7 @@ def test_another_model_than_the_approved_one_is_refused(capsys, folder, tmp_path
     other.save(folder / "analyst" / "model.json")
     code, error = predicted(capsys, folder, tmp_path / "out.csv")
     assert code == 2 and "is not approved here" in error
-    monkeypatch.setattr("vertibayes.cli.contracts.contract_of", lambda _: approved)
+    monkeypatch.setattr("vertibayes.cli.predict_study.contract_of", lambda _: approved)
     code, error = predicted(capsys, folder, tmp_path / "out.csv")
     assert code == 2 and "digest of 'predict' is not that of the contract" in error
 

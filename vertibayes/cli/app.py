@@ -237,7 +237,7 @@ def _predict(
     the only further option. Or its sites set free_tables.
     """
     check_arguments(context.args)
-    from vertibayes.cli.predict import run_predict, run_predict_study
+    from vertibayes.cli.predict import run_predict
     from vertibayes.released import rule_of
 
     if (data is None) == (study is None):
@@ -252,6 +252,8 @@ def _predict(
             if given.get(option) or (option == "missing_state" and missing_state):
                 name = option.replace("_", "-")
                 raise ValueError(f"--{name} cannot be combined with --study: sites read the data")
+        from vertibayes.cli.predict_study import run_predict_study
+
         return run_predict_study(study, out, model, target, rule, bins)
     if rule is not None:
         raise ValueError("--auc needs --study: `vertibayes learn --validate` has an AUC of a file")

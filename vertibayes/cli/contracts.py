@@ -14,7 +14,7 @@ from protocols.deployment.files import StudyFile, own_keys
 from protocols.policy import GIBIBYTE
 from protocols.release import Rule
 from vertibayes.cli.declared import declared_calibration, declared_naive_bayes
-from vertibayes.cli.predict_study import declared_prediction, prediction_of
+from vertibayes.cli.prediction_declared import declared_prediction, prediction_of
 from vertibayes.cli.study_settings import learner_of, options_of, placed
 from vertibayes.contract import BAYESIAN_NETWORK, options_json
 from vertibayes.released import check_options, rule_of

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from protocols.errors import DataError
-from protocols.release import Rule
 from protocols.site.text import TextColumn
 from protocols.storage.whole_file import replacing
 from protocols.variables import Variable
 from vertibayes.cli.notices import warn
-from vertibayes.cli.predict_study import check_target, predicted_study, write_auc
 from vertibayes.inference.prediction import Prediction, predicted
 from vertibayes.model_file import read_model
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.model_file import is_naive_bayes, read_naive_bayes
 from vertibayes.network import Network
 from vertibayes.records import Records, read_records
-from vertibayes.validation.auc import Auc
 
 NOTE = "note"  # the last column
 IMPOSSIBLE = "impossible under the model"
@@ -64,7 +61,7 @@ def run_predict(
     ValueError
         If an input cannot be used; nothing is then written.
     """
-    _check_new(out)
+    check_new(out)
     known = read_naive_bayes(model) if is_naive_bayes(model) else read_model(model)
     variables = known.variables if isinstance(known, Network) else known.schema.variables
     check_target(target, variables)
@@ -82,37 +79,19 @@ def run_predict(
     else:
         prediction = _by_naive_bayes(known, records, target)
     warn(_warnings(records, data, prediction))
-    _write(out, variables[target], prediction, (id_column or "", records.ids))
+    write_prediction(out, variables[target], prediction, (id_column or "", records.ids))
 
 
-def run_predict_study(
-    study: Path, out: Path, model: Path | None, target: str | None, rule: Rule | None, bins: int
-) -> None:
-    """Write a CSV file with a line for each record of a study, or the AUC as JSON.
-
-    Parameters
-    ----------
-    study, model, target, rule, bins
-        As of `predicted_study`.
-    out : Path
-        The file to write.
-
-    Raises
-    ------
-    ValueError, QueryRefusedError, ProtocolError, TransportError
-        As `predicted_study`; nothing is then written.
-    """
-    _check_new(out)
-    network, target, result = predicted_study(study, model, target, rule, bins)
-    if isinstance(result, Auc):
-        return write_auc(out, target, result)
-    prediction = Prediction(result, np.zeros(len(result), np.bool_))
-    return _write(out, network.variables[target], prediction, ("", None))
-
-
-def _check_new(out: Path) -> None:
+def check_new(out: Path) -> None:
+    """Refuse a file that exists, with a ValueError."""
     if out.exists():
         raise ValueError(f"--out {out}: the file exists; specify a new one")
+
+
+def check_target(target: str, variables: Iterable[str], name: str = "--target") -> None:
+    """Refuse a target that a model does not have, with a ValueError."""
+    if target not in variables:
+        raise ValueError(f"{name} {target}: the model has {', '.join(variables)}")
 
 
 def _by_naive_bayes(model: NaiveBayes, records: Records, target: str) -> Prediction:
@@ -139,12 +118,13 @@ def _warnings(records: Records, path: Path, prediction: Prediction) -> Iterator[
         )
 
 
-def _write(
+def write_prediction(
     out: Path,
     target: Variable,
     prediction: Prediction,
-    ids: tuple[str, TextColumn | None],
+    ids: tuple[str, TextColumn | None] = ("", None),
 ) -> None:
+    """Write a line for each record, with its identifier if there are any."""
     states, (id_column, texts) = target.states, ids
     header = [target.name, *(f"P({target.name}={state})" for state in states), NOTE]
     try:
