@@ -32,11 +32,19 @@ def alignment_of(
     Raises
     ------
     ValueError
-        As `AlignmentRequest.alignment`.
+        As `AlignmentRequest.alignment`; also if a column is at two sites that both hold everybody.
     """
     people = {site: description.records for site, description in described.items()}
     holders = {name: tuple(by_site) for name, by_site in _shown(described, chosen).items()}
-    return asked.alignment(tuple(described), people, holders)
+    alignment = asked.alignment(tuple(described), people, holders)
+    for name, held in holders.items() if alignment.level == 1 else ():
+        twice = [site for site in held if alignment.holds_all(site)]
+        if len(twice) > 1:  # refused before the lists are matched
+            raise ValueError(
+                f"the column {name!r} is at {', '.join(twice)}, which all hold everybody of the "
+                "study: rename or leave out all but one, or change everyone in [alignment]"
+            )
+    return alignment
 
 
 def carried_columns(

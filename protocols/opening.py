@@ -19,6 +19,7 @@ from protocols.alignment import Alignment, AlignmentRequest
 from protocols.described import alignment_of, carried_columns, study_of
 from protocols.open_study import OpenStudy
 from protocols.queries import Align, Commit, Describe, Meet
+from protocols.queries.align import AlignedPeople
 from protocols.session import Session
 from protocols.study import CHOICE_INDICATORS
 
@@ -93,8 +94,7 @@ def open_study(
     if alignment is not None:
         study = study or session.role.randomness.bytes(STUDY_BYTES)
         most = CHOICE_INDICATORS if choices else MOST_INDICATORS
-        align = _align(session, sites, dealer, study, alignment, variables, most)
-        people = session.ask(align)
+        people = align_people(session, sites, dealer, study, alignment, variables, most)
     session.ask(Meet.of(session.role, sites, dealer))
     described = session.ask(Describe(tuple(sites)))
     identifier = study or session.role.randomness.bytes(STUDY_BYTES)
@@ -111,19 +111,36 @@ def open_study(
     return OpenStudy(session, joined, most_variables, people=people)
 
 
-def _align(
+def align_people(
     session: Session,
     sites: Sequence[Party],
     dealer: Party,
     study: bytes,
     asked: Alignment | AlignmentRequest,
-    variables: Collection[str] | None,
-    most_indicators: int,
-) -> Align:
-    """Return the query that aligns a study; ask for descriptions first if it follows from them."""
+    variables: Collection[str] | None = None,
+    most_indicators: int = MOST_INDICATORS,
+) -> AlignedPeople:
+    """Have the sites find out who is in a study, for this session.
+
+    Parameters
+    ----------
+    session, sites, dealer, variables
+        As of `open_study`.
+    study : bytes
+        The id of the study.
+    asked : Alignment or AlignmentRequest
+        Who is in it; descriptions are asked for first if it follows from them.
+    most_indicators : int, default=127
+        As of `Study`; used at level 2.
+
+    Raises
+    ------
+    ValueError, QueryRefusedError, ProtocolError
+        As `open_study`.
+    """
     if isinstance(asked, Alignment) and asked.level == 1:
-        return Align.of(session.role, asked, dealer, study)
+        return session.ask(Align.of(session.role, asked, dealer, study))
     shown = session.ask(Describe(tuple(sites))), variables
     alignment = asked if isinstance(asked, Alignment) else alignment_of(asked, *shown)
     carried = carried_columns(alignment, *shown, most_indicators) if alignment.level == 2 else None
-    return Align.of(session.role, alignment, dealer, study, carried)
+    return session.ask(Align.of(session.role, alignment, dealer, study, carried))

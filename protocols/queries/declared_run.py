@@ -1,7 +1,7 @@
 """A run of an approved study whose contract declares its queries: sums, reports, predictions.
 
     Begin                                    the digest of an approved contract
-    Align                                    of a prediction, if the contract has an alignment
+    Align                                    if the contract has an alignment; it is not passed over
     Sums | Updates | Report | ...            the contract's queries, in its order, once a session
 
 The contract has the public fields of each query: what is counted, with which noise, over whom. A
@@ -151,6 +151,8 @@ class DeclaredRun(StudyRun):
         for place, declared in enumerate(self.contract.queries):
             if place >= self._place and declared["kind"] == query.kind:
                 return place
+            if place >= self._place and declared["kind"] == Align.kind:
+                raise self._refused(f"the contract has an alignment before {query.kind!r}")
         raise self._refused(f"the contract has no further query of the kind {query.kind!r}")
 
     def _check_parties(self, query: AnyQuery) -> None:

@@ -185,7 +185,7 @@ def test_check_compares_rules_and_limits_before_a_run(capsys, approved):
         ("north", 'id_column = "id"', 'id_column = ["id", "nr"]', "each column of id_column needs"),
         ("analyst", 'rules = ["digits"]', 'rules = ["date:%d.%m"]', "must have %Y, %m and %d"),
         ("analyst", "# fewest = 10 ", "fewest = 0 ", "alignment.fewest: must be a whole number"),
-        ("analyst", "max_parents = 3", 'learner = "naive_bayes"', "has no alignment of records"),
+        ("analyst", "max_parents = 3", 'learner = "calibration"', "a person at two sites twice"),
     ],
 )  # fmt: skip
 def test_a_setting_that_cannot_be_used_is_refused_with_its_line(

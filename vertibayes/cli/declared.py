@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from protocols.deployment.files import StudyFile
-from protocols.queries import Consensus, Describe, Meet, Publish, Scores
+from protocols.queries import Align, Consensus, Describe, Meet, Publish, Scores
 from protocols.queries.declared_run import declare
 from protocols.queries.publish import RecordNoise
 from protocols.queries.scores import variant_of
@@ -80,7 +80,8 @@ def _of_columns(study: NaiveBayesStudy) -> Declared:
         sums = variant_of(split, {}, "additive", AnalystRole(file.party).modulus)
         scores = Scores.of(sums, file.dealer, 0, study.predict)
         queries.append(replace(scores, via=request.via))
-    return tuple(map(declare, queries))
+    aligned = () if file.alignment is None else ({"kind": Align.kind, "fields": {}},)
+    return (*aligned, *map(declare, queries))
 
 
 class _AskedError(Exception):

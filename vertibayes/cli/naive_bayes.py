@@ -38,6 +38,7 @@ from vertibayes.cli.outputs import (
 from vertibayes.cli.progress import progress_shown
 from vertibayes.cli.tested import about_lost, classes_of, divided_records
 from vertibayes.report.drawing import draw
+from vertibayes.report.people import alignment_as_json, report_of_people
 from vertibayes.validation.auc import auc
 
 MUCH = 10  # of epsilon
@@ -123,6 +124,7 @@ def _summary(request: Request, learned: Learned, tested: LocalData | None) -> di
         "method": request.method,
         "target": request.target,
         "records": learned.records,
+        **({} if learned.people is None else {"alignment": alignment_as_json(learned.people)}),
         "parties": request.parties,
         "sites": {site: list(names) for site, names in learned.sites.items()},
         "variables": described_columns(learned.model.schema),
@@ -211,6 +213,8 @@ def _shown(summary: Mapping[str, Any]) -> str:
         f"model: {', '.join(summary['model'])}",
         "what was revealed, and to whom: ledger.json",
     ]
+    if "alignment" in summary:
+        lines[1:1] = report_of_people(summary["alignment"])
     if summary["promise"] is not None:
         lines.insert(-1, f"promise: {summary['promise']['sentence']}")
     if (test := summary["test"]) is not None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from protocols.ledger import Ledger
 from protocols.promise import Promise
+from protocols.queries.align import AlignedPeople
 from protocols.session import Traffic
 from protocols.site.statistics import LocalData
 from vertibayes.naive_bayes.base import Floats, NaiveBayes
@@ -63,6 +64,8 @@ class Learned:
         Returns records as the model needs them.
     predictions : list of tuple
         For each record predicted over the sites: its place, its class, each class's probability.
+    people : AlignedPeople, optional
+        What the alignment of the sites' lists of people has shown.
     warnings : list of str
         What the user should know.
     """
@@ -83,6 +86,7 @@ class Learned:
     models: Mapping[str, NaiveBayes] = field(default_factory=dict)
     prepare: Callable[[LocalData], LocalData] = lambda data: data
     predictions: list[tuple[object, ...]] = field(default_factory=list)
+    people: AlignedPeople | None = None
     warnings: list[str] = field(default_factory=list)
 
     def add(self, traffic: Traffic) -> None:

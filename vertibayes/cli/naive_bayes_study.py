@@ -34,10 +34,12 @@ from vertibayes.cli.learn import ledger_kept
 from vertibayes.cli.naive_bayes import report
 from vertibayes.cli.naive_bayes_columns import ALL_SITES
 from vertibayes.cli.naive_bayes_learned import Learned
+from vertibayes.cli.naive_bayes_people import aligned, of_common_people
 from vertibayes.cli.naive_bayes_records import Holders, learn_records
 from vertibayes.cli.naive_bayes_request import Request
 from vertibayes.cli.notices import waiting, warn
 from vertibayes.cli.progress import progress_shown
+from vertibayes.cli.study_settings import COUNTS_TWICE
 from vertibayes.cli.tested import read_tested
 from vertibayes.naive_bayes.base import NaiveBayes, log_proba
 from vertibayes.naive_bayes.vertical import (
@@ -98,13 +100,18 @@ def read_settings(file: StudyFile) -> NaiveBayesStudy:
     if request.holdout is not None:
         raise table.error("holdout", "the records lie at the sites: use test, a file of records")
     study = NaiveBayesStudy(file, request, membership, predict or 0)
-    (_check_columns if request.method == "vdpnb" else _check_records)(study)
+    if request.method == "vdpnb":
+        _check_columns(study)
+        return replace(study, file=of_common_people(file))
+    _check_records(study)
     return study
 
 
 def _check_records(study: NaiveBayesStudy) -> None:
     """Refuse settings of a study whose sites hold records."""
     file, request, membership = study.file, study.request, study.membership
+    if file.alignment is not None:
+        raise file.source.error(("alignment",), f"{request.method} {COUNTS_TWICE}")
     unused = f"{request.method} does not use it: "
     if file.class_counts:
         raise file.source.error(("class_counts",), unused + "remove the table")
@@ -317,7 +324,7 @@ def _exact(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
         holders = {name: sites[0] for name, sites in counter.study.holders.items()}
     split = _split(study, schema, holders, model.class_count_.astype(int).tolist())
     learned = Learned(model, None, session.role.ledger, split.holders, holders)
-    learned.records = counter.records
+    learned.records, learned.people = counter.records, counter.open_study.people
     return learned, split
 
 
@@ -336,6 +343,7 @@ def _noisy(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
     """Have each site count, add noise and publish its tables: all sites know the class."""
     file, request = study.file, study.request
     assert request.epsilon is not None  # the request was checked
+    people = aligned(file, study.contract, session)
     session.ask(Meet.of(session.role, file.sites, file.dealer))
     target = Variable(request.target, tuple(file.class_counts))
     features: dict[str, Variable] = {}
@@ -351,7 +359,7 @@ def _noisy(study: NaiveBayesStudy, session: Session) -> tuple[Learned, Split]:
     promise, ledger = noise.promise(split.schema).beside(*shown), session.role.ledger
     holders[request.target] = ALL_SITES
     learned = Learned(model_of(split, tables), promise, ledger, split.holders, holders)
-    learned.records = sum(file.class_counts.values())
+    learned.records, learned.people = sum(file.class_counts.values()), people
     return learned, split
 
 

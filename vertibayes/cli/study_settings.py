@@ -13,6 +13,12 @@ from vertibayes.cli.validations import Validations
 from vertibayes.options import Options
 from vertibayes.settings import LEARNER, LEARNING, VALIDATION
 
+COUNTS_TWICE = (
+    "learns from sites with different records and counts a person at two sites twice; an alignment "
+    "could only check that the sites share nobody, which vertibayes does not offer: remove the "
+    "table"
+)
+
 
 def learner_of(file: StudyFile) -> str:
     """Return what a study's [learning] learns; as `options_of`."""
@@ -23,9 +29,8 @@ def learner_of(file: StudyFile) -> str:
     if learner != "calibration" and "network" in file.source.values:
         reason = f"{learner} does not use it: remove the table"
         raise file.source.error(("network",), reason)
-    if learner not in ("bayesian_network", "prediction") and "alignment" in file.source.values:
-        reason = f"{learner} has no alignment of records: remove the table"
-        raise file.source.error(("alignment",), reason)
+    if learner == "calibration" and file.alignment is not None:
+        raise file.source.error(("alignment",), f"{learner} {COUNTS_TWICE}")
     if learner != "bayesian_network" and "validation" in file.source.values:
         has = "rule in [release] gives an AUC" if learner == "prediction" else "[learning] has test"
         reason = f"{learner} does not use it: remove the table; {has}"
