@@ -9,11 +9,13 @@ A site refuses a study whose dealer, or whose key for a party, differs from the 
 has pinned: an analyst who could name the dealer could read all data. Each two sites compare their
 lists of identifiers, in the order of the records, under a key that only these two sites know. A
 missing record, an additional record or another order makes the lists differ. A site commits to a
-study only with sites that it has met and whose lists are equal (`protocols.queries.commit`). Sites
-whose records an alignment has placed compare the number of records of the study instead.
+study only with sites that it has met and whose lists are equal (`protocols.queries.commit`).
 
 In a study with an alignment (`protocols.queries.align`, before this query) the lists are those of
-the people of the study, in the normal form of their identifiers.
+the people of the study, in the normal form of their identifiers. Where an alignment has placed the
+records, two sites that both hold everybody of the study compare their lists in the order of the
+places, and a matcher that garbled the places of one of them is noticed. Any other two sites compare
+the number of records of the study, because neither of them knows the other's people.
 
 Security: the dealer, the relay and an analyst who is not a site learn nothing about the
 identifiers. A *site*, even together with the analyst, can test one guess of another site's whole
@@ -50,6 +52,7 @@ from protocols.public_keys import encode_public
 from protocols.roles import AnalystRole, DealerRole, SiteRole
 from protocols.session import Conversation, Query
 from protocols.site.data import SiteData
+from protocols.site.placement import Placement
 
 SAME_RECORDS = "records of two sites, compared"
 SESSION_BYTES = 16
@@ -169,8 +172,9 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
         raise QueryRefusedError(site.party, "it is not among the parties of the study")
     others = tuple(party for party in query.parties[:-1] if party != site.party)
     _check_each_has_an_identifier(site)
-    _check_level(site, others)
-    for peer in others if _compares_people(site) else ():
+    compared = [peer for peer in others if _compares_people(site, peer)]
+    _check_level(site, compared)
+    for peer in compared:
         _check_failed(site, peer)
     site.ledger.note(REVEALED, site.party, (*others, site.analyst))
 
@@ -178,7 +182,7 @@ def _consider_at_site(site: SiteRole, query: Meet) -> None:
 def _check_each_has_an_identifier(site: SiteRole) -> None:
     """Refuse to compare lists in which records without a valid identifier stay."""
     matched = site.data.identifiers
-    if matched is None or site.people is not None or not _compares_people(site):
+    if matched is None or site.people is not None:
         return
     if len(matched) < site.data.records:
         reason = (
@@ -189,9 +193,9 @@ def _check_each_has_an_identifier(site: SiteRole) -> None:
         raise QueryRefusedError(site.party, reason, detail)
 
 
-def _check_level(site: SiteRole, others: Collection[Party]) -> None:
+def _check_level(site: SiteRole, compared: Collection[Party]) -> None:
     """Refuse to compare whole lists where sites may not learn who is in the study."""
-    if others and site.limits.least_level > 1 and _compares_people(site):
+    if compared and site.limits.least_level > 1:
         reason = (
             "sites that compare their lists of people learn who is in the study; here least_level "
             f'= {site.limits.least_level}: declare "level = 2" in [alignment] of study.toml'
@@ -228,27 +232,28 @@ def _consider_at_dealer(dealer: DealerRole, query: Meet) -> None:
 
 def _site(site: SiteRole, query: Meet) -> Program[None]:
     others = [party for party in query.parties[:-1] if party != site.party]
-    lists = _compared_list(site)
-    secrets = {peer: _secret(site, peer, lists) for peer in others}
-    same = yield from _compared(site, secrets, query.session)
+    counted = [peer for peer in others if _compares_people(site, peer)]
+    people, without = _list_of_people(site) if counted else b"", _without_people(site)
+    secrets = {peer: _secret(site, peer, people if peer in counted else without) for peer in others}
+    same = yield from _compared(site, secrets, counted, query.session)
     site.met = frozenset(peer for peer in others if same[peer])
     different = tuple(peer for peer in others if not same[peer])
     yield from send({site.analyst: Met(different, site.records)})
 
 
 def _compared(
-    site: SiteRole, secrets: Mapping[Party, bytes], session: bytes
+    site: SiteRole, secrets: Mapping[Party, bytes], peers: Collection[Party], session: bytes
 ) -> Program[dict[Party, bool]]:
-    """Compare lists, and count the comparisons; those without identifiers say nothing of people."""
+    """Compare lists, and count the comparisons of people with some of the peers."""
     args = site.party, secrets, session, site.randomness
-    if not _compares_people(site):
+    if not peers:
         return (yield from same_secret(*args))
-    counted = Comparisons(site)
-    site.shared.comparing.update(secrets.keys())  # each may become a guess
+    counted = Comparisons(site, peers)
+    site.shared.comparing.update(peers)  # each may become a guess
     try:
         return (yield from same_secret(*args, counted.asked, counted.outcome))
     finally:
-        site.shared.comparing.subtract(secrets.keys())
+        site.shared.comparing.subtract(peers)
         counted.close()
 
 
@@ -258,19 +263,24 @@ class Comparisons:
     Parameters
     ----------
     site : SiteRole
+    peers : collection of Party
+        The sites with which it compares people; other comparisons are not counted.
     """
 
-    def __init__(self, site: SiteRole) -> None:
-        self._site = site
+    def __init__(self, site: SiteRole, peers: Collection[Party]) -> None:
+        self._site, self._peers = site, frozenset(peers)
         self._open: list[Party] = []  # which have this site's code, and have not sent theirs
 
     def asked(self, peers: Collection[Party]) -> None:
         """Count comparisons before this site's code leaves."""
-        self._site.memory.meet(peers)
-        self._open += peers
+        counted = [peer for peer in peers if peer in self._peers]
+        self._site.memory.meet(counted)
+        self._open += counted
 
     def outcome(self, peer: Party, is_same: bool) -> None:
         """Count a peer's code; a right one forgets its earlier comparisons."""
+        if peer not in self._peers:
+            return
         if peer in self._open:
             self._open.remove(peer)
         if is_same:
@@ -321,17 +331,36 @@ def without_list(records: int) -> bytes:
     return label("records without identifiers", records)
 
 
-def _compared_list(site: SiteRole) -> bytes:
-    """Return what a site compares: its list, or what it knows of a study of other people, too."""
-    if site.hidden is not None:
-        return site.hidden.alignment
+def _list_of_people(site: SiteRole) -> bytes:
+    """Return the digest of a site's list, in the order of the study if an alignment gave one."""
     if site.placement is not None:
-        return without_list(site.records)
+        return placed_digest(site.data, site.placement)
     return list_digest(site.data, aligned=site.people is not None)
 
 
-def _compares_people(site: SiteRole) -> bool:
-    """Whether a site compares its list: an alignment has compared the lists of placed records."""
+def placed_digest(data: SiteData, placement: Placement) -> bytes:
+    """Return the digest of all identifiers of a study's people, by their places in the study.
+
+    Parameters
+    ----------
+    data, placement : SiteData, Placement
+        Of a site that holds everybody of the study.
+    """
+    own, ids = placement.own, data.identifiers
+    digest = hashlib.sha256(label("identifiers by place", placement.records))
+    digest.update(prefixed(*(() if ids is None else ids.take(own, data.records).forms)))
+    return digest.digest()
+
+
+def _without_people(site: SiteRole) -> bytes:
+    """Return what a site compares with those that do not have its list: what both know."""
+    return without_list(site.records) if site.hidden is None else site.hidden.alignment
+
+
+def _compares_people(site: SiteRole, peer: Party) -> bool:
+    """Whether two sites compare people: if records are placed, both hold everybody of the study."""
+    if site.people is not None and site.placement is not None:
+        return {site.party, peer} <= set(site.people.everyone)
     known = site.placement is None and site.hidden is None
     return site.data.ids is not None and known
 

@@ -35,6 +35,8 @@ class StudyPeople:
         The site's shares of the study's rows.
     apart : tuple of (Party, Party), default=()
         With `placement`, the pairs of sites that hold different people of the study.
+    everyone : tuple of Party, default=()
+        With `placement`, the sites that hold everybody in the study.
     """
 
     everybody: SiteData = field(repr=False)
@@ -43,6 +45,7 @@ class StudyPeople:
     placement: Placement | None = None
     hidden: HiddenRows | None = None
     apart: tuple[tuple[Party, Party], ...] = ()
+    everyone: tuple[Party, ...] = ()
 
     @classmethod
     def placed(
@@ -54,7 +57,8 @@ class StudyPeople:
         have; otherwise it is that of the places.
         """
         if not alignment.is_common:
-            return cls(everybody, study, placement=placement, apart=alignment.apart)
+            apart, everyone = alignment.apart, alignment.everyone
+            return cls(everybody, study, placement=placement, apart=apart, everyone=everyone)
         assert everybody.identifiers is not None  # they were matched
         here = everybody.identifiers.by_form()
         return cls(everybody, study, chosen=here[placement.places[here] >= 0])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpc.alignment.match import _Study
 from mpc.alignment.messages import Keys
 from mpc.errors import PeopleNotApartError
 from protocols.alignment import AlignmentLimits, AlignmentRequest
@@ -360,6 +361,51 @@ def test_a_site_that_swaps_its_list_between_the_alignment_and_the_comparison_is_
     role.data = role.everybody.people(np.arange(1, 51))
     with pytest.raises(RecordsDifferError, match="the records are not the same at a and b"):
         federation.session.ask(Meet.of(federation.session.role, federation.sites, DEALER))
+
+
+MIXED = Listed(
+    {"a": "x", "b": "z", "c": "y", "d": "y"},
+    {"a": range(1, 101), "b": range(1, 101), "c": range(1, 41), "d": range(41, 91)},
+)
+
+
+def garbling(monkeypatch, site):
+    """Let the matcher swap the places of two people of a site."""
+    send = _Study.send_marks
+
+    def swapped(study):
+        first, second = np.flatnonzero(study.places[site] >= 0)[[0, 4]]
+        places = study.places[site]
+        places[first], places[second] = places[second], places[first]
+        return send(study)
+
+    monkeypatch.setattr(_Study, "send_marks", swapped)
+
+
+def test_sites_that_hold_everybody_notice_a_matcher_that_swaps_two_places(monkeypatch):
+    true = MIXED.table("x", "z", people=range(1, 101))
+    assert np.array_equal(counted(opened(MIXED.federate()), "x", "z"), true)
+    garbling(monkeypatch, "b")
+    federation = MIXED.federate()
+    with pytest.raises(RecordsDifferError, match="not the same at a and b; they are the same at"):
+        opened(federation)
+    assert federation.roles["a"].memory.failed_meets("b") == 1
+    assert federation.roles["a"].memory.failed_meets("c") == 0
+
+
+def test_without_that_comparison_the_tables_would_be_wrong(monkeypatch):
+    """The control."""
+    garbling(monkeypatch, "b")
+    monkeypatch.setattr("protocols.queries.meet._compares_people", lambda *_: False)
+    study = opened(MIXED.federate())
+    assert not np.array_equal(counted(study, "x", "z"), MIXED.table("x", "z", people=range(1, 101)))
+
+
+def test_sites_that_hold_some_of_the_people_compare_their_number_alone(monkeypatch):
+    """A swap at c, which shares its variable with d, is not noticed."""
+    garbling(monkeypatch, "c")
+    study = opened(MIXED.federate())
+    assert not np.array_equal(counted(study, "x", "y"), MIXED.table("x", "y", people=range(1, 91)))
 
 
 @pytest.mark.laws
