@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from mpc.alignment.curve import POINT_BYTES, TASK_KEYS, Spread, blind, hashed
+from mpc.alignment.curve import PIECE_KEYS, POINT_BYTES, TASK_KEYS, Spread, blind, hashed
 from mpc.alignment.messages import (
     Incoming,
     Keys,
@@ -138,8 +138,9 @@ class Chain:
             unpack_rows(plan.rings(owner), rows, piece, packed[end:])
 
         bytes_each, receiver = self._size(self.owner), plan.after(self.me, 1)
-        sent = Outgoing(receiver, self.owner, plan.sizes[self.owner], bytes_each, self._load)
-        incoming = Incoming(sender, owner, size, self._size(owner), store)
+        count, most = plan.sizes[self.owner], PIECE_KEYS
+        sent = Outgoing(receiver, self.owner, count, bytes_each, self._load, most=most)
+        incoming = Incoming(sender, owner, size, self._size(owner), store, most=most)
         yield from transfer(plan, Links, [sent], [incoming])
         key = self.private if plan.level == 1 else self._dealer_key
         order = self.orders[owner] = self._order(key, owner)

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from mpc.elligator import PRIME, elligator2
 
 POINT_BYTES = 32
-TASK_KEYS = 2048  # of one call: a process needs some work for each message
+PIECE_KEYS = 8192  # of one message: while keys are blinded, the party's other sessions wait
+TASK_KEYS = 1024  # of one call: a process needs some work for each message
 T = TypeVar("T")
 PERSON = b"vertibayes align"
 

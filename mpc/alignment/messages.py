@@ -7,7 +7,7 @@ run, the list and its place in the list.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import ClassVar, TypeAlias, TypeVar
 
@@ -97,17 +97,20 @@ class Entries:
         Who sends or receives them, and whose list it is.
     count, size
         How many entries travel, and the bytes of each.
+    most : int, optional
+        How many entries a message has at most; limited by `PIECE_BYTES` alone if not given.
     """
 
     peer: Party
     owner: Party
     count: int
     size: int
+    most: int = field(default=PIECE_BYTES, kw_only=True)
 
     @property
     def pieces(self) -> Iterator[slice]:
         """The places of the entries in each message."""
-        step = max(1, PIECE_BYTES // max(1, self.size))
+        step = min(self.most, max(1, PIECE_BYTES // max(1, self.size)))
         for start in range(0, self.count if self.size else 0, step):
             yield slice(start, min(start + step, self.count))
 

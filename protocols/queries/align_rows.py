@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpc.alignment import AlignmentPlan, Member, share_people
+from mpc.alignment.curve import POINT_BYTES
 from mpc.errors import MalformedMessageError, UnknownFaultyPartyError
 from mpc.labelled import LABEL_BYTES
 from mpc.randomness import KeyPair, StreamKey, label
@@ -96,6 +97,31 @@ def check_carried(
         reason = "the alignment has no column, one of fewer than two states, or one of no site"
         raise QueryRefusedError(party, reason)
     policy.check_stored(party, min(alignment.size.values()) * carried.stored_bytes)
+    if (memory := memory_of(alignment, carried)) > (most := policy.most_memory):
+        reason = (
+            f"the alignment takes up to {memory:,} bytes of memory at a party, and its policy "
+            f"allows most_memory = {most:,}: align fewer variables, or those of fewer states"
+        )
+        raise QueryRefusedError(party, reason)
+
+
+def memory_of(alignment: Alignment, carried: CarriedColumns) -> int:
+    """Return how many bytes of memory an alignment takes at one party, at most.
+
+    A site has the list that it sends, the one that arrives, and the latter in its next order. At
+    the end it has the shares of all rows, once as rows and once as columns. The dealer has less.
+
+    Parameters
+    ----------
+    alignment, carried : Alignment, CarriedColumns
+        Of level 2.
+    """
+    longest = max(
+        size * (POINT_BYTES + sum(ring.dtype.itemsize for ring in carried.rings(site)))
+        for site, size in alignment.sizes
+    )
+    shares = min(alignment.size.values()) * carried.stored_bytes
+    return longest + 2 * max(longest, shares)
 
 
 def check_own(site: SiteRole, carried: CarriedColumns) -> None:

@@ -14,6 +14,7 @@ from mpc.alignment import (
     share_people,
 )
 from mpc.alignment.curve import blind, hash_to_curve
+from mpc.alignment.messages import Links
 from mpc.elligator import elligator2
 from mpc.errors import (
     MalformedMessageError,
@@ -182,6 +183,19 @@ def test_large_lists_travel_in_pieces(level, monkeypatch):
     assert pieces["analyst"] == whole["analyst"]
     for site in THREE:
         assert str(pieces[site]) == str(whole[site])  # the streams are the same
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_few_keys_are_blinded_between_two_messages(level, monkeypatch):
+    """The other sessions of a site wait meanwhile."""
+    plan = plan_of(THREE, level=level, sizes={"a": 9})
+    whole, _ = run_all(programs(plan, THREE))
+    monkeypatch.setattr("mpc.alignment.chain.PIECE_KEYS", 2)
+    pieces, sent = run_all(programs(plan, THREE))
+    sizes = {s: 2 * (32 + plan.row_bytes(s)) + 32 for s in THREE}  # and the name of the message
+    links = [s.message.values.nbytes for s in sent if isinstance(s.message, Links)]
+    assert len(links) >= 2 * 5 and max(links) <= max(sizes.values())
+    assert all(str(pieces[site]) == str(whole[site]) for site in THREE)
 
 
 def test_tasks_may_run_elsewhere():

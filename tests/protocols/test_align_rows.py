@@ -1,21 +1,25 @@
 """Alignment at level 2: what is kept and resumed, what a site refuses, and errors."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from mpc.alignment.messages import Links
 from mpc.errors import TooFewPeopleError, UnknownFaultyPartyError
+from protocols.alignment import AlignmentLimits
 from protocols.errors import QueryRefusedError, RecordsDifferError
 from protocols.queries import Commit
 from protocols.queries.align import ALIGN, Align
 from protocols.queries.publish import Publish, RecordNoise
 from protocols.queries.scoring import Split
-from protocols.roles import SiteRole
+from protocols.roles import DealerRole, SiteRole
 from protocols.schema import Schema
 from protocols.storage.memory import SiteMemory
 from protocols.variables import Family, Rows, Variable
 from tests.protocols.hidden import FREE, LEVEL_2, random_lists
+from tests.protocols.small import packets
 
 STUDY = bytes(range(16))
 FAMILIES = [Family("u"), Family("v", ("u",)), Family("w", ("u", "v"))]
@@ -271,6 +275,35 @@ def test_the_owner_can_limit_what_shares_take():
     lists = random_lists(5, sites=2)
     with lists.federate(policy=replace(FREE, most_stored=100)) as federation:
         assert "most_stored = 100" in refused(lambda: lists.open(federation)).reason
+
+
+@pytest.mark.parametrize("small", ["a", "b", "dealer"])
+def test_each_party_limits_the_memory_of_an_alignment_before_a_key_is_sent(small, monkeypatch):
+    """Of 100,000 people and 20 columns: one party's owner allows 32 MiB of memory."""
+    lists = random_lists(5, sites=2)
+    for name in (f"u{place}" for place in range(14)):
+        lists.variables[name] = replace(lists.variables["u"], name=name)
+        lists.codes[name] = lists.codes["u"]
+        lists.names["b"].append(name)
+    limits = AlignmentLimits(most_people=dict.fromkeys("ab", 100_000))
+    less = replace(FREE, most_memory=1 << 25)
+    dealer = partial(DealerRole, policy=less) if small == "dealer" else DealerRole
+
+    def of_dealer(*args, **options):
+        return dealer(*args[:3], **options)
+
+    monkeypatch.setattr("protocols.federation.DealerRole", of_dealer)
+    with packets(monkeypatch) as seen:
+        federation = lists.federate(limits=limits)
+    with federation:
+        if small in federation.roles:
+            federation.roles[small].policy = less
+        query = replace(asked(lists, federation), sizes=(("a", 100_000), ("b", 100_000)))
+        assert len(query.columns) == 20
+        error = refused(lambda: federation.session.ask(query))
+        assert error.site == small and "allows most_memory = 33,554,432" in error.reason
+        assert not any(site.memory.alignments for site in federation.roles.values())
+        assert not any(isinstance(sent.message, Links) for sent, _ in seen)
 
 
 def test_a_study_of_other_columns_or_another_alignment_is_refused():
