@@ -244,7 +244,7 @@ def _check_data(findings: Findings, file: SiteFile, data: SiteData) -> None:
         text = (
             f"{len(data.identifiers)} people can be aligned with other sites, by the rules {rules}"
         )
-        findings.say("ok", f"{file.party}: {text}")
+        findings.say("ok", f"{file.party}: {'; '.join([text, *data.identifiers.shapes])}")
         for text in data.identifiers.findings():
             findings.say("warning", f"{file.party}: {text}")
     report = data.report.message()

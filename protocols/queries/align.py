@@ -308,7 +308,8 @@ def _run(
         if error.parties == (site.party,):  # too few of its list are left out: the others go on
             _note(site, f"{error.people} people here would be outside the study: it is ended")
             raise
-        _note(site, "; ".join([f"the alignment has {error.people} people", *own.findings()]))
+        said = [f"the alignment has {error.people} people", *own.shapes, *own.findings()]
+        _note(site, "; ".join(said))
         return None
     site.memory.aligned.keep(query.study, kept)
     return kept

@@ -12,7 +12,8 @@ from protocols.storage.meet_counts import ALIGNMENTS
 
 COMPARE = (
     'compare the rules and the columns: "1" and "01" are different people under the rule exact. '
-    "The log of each site, and `vertibayes check site.toml`, say which rule fits its column"
+    "The log of each site, and `vertibayes check site.toml`, say what its column has, and which "
+    "rule fits it"
 )
 
 

@@ -108,8 +108,10 @@ def check_carried(
 def memory_of(alignment: Alignment, carried: CarriedColumns) -> int:
     """Return how many bytes of memory an alignment takes at one party, at most.
 
-    A site has the list that it sends, the one that arrives, and the latter in its next order. At
-    the end it has the shares of all rows, once as rows and once as columns. The dealer has less.
+    A site has its own rows, the list that it sends, the one that arrives, and the latter in its
+    next order. At the end the first site has its own rows, the last list, the shares of all rows,
+    and the masks of one list before and after they are subtracted. Then shares become columns. The
+    dealer has less.
 
     Parameters
     ----------
@@ -121,7 +123,7 @@ def memory_of(alignment: Alignment, carried: CarriedColumns) -> int:
         for site, size in alignment.sizes
     )
     shares = min(alignment.size.values()) * carried.stored_bytes
-    return longest + 2 * max(longest, shares)
+    return 4 * longest + 2 * shares
 
 
 def check_own(site: SiteRole, carried: CarriedColumns) -> None:

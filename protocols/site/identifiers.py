@@ -26,6 +26,15 @@ JOINS = {  # by rule: what it would join that `exact` does not
     "digits": "leading zeros",
     "text": "outer spaces, or upper and lower case",
 }
+SHAPES = {  # what all texts of a column are: the first that fits
+    "whole numbers": r"\d+",
+    "numbers with a decimal point": r"\d+[.,]\d+",
+    "dates that begin with the year": r"\d{4}[-./]\d{1,2}[-./]\d{1,2}\b.*",
+    "dates that end with the year": r"\d{1,2}[-./]\d{1,2}[-./](\d{2}|\d{4})",
+    "letters alone": r"[^\W\d_]+",
+    "letters and digits": r"[^\W_]+",
+}
+WHOLE_AS_DECIMAL = r"\d+[.,]0+"  # as programs write whole numbers of a column with missing values
 
 
 def _text(text: str) -> str:
@@ -115,6 +124,8 @@ class Identifiers:
         How many records lack a part, and how many were left out because they share an identifier.
     advice : tuple of str, default=()
         Sentences about the columns, for the site's owner: which rule would join more people.
+    shapes : tuple of str, default=()
+        Sentences for the site's owner: what is in each column.
     """
 
     rules: tuple[str, ...]
@@ -123,6 +134,7 @@ class Identifiers:
     incomplete: int = 0
     dropped: int = 0
     advice: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.forms)
@@ -158,7 +170,8 @@ class Identifiers:
         Raises
         ------
         DataError
-            If two records have one identifier, or no record has one; it quotes no identifier.
+            If two records have one identifier, or no record has one; if the rule digits would read
+            decimals as digits. It quotes no identifier.
         ValueError
             If the rules do not fit the columns.
         """
@@ -167,6 +180,12 @@ class Identifiers:
                 f"each column of the identifier needs a rule: {len(columns)} columns "
                 f"({', '.join(columns)}), {len(rules)} rules ({', '.join(rules)})"
             )
+        known = {
+            name: [text.strip() for text in column.texts if text.strip() and text not in missing]
+            for name, column in columns.items()
+        }
+        for (name, texts), rule in zip(known.items(), rules, strict=True):
+            _check_decimals(source, name, texts, rule)
         parts = [
             _parts(column, rule, missing)
             for column, rule in zip(columns.values(), rules, strict=True)
@@ -186,6 +205,7 @@ class Identifiers:
             forms.count(b""),
             dropped,
             tuple(_advice(columns, rules)),
+            tuple(_shape(name, texts) for name, texts in known.items()),
         )
 
     def take(self, order: NDArray[np.integer], records: int) -> Identifiers:
@@ -216,6 +236,26 @@ class Identifiers:
         if self.dropped:
             sentences.append(f"{self.dropped} records that share an identifier match nobody")
         return [*sentences, *self.advice]
+
+
+def _check_decimals(source: str, name: str, texts: Collection[str], rule: str) -> None:
+    """Refuse decimals of the rule digits: 1.0 would be the person 10 of another site."""
+    if rule == "digits" and texts and all(re.fullmatch(WHOLE_AS_DECIMAL, t) for t in texts):
+        raise DataError(
+            f"{source}: the column {name!r} has whole numbers that are written as decimals, and "
+            "the rule digits reads 1.0 as 10: write them without a decimal point"
+        )
+
+
+def _shape(name: str, texts: Collection[str]) -> str:
+    """Return what is in a column, without a text of it."""
+    fitting = (
+        shape for shape, form in SHAPES.items() if all(re.fullmatch(form, text) for text in texts)
+    )
+    lengths = sorted({*map(len, texts)}) or [0]
+    length = " to ".join(map(str, dict.fromkeys((lengths[0], lengths[-1]))))
+    shape = next(fitting, "texts of several kinds")
+    return f"the column {name!r} has {shape}, of {length} characters"
 
 
 def _parts(column: TextColumn, rule: str, missing: Collection[str]) -> list[bytes]:

@@ -331,6 +331,30 @@ def test_the_log_of_a_site_says_which_rule_would_join_more_people():
     assert "has leading zeros, which the rule exact keeps apart: the rule digits joins" in said[-1]
 
 
+@pytest.mark.parametrize(
+    ("written", "shape"),
+    [
+        ("{}.0", "numbers with a decimal point, of 3 to 4 characters"),
+        ("19{:02d}-05-01", "dates that begin with the year, of 10 characters"),
+        ("31.5.20{:02d}", "dates that end with the year, of 9 characters"),
+    ],
+)
+def test_keys_of_other_types_are_an_error_and_each_site_logs_what_its_column_has(written, shape):
+    listed = Listed({"a": "x", "b": "y"}, {"a": range(1, 31), "b": range(1, 31)})
+    for site, own in (("a", "{}"), ("b", written)):
+        codes = {n: listed.codes[n] for n in listed.holders[site]}
+        listed.data[site] = site_of(listed.lists[site], codes, own, rules=("exact",))
+    federation = listed.federate()
+    said = {site: [] for site in "ab"}
+    for site, role in federation.roles.items():
+        role.remark = said[site].append
+    with pytest.raises(RecordsDifferError, match=r"^0 people are in common .* what its column has"):
+        opened(federation, AlignmentRequest())
+    assert "the column 'id' has whole numbers, of 1 to 2 characters" in said["a"][-1]
+    assert f"the column 'id' has {shape}" in said["b"][-1]
+    assert not any("decimal" in text or "dates" in text for text in said["a"])
+
+
 def test_a_site_that_leaves_in_the_middle_ends_the_study(monkeypatch):
     def leave(sent, packet):
         if sent.sender == "b" and isinstance(sent.message, Keys):

@@ -100,6 +100,30 @@ def test_a_column_in_which_the_rule_finds_no_identifier_is_refused():
         identifiers("a", "b", rule="digits")
 
 
+def test_whole_numbers_as_decimals_are_no_digits():
+    """Person 1 of this site would be person 10 of another one."""
+    with pytest.raises(DataError, match=r"'id' has whole numbers that are written as decimals"):
+        identifiers("1.0", "2.0", "", rule="digits")
+    assert len(identifiers("1.5", "12.0", rule="digits")) == 2
+
+
+@pytest.mark.parametrize(
+    ("texts", "shape"),
+    [
+        (["1", " 23 ", ""], "whole numbers, of 1 to 2 characters"),
+        (["1.0", "23.0"], "numbers with a decimal point, of 3 to 4"),
+        (["1999-01-31", "2001-1-3"], "dates that begin with the year"),
+        (["31.1.1999", "1.12.01"], "dates that end with the year"),
+        (["Ek", "Öberg"], "letters alone"),
+        (["A17", "B18"], "letters and digits"),
+        (["A17", "B-18", "3"], "texts of several kinds, of 1 to 4"),
+    ],
+)
+def test_what_is_in_a_column_is_said_without_a_text_of_it(texts, shape):
+    (said,) = identifiers(*texts).shapes
+    assert said.startswith(f"the column 'id' has {shape}")
+
+
 def test_each_column_needs_a_rule():
     with pytest.raises(ValueError, match=r"1 columns \(id\), 2 rules \(exact, name\)"):
         Identifiers.of("a file", {"id": TextColumn.of(["x"])}, ("exact", "name"))

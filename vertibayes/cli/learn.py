@@ -163,13 +163,15 @@ def learn_from(
 
 @contextmanager
 def explained(sites: Sites) -> Iterator[None]:
-    """Add to the error of an alignment which rules would join more people."""
+    """Add to the error of an alignment what the columns have, and which rules would join more."""
     try:
         yield
     except RecordsDifferError as error:
-        advice = [text for data in sites.data.values() if data.identifiers is not None
-                  for text in data.identifiers.advice]  # fmt: skip
-        raise RecordsDifferError("; ".join([str(error), *dict.fromkeys(advice)])) from None
+        held = [(site, data.identifiers) for site, data in sites.data.items()]
+        lists = {site: own for site, own in held if own is not None}
+        shapes = [f"{site}: {text}" for site, own in lists.items() for text in own.shapes]
+        advice = dict.fromkeys(text for own in lists.values() for text in own.advice)
+        raise RecordsDifferError("; ".join([str(error), *shapes, *advice])) from None
 
 
 def _check(counter: SecureCounter, options: Options) -> None:
