@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -349,6 +350,28 @@ def check_matching(study: StudyFile, site: SiteFile) -> None:
         raise study.source.error(("alignment", "fewest"), reason)
 
 
+def _check_everyone(study: StudyFile, sites: Sequence[SiteFile]) -> None:
+    """Refuse that two sites with one variable, which have different people, must hold everybody.
+
+    Without `everyone` an approved study is of the people of all its sites; that of a free study
+    follows from what the sites show.
+    """
+    asked = study.alignment
+    if asked is None or (asked.everyone is None and "release" not in study.source.values):
+        return
+    everyone = study.sites if asked.everyone is None else asked.everyone
+    offered = {site.party: set(site.variables) for site in sites if site.party in everyone}
+    for one, other in combinations(offered, 2):
+        shared = offered[one] & offered[other] & set(study.variables or offered[one])
+        if shared:
+            reason = (
+                f"{one} and {other} both offer {', '.join(sorted(shared))}, so they must hold "
+                "different people, and the study asks for people whom both hold: name the sites that hold everybody, "
+                f'as everyone = ["a", "b"], and apart = [["{one}", "{other}"]]'
+            )
+            raise study.source.error(("alignment", "everyone"), reason)
+
+
 def _check_pins(
     findings: Findings, files: Sequence[AnyFile], public: Mapping[Party, bytes]
 ) -> None:
@@ -405,6 +428,8 @@ def _check_sites(
     studies = [file for file in files if isinstance(file, StudyFile)]
     sites = [file for file in files if isinstance(file, SiteFile)]
     for study in studies:
+        with findings.wrong_if_it_fails():
+            _check_everyone(study, sites)
         for site in sites:
             if site.party in study.sites:
                 with findings.wrong_if_it_fails():

@@ -143,6 +143,9 @@ _RUN = """
 # [alignment]                    # the study is of the people whom all sites hold
 # rules = ["exact"]              # as the sites have them, one for each column of id_column
 # sizes = { a = 10_000 }         # public sizes of the lists of people: shorter ones are padded
+# level = 1                      # 2: no site learns which of its people are in the study
+# everyone = ["a"]               # sites that hold everybody in the study; all if not given
+# apart = [["b", "c"]]           # sites that hold rows of one variable, of different people
 # fewest = 10                    # people of the study, at least
 
 # [run]

@@ -15,6 +15,10 @@ COMPARE = (
     "The log of each site, and `vertibayes check site.toml`, say what its column has, and which "
     "rule fits it"
 )
+ROWS = (
+    "if some sites hold rows of one variable of different people, [alignment] of the study must "
+    "name the sites that hold everybody (everyone)"
+)
 
 
 def own_list(site: SiteRole) -> Identifiers:
@@ -127,4 +131,5 @@ def too_few(alignment: Alignment, people: int) -> str:
     """Return a message that too few people are in common, and what to compare."""
     sizes = ", ".join(f"{site} {size}" for site, size in alignment.sizes)
     needed = f"at least {alignment.fewest} are needed"
-    return f"{people} people are in common of the lists ({sizes}), and {needed}: {COMPARE}"
+    rows = f"; {ROWS}" if alignment.is_common and len(alignment.sites) > 2 and not people else ""
+    return f"{people} people are in common of the lists ({sizes}), and {needed}: {COMPARE}{rows}"

@@ -210,6 +210,22 @@ def test_an_approved_study_needs_the_public_sizes(capsys, approved):
     assert code == 2 and "sizes names nord, which is not a site of the study: north, so" in output
 
 
+def test_check_names_two_sites_of_different_people_that_must_hold_everybody(capsys, approved):
+    study, south = approved / "analyst" / "study.toml", approved / "south" / "site.toml"
+    change(south, "\n[variables]", '\n[variables]\n"age" = {}')
+    table = south.parent / "records.csv"
+    rows = [f"{row},{n % 3}" for n, row in enumerate(table.read_text().splitlines())]
+    table.write_text("\n".join([rows[0][:-1] + "age", *rows[1:]]) + "\n")
+    files = study, south, approved / "north" / "site.toml"
+    code, output, _ = run(capsys, "check", *files)
+    assert (
+        code == 2 and "alignment.everyone: south and north both offer age, so they must" in output
+    ), output
+    change(study, "# everyone = ", 'everyone = ["north", "east"] # ')
+    code, output, _ = run(capsys, "check", *files)
+    assert "alignment.everyone" not in output
+
+
 def test_the_owner_sees_and_allows_alignments(capsys, folder, tmp_path):
     assert learn_study(capsys, folder, tmp_path / "out")[0] == 0
     own = folder / "north" / "site.toml"
