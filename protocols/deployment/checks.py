@@ -366,7 +366,8 @@ def _check_everyone(study: StudyFile, sites: Sequence[SiteFile]) -> None:
         if shared:
             reason = (
                 f"{one} and {other} both offer {', '.join(sorted(shared))}, so they must hold "
-                "different people, and the study asks for people whom both hold: name the sites that hold everybody, "
+                "different people, and the study asks for people whom both hold: name the sites "
+                "that hold everybody, "
                 f'as everyone = ["a", "b"], and apart = [["{one}", "{other}"]]'
             )
             raise study.source.error(("alignment", "everyone"), reason)

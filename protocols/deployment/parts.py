@@ -330,6 +330,12 @@ def data_of(file: TomlFile, variables: Mapping[str, VariableSpec]) -> DataSource
     table = file.table("data")
     source = DataSource(**table.take_all(SITE_DATA))
     if source.database is not None and "://" not in str(source.database):
+        if re.search(r"\b(host|user|dbname|password)\s*=", str(source.database)):
+            reason = (
+                "a connection string; expected postgresql://USER@HOST:PORT/NAME, without a "
+                "password, or the path of a DuckDB file"
+            )
+            raise table.error("database", reason)
         source = replace(source, database=table.path("database"))
     table.end()
     try:

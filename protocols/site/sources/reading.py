@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from protocols.errors import DataError
 from protocols.site.sources.arrow import read_arrow
-from protocols.site.sources.database import SCHEMES, Database
+from protocols.site.sources.database import Database
 from protocols.site.sources.duckdb import open_duckdb
 from protocols.site.sources.parquet import open_parquet
 from protocols.site.sources.postgresql import open_postgresql
@@ -49,11 +50,12 @@ def read_table(
 
 def _refuse_url(path: Path) -> None:
     """Refuse the URL of a database that was given as a file; it may have a password."""
-    kinds = {f"{scheme}:" for scheme in SCHEMES} & set(path.parts)
-    if kinds:
+    kinds = [part for part in path.parts if re.fullmatch("[a-z][a-z0-9+]+:", part)]
+    if kinds and not path.exists():
         raise DataError(
-            f"a URL was given as a file, {min(kinds)}//...: in site.toml, give it as `database` "
-            "with `table` or `query` in place of `file`; a password is never part of it"
+            f"a URL was given as a file, {kinds[0]}//...: in site.toml, give that of a "
+            "database as `database` with `table` or `query` in place of `file`; a password is "
+            "never part of it"
         )
 
 

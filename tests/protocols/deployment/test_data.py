@@ -193,3 +193,12 @@ def test_rows_of_a_person_whom_an_alignment_matches_become_one(site):
     assert people == ["-", "007", "8", "9"] and data.codes["age"].tolist() == [1, 0, 4, 1]
     assert [people[at] for at in data.identifiers.records] == ["007", "8", "9"]
     assert data.identifiers.incomplete == 1 and not data.identifiers.dropped
+
+
+def test_a_connection_string_is_refused_and_not_quoted(site):
+    change(
+        site, 'file = "records.csv"', 'database = "host=h dbname=d password=hunter2"\ntable = "t"'
+    )
+    with pytest.raises(ValueError, match=r"line \d+: data.database: a connection string") as caught:
+        SiteFile.read(site)
+    assert "hunter2" not in str(caught.value)

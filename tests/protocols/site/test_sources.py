@@ -234,10 +234,11 @@ def test_a_url_with_a_secret_is_refused_and_not_quoted(url, reason):
     assert "hunter2" not in repr(Database("postgresql://hunter2@h/d", table="t"))
 
 
+@pytest.mark.parametrize("scheme", ["postgresql", "mysql", "s3"])
 @pytest.mark.parametrize("folder", ["", "site"])
-def test_a_url_that_is_given_as_a_file_is_not_quoted(folder):
-    with pytest.raises(DataError, match="a URL was given as a file, postgresql://") as caught:
-        read_table(Path(folder, "postgresql://u:hunter2@h/d"))
+def test_a_url_that_is_given_as_a_file_is_not_quoted(folder, scheme):
+    with pytest.raises(DataError, match=f"a URL was given as a file, {scheme}://") as caught:
+        read_table(Path(folder, f"{scheme}://u:hunter2@h/d"))
     assert "hunter2" not in str(caught.value) and "`database`" in str(caught.value)
 
 
