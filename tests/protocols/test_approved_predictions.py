@@ -94,7 +94,19 @@ def test_the_alignment_of_a_contract_is_not_passed_over():
         role.approvals = {contract.digest: Approved(contract, "A. Owner", "2026-01-31", None)}.get
     federation.session.ask(Begin.of(contract))
     query = Meet.of(federation.session.role, federation.sites, DEALER)
-    assert "are not aligned: align them first" in refusal(federation, query)
+    assert "the contract has an alignment before 'meet'" in refusal(federation, query)
+    query = replace(Commit.of(study_of(DATA)), most_indicators=MOST_INDICATORS)
+    assert "the contract has an alignment before 'commit'" in refusal(federation, query)
+
+
+def test_a_contract_that_does_not_declare_its_alignment_as_a_query_needs_it():
+    federation = seeded(DATA, policy=replace(ALLOW_ALL, free_tables=False, most_scores=100))
+    sizes = tuple((site, 40) for site in federation.sites)
+    contract = contract_of(federation)
+    contract = replace(contract, alignment=Alignment(2, ("exact",), sizes, federation.sites))
+    for role in federation.roles.values():
+        role.approvals = {contract.digest: Approved(contract, "A. Owner", "2026-01-31", None)}.get
+    federation.session.ask(Begin.of(contract))
     query = replace(Commit.of(study_of(DATA)), most_indicators=MOST_INDICATORS)
     assert "are not aligned: align them first" in refusal(federation, query)
 
