@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TypeAlias
 
@@ -65,7 +66,7 @@ def main(path: Path) -> None:
 
 def day(draw: np.random.Generator) -> str:
     """Draw a day of the year 2024."""
-    return str(np.datetime64("2024-01-01") + int(draw.integers(0, 366)))
+    return str(date(2024, 1, 1) + timedelta(days=int(draw.integers(0, 366))))
 
 
 def numbered(rows: Sequence[Row]) -> list[Row]:

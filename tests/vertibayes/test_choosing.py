@@ -9,6 +9,7 @@ from protocols.choices import Choices, Constant, Score
 from protocols.site.data import SiteData
 from protocols.variables import Family, Rows, Variable
 from vertibayes.choosing import Chooser, TableChooser, chooser_of, follow
+from vertibayes.choosing.chooser import RESOLUTION
 from vertibayes.counting import PlainCounter
 from vertibayes.counting.counter import Counter
 from vertibayes.structure.constraints import Constraints
@@ -35,14 +36,18 @@ def records(draw):
 
 
 def parents_as_published(counter, most, missing):
-    """K2 with its gains taken from one table at a time: the score less that of its margin."""
+    """K2 with its gains taken from one table at a time: the score less that of its margin.
+
+    Gains are rounded as scores are: a gain of 4e-16 nats is an error of floating point.
+    """
     found = {}
     for place, child in enumerate(counter.variables):
         rest, parents = list(counter.variables)[:place], []
         while rest and len(parents) < most:
             families = [Family(child, (*parents, name)) for name in rest]
             tables = [counter.tables([family], missing=missing)[0] for family in families]
-            gains = [np.subtract(*k2_scores([t, t.sum(axis=-1)])) for t in tables]
+            scores = [k2_scores([t, t.sum(axis=-1)]) for t in tables]
+            gains = [round(with_it - without, RESOLUTION) for with_it, without in scores]
             best = gains.index(max(gains))
             if gains[best] <= 0:
                 break
