@@ -46,10 +46,10 @@ counts are 0 in a study). The matcher: how many people are in exactly which list
 ring whose list has only some of the study: then level 1 shows the sites how many, and level 2 shows
 the first site and the last of the list at which of the random places; at level 1, the matcher with
 a site reads which lists its people of the study are in.
-Cost: S multiplications of 25 to 75 us per key and list, S of the lists at once. Bytes per key of a list:
-level 1, 32 (S - 1) + 16 + 4 S + 4; level 2 with rows of W bytes, (32 + W)(S - 1) + 16, and 8 + 2 W
-for each person of the study. Rounds: 2 S at level 1, S + 2 at level 2; more if lists are larger
-than one message.
+Cost: S multiplications of 25 to 75 us per key and list, S of the lists at once. Bytes per key of a
+list: level 1, 32 (S - 1) + 16 + 4 S + 4; level 2 with rows of W bytes, (32 + W)(S - 1) + 16, and 8
++ 2 W for each person of the study. Rounds: 2 S at level 1, S + 2 at level 2; more if lists are
+larger than one message.
 
 References
 ----------
